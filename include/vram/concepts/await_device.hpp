@@ -2,14 +2,15 @@
 #pragma once
 
 /// \file
-/// `await_device` waits for a device at any time, also while another thread captures a stream.
+/// `await_device` waits for a device, also while another thread captures a stream.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// Blocks the host until the device has finished all its work. Calls `Platform::await_all` if it
-/// exists, which breaks no capture, and otherwise `Platform::synchronize`.
+/// Blocks the calling thread until the device has finished all its work. Calls
+/// `Platform::await_all` if it exists, which does not invalidate a stream capture in progress, and
+/// otherwise `Platform::synchronize`.
 ///
 /// Failure   Throws errors of the platform.
 /// Cost      A wait of the host for the whole device.

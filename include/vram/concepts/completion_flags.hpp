@@ -13,8 +13,8 @@ namespace vram {
 
 /// `P::mark(stream, where, value)` makes the device write `value` to `*where`, a word in pinned
 /// memory, after all earlier work of the stream. A host thread polls the word with an acquire load,
-/// without a call to the platform, an event or a callback. Returns true if the write was enqueued,
-/// and false if the device does not support it; then nothing is written.
+/// without a call to the platform, an event or a callback. It returns true if it has enqueued the
+/// write. It returns false, and enqueues nothing, if the device does not support such writes.
 template <class P>
 concept completion_flags =
     requires(typename P::stream s, std::uint32_t* where, std::uint32_t value) {

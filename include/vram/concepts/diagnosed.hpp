@@ -16,7 +16,9 @@ namespace vram::detail {
 template <class>
 inline constexpr bool never = false;
 
-/// The upstream of a layer or pool, which is checked before anything else is instantiated.
+/// `type` is the upstream `Upstream` of a layer or pool. The static assertions are checked before
+/// anything else of the layer is instantiated, so their text is the first line of the compile
+/// error.
 template <class Upstream>
 struct check_upstream {
     static_assert(!std::is_pointer_v<Upstream>,
@@ -38,8 +40,7 @@ struct check_upstream {
 template <class Upstream>
 using checked_upstream = typename check_upstream<Upstream>::type;
 
-/// The upstream of a layer or pool that needs a stream-ordered resource, checked before anything
-/// else is instantiated.
+/// The same check for a layer or pool that needs a stream-ordered upstream.
 template <class Upstream>
 struct check_ordered_upstream : check_upstream<Upstream> {
     static_assert(!synchronous_resource<Upstream> || resource<Upstream>,
@@ -50,7 +51,8 @@ struct check_ordered_upstream : check_upstream<Upstream> {
 template <class Upstream>
 using checked_ordered_upstream = typename check_ordered_upstream<Upstream>::type;
 
-/// Checks that the two resources of a layer, such as `fallback`, belong to one platform.
+/// Checks at compile time that the two resources of a layer such as `fallback` belong to one
+/// platform.
 template <class First, class Second>
 struct check_pair {
     static_assert(std::same_as<typename First::platform, typename Second::platform>,
@@ -59,9 +61,9 @@ struct check_pair {
     using type = First;
 };
 
-/// Refuses the copy of a stack with a sentence instead of "use of deleted function". The class has
-/// no copy constructor (`std::copy_constructible` is false); this function is called for a
-/// non-const argument.
+/// Called if a program copies a layer or pool from a non-const object. Does not compile, with a
+/// sentence that states the remedy instead of "use of deleted function". The class itself has no
+/// copy constructor (`std::copy_constructible` is false).
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_copy(Stack& stack) noexcept {
     static_assert(never<Stack>,
@@ -70,11 +72,12 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
-/// A number that is not the upstream `Upstream` of a pool.
+/// An argument of a pool's constructor that is a number and cannot be converted to the upstream.
 template <class Argument, class Upstream>
 concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
 
-/// Refuses a size in place of the options of a pool.
+/// Called if a program constructs a pool from a plain size instead of options. Does not compile,
+/// with a sentence that states the remedy.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_size(Stack& stack) noexcept {
     static_assert(never<Stack>,
@@ -83,7 +86,8 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
-/// Refuses an allocation or a free on a stream of a resource without stream order.
+/// Called if a program allocates or frees on a stream from a resource without stream order. Does
+/// not compile, with a sentence that states the remedy.
 template <class Stream>
 constexpr void refuse_order() noexcept {
     static_assert(never<Stream>,
@@ -92,13 +96,14 @@ constexpr void refuse_order() noexcept {
                   "the other layers, or call allocate_sync(bytes) and deallocate_sync(p, bytes)");
 }
 
-/// An argument that may be meant as a stream.
+/// An argument that is not a number, so the caller probably passed it as a stream.
 template <class Argument>
 concept not_a_size = !std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
 
-/// Gives a resource without stream order an `allocate(stream, bytes)` and a `deallocate(stream, p,
-/// bytes)` that do not compile, with a sentence instead of "no member named allocate". They lack
-/// the alignment, so `resource` does not take them for the real ones.
+/// Base class of resources without stream order. Its `allocate(stream, bytes)` and
+/// `deallocate(stream, p, bytes)` do not compile, with a sentence instead of "no member named
+/// allocate". They have no parameter for the alignment, so the concept `resource` does not accept
+/// them as the functions of a stream-ordered resource.
 template <class Resource>
 class synchronous_only {
 public:
@@ -128,7 +133,8 @@ concept resource_of_another_platform = requires {
     typename R::properties;
 } && !std::same_as<typename R::platform, Platform>;
 
-/// Refuses a resource of another platform in a handle.
+/// Called if a program passes a resource to a handle (such as `resource_ref`) of another platform.
+/// Does not compile, with a sentence that states the remedy.
 template <class R>
 constexpr void refuse_platform() noexcept {
     static_assert(
@@ -143,7 +149,8 @@ template <class Stream, class Platform>
 concept stream_of_another_platform =
     requires { typename platform_of<Stream>; } && !std::same_as<platform_of<Stream>, Platform>;
 
-/// Refuses a stream of another platform at compile time.
+/// Called if a program passes a stream to memory of another platform. Does not compile, with a
+/// sentence that states the remedy.
 template <class Stream>
 constexpr void refuse_stream() noexcept {
     static_assert(never<Stream>,

@@ -17,11 +17,12 @@ namespace vram {
 ///     bool        extend(void* p, std::size_t bytes, std::size_t more) noexcept;
 ///     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept;
 ///
-/// `p` and `bytes` name a live block by its current size. If `extend` returns true, the block has
-/// `bytes + more` bytes, all usable at once, and is freed with that size. If it returns false,
-/// nothing changed: the following addresses are in use, or there is no memory. `shrink` leaves a
-/// block of `bytes - less` bytes and returns the number of bytes that were released. If a size is
-/// not a multiple of `page_size()`, its last page is used up entirely.
+/// `p` and `bytes` are the start and the current size of a live block. If `extend` returns true,
+/// the block has `bytes + more` bytes, all usable when the call returns, and must be freed with
+/// that size. If it returns false, nothing changed: the addresses after the block are in use, or
+/// there is no memory. `shrink` leaves a block of `bytes - less` bytes and returns the number of
+/// bytes that were released. If a size is not a multiple of `page_size()`, no other block uses the
+/// rest of the last page.
 template <class R>
 concept expandable_resource = synchronous_resource<R> && requires(R& r, R const& c, void* p,
                                                                   std::size_t n) {
@@ -43,12 +44,14 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
 /// `widen` extends a block by addresses that are not backed. `mapped` returns how many bytes of a
 /// range are backed. `fill` backs every unbacked page that overlaps the range; if it returns false,
 /// it backed none. `drop` releases the physical memory of the pages that lie entirely in the range.
-/// `remap` moves that memory to the unbacked pages that overlap the range `to`, until one of the
-/// two ranges is exhausted. Both return the number of bytes released or moved, and discard their
-/// contents. No stream may still use the pages that are dropped or moved away: these functions wait
-/// for none. `moved_to` returns the page that now has the physical memory which `q` had last, or
-/// null. If `remap` moves that memory back to `q`, the earlier users only have to be ordered before
-/// the later ones, and the call should cost nothing.
+/// `remap` moves the physical memory of the pages that lie entirely in [from, from + n) to the
+/// unbacked pages that overlap [to, to + m), until one of the two ranges is exhausted. Both return
+/// the number of bytes released or moved; the contents are lost. `drop` and `remap` do not wait for
+/// streams: the caller ensures that no stream still uses the pages that they release or move away.
+/// `moved_to` returns the page to which the physical memory was moved that last backed the page of
+/// `q`, or null. If `remap` moves that memory back to `q`, earlier uses of `q` need not be
+/// complete, only ordered before the later ones by streams or events, and the call should cost
+/// nothing.
 template <class R>
 concept remappable_resource = expandable_resource<R> && requires(R& r, R const& c, void* p,
                                                                  void const* q, std::size_t n) {

@@ -13,14 +13,18 @@ namespace vram {
 
 /// The numbers that a pool passes to its growth policy, in bytes.
 struct growth_request {
-    std::size_t needed      = 0; ///< smallest chunk that suffices for the request, rounded up
-    std::size_t held        = 0; ///< bytes already reserved for blocks of such sizes
-    std::size_t device_free = 0; ///< free bytes of the device; 0 unless `asks_device`
+    /// Size of the smallest chunk that satisfies the request, rounded up.
+    std::size_t needed = 0;
+    /// Bytes that the pool has reserved so far for blocks of this kind (small or large).
+    std::size_t held = 0;
+    /// Free bytes of the device; 0 if the policy's `asks_device` is false.
+    std::size_t device_free = 0;
 };
 
-/// Returns the size of the next chunk, at least `needed`. The pool requests that size first. If the
-/// upstream refuses it, the pool requests smaller ones, down to `needed`. If `asks_device` is true,
-/// the pool fills in `device_free`, which costs a call to the platform.
+/// A function object that returns the size of a pool's next chunk, at least `needed` of the
+/// request. The pool requests that size from its upstream first; if the upstream refuses, it
+/// requests smaller sizes, down to `needed`. If `P::asks_device` is true, the pool sets
+/// `device_free` before each call, which costs a call to the platform.
 template <class P>
 concept growth = requires(P const& policy, growth_request const& request) {
     { policy(request) } -> std::same_as<std::size_t>;

@@ -11,13 +11,14 @@
 namespace vram {
 
 /// A platform that observes host copies through `P::host_copies(to, from, bytes)`. The simulated
-/// platform checks them against the accesses of its devices, and advances its virtual time.
+/// platform reports a copy that races with work of its devices, and advances its virtual time by
+/// the duration of the copy.
 template <class P>
 concept hears_host_work =
     requires(void* to, void const* from, std::size_t bytes) { P::host_copies(to, from, bytes); };
 
-/// Reports that the calling thread is about to copy `bytes` between two host addresses. If one end
-/// is not memory but a file or a socket, its address is null.
+/// `copies` notifies the platform that the calling thread is about to copy `bytes` bytes from
+/// `from` to `to`. If one end is a file or a socket instead of memory, its address is null.
 ///
 /// Cost      Nothing if the platform does not observe host copies.
 template <class P>

@@ -9,9 +9,9 @@
 namespace vram {
 
 /// Returns true if the stream of a stored handle is known to be destroyed. Such a handle must not
-/// be passed to the platform, because on some platforms it is a dangling pointer. If the handle was
-/// reused for a new stream, this returns true until the id of the new stream is queried. Calls
-/// `Platform::ended` if it exists, and otherwise returns false.
+/// be passed to the platform, because on some platforms it is a dangling pointer. If a new stream
+/// has the same handle, the function returns true until `Platform::id` is called for the new
+/// stream. Calls `Platform::ended` if it exists, and otherwise returns false.
 template <class Platform>
 [[nodiscard]] bool is_destroyed(typename Platform::stream s) noexcept {
     if constexpr (requires { Platform::ended(s); }) {

@@ -9,9 +9,8 @@
 namespace vram {
 
 /// Returns true if the process has begun to end, or is a forked child that cannot use the platform.
-/// A destructor then waits for nothing, frees nothing, reports nothing and takes no lock, because
-/// the memory ends with the process. Calls `Platform::ending` if it exists, and otherwise returns
-/// false.
+/// If so, destructors of vram neither wait, free, report nor lock: the system releases the memory
+/// with the process. Calls `Platform::ending` if it exists, and otherwise returns false.
 template <class Platform>
 [[nodiscard]] bool is_ending() noexcept {
     if constexpr (requires { Platform::ending(); }) {

@@ -10,11 +10,10 @@
 
 namespace vram {
 
-/// The memory of a device in bytes. Another process may change `free` at any moment.
+/// The memory of a device in bytes. `free` was correct when it was queried; other threads and
+/// processes change it.
 struct memory_info {
-    /// Free bytes of the device.
-    std::size_t free = 0;
-    /// Total bytes of the device.
+    std::size_t free  = 0;
     std::size_t total = 0;
 
     friend bool operator==(memory_info, memory_info) = default;

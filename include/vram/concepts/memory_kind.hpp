@@ -10,15 +10,15 @@
 
 namespace vram {
 
-/// The kinds of memory. They determine how a copy is made.
+/// The kinds of memory at an address. The kinds of both ends determine how vram copies between
+/// them.
 enum class memory_kind : unsigned char {
-    pageable, ///< ordinary host memory: the driver copies it through pinned memory
-    pinned,   ///< host memory locked in place: the device copies it directly
-    managed,  ///< migrates to the processor that accesses it
+    pageable, ///< ordinary host memory, which the driver copies through pinned memory
+    pinned,   ///< page-locked host memory, which the device reads and writes directly
+    managed,  ///< memory whose pages migrate to the processor that accesses them
     device,   ///< memory of a device
 };
 
-/// Returns the name of a kind.
 [[nodiscard]] constexpr char const* name(memory_kind kind) noexcept {
     switch (kind) {
     case memory_kind::pageable: return "pageable";
@@ -29,8 +29,8 @@ enum class memory_kind : unsigned char {
     return "unknown";
 }
 
-/// A platform that classifies addresses through `P::memory_kind_of(p)`. An unknown address is
-/// pageable.
+/// A platform that classifies addresses through `P::memory_kind_of(p)`. For an address that the
+/// device API does not know, it returns `memory_kind::pageable`.
 template <class P>
 concept knows_memory = requires(void const* p) {
     { P::memory_kind_of(p) } -> std::same_as<memory_kind>;

@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// Returns the handle of the stream if the platform has `Platform::name`, otherwise its id. Returns
-/// an unknown name if the platform fails.
+/// Returns the name of the stream `s` for an error message: the handle if `Platform::name` exists,
+/// otherwise the id. If the platform fails, the name is unknown.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may call.
@@ -21,18 +21,20 @@ template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s) noexcept {
     stream_name found{.is_default = is_default_stream<Platform>(s)};
     if constexpr (requires { Platform::name(s); }) {
-        // No call of the platform: the stream may be captured by another thread now.
+        // `Platform::name` does not call the device API, which could invalidate a capture of the
+        // stream.
         found.handle =
             reinterpret_cast<void const*>(static_cast<std::uintptr_t>(Platform::name(s)));
     } else if (!found.is_default) {
         try {
             found.id = Platform::id(s);
-        } catch (...) {} // a stream that was destroyed
+        } catch (...) {} // the stream was destroyed; its name stays unknown
     }
     return found;
 }
 
-/// Returns the name of a stream that had the id `id`. Its handle may mean another stream now.
+/// Returns the name, for an error message, of a stream that had the id `id` when `s` was stored.
+/// The platform may have given the handle to another stream since.
 template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s, std::uint64_t id) noexcept {
     stream_name found = name_of_stream<Platform>(s);

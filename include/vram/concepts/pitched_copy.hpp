@@ -10,21 +10,24 @@
 
 namespace vram {
 
-/// Copies `depth` slices of `height` rows of `width` bytes. Consecutive rows start `pitch` bytes
-/// apart, consecutive slices `slice` bytes apart. If `depth` is 1, the slice sizes are ignored.
+/// A copy of `depth` slices of `height` rows of `width` bytes. The starts of consecutive rows are
+/// `to_pitch` or `from_pitch` bytes apart, those of consecutive slices `to_slice` or `from_slice`
+/// bytes. If `depth` is 1, `to_slice` and `from_slice` are ignored.
 struct pitched_copy {
-    /// Start of the target.
-    void*       to       = nullptr;
-    std::size_t to_pitch = 0; ///< bytes from one row to the next; at least `width`
-    std::size_t to_slice = 0; ///< bytes from one slice to the next; a multiple of `to_pitch`
+    /// Start of the destination.
+    void* to = nullptr;
+    /// Bytes between the starts of two rows of the destination; at least `width`.
+    std::size_t to_pitch = 0;
+    /// Bytes between the starts of two slices of the destination; a multiple of `to_pitch`.
+    std::size_t to_slice = 0;
     /// Start of the source.
     void const* from = nullptr;
-    /// Bytes from one row of the source to the next; at least `width`.
+    /// bytes between the starts of two rows of the source; at least `width`
     std::size_t from_pitch = 0;
-    /// Bytes from one slice of the source to the next; a multiple of `from_pitch`.
+    /// bytes between the starts of two slices of the source; a multiple of `from_pitch`
     std::size_t from_slice = 0;
-    std::size_t width      = 0; ///< bytes of a row
-    std::size_t height     = 1; ///< number of rows
+    std::size_t width      = 0; ///< bytes copied of each row
+    std::size_t height     = 1; ///< number of rows of each slice
     std::size_t depth      = 1; ///< number of slices
 };
 

@@ -16,7 +16,7 @@ namespace vram {
 /// Streams. `stream` is a view that is passed by value; `own_stream` creates a stream and destroys
 /// it. A default-constructed view denotes the default stream of the current device. An `id` is
 /// unique in the process, even if the handle of a destroyed stream is used again. Default streams
-/// have ids as well: one per thread if they are per thread.
+/// have ids as well: per-thread default streams one per thread.
 template <class P>
 concept has_streams =
     std::regular<typename P::stream> && std::movable<typename P::own_stream> &&
@@ -25,14 +25,15 @@ concept has_streams =
         { P::id(s) } -> std::same_as<std::uint64_t>;
         { P::device_of(s) } -> std::same_as<typename P::device>;
         { P::capturing(s) } -> std::same_as<bool>; // true if the stream is being captured
-        P::synchronize(s);                         // blocks until all its work is complete
+        // Blocks the calling thread until all work of the stream is complete.
+        P::synchronize(s);
         P::call(s, static_cast<void (*)(void*)>(nullptr), static_cast<void*>(nullptr));
     };
 
-/// Events. `record` places the event behind the current work of a stream. `wait` makes a stream
-/// wait for the event and returns at once. `done` returns true if the event is complete.
-/// `synchronize` blocks the calling thread until it is. An event that was never recorded is
-/// complete.
+/// Events. `record` places the event after the current work of a stream. `wait` makes later work of
+/// a stream wait for the event, and does not block the calling thread. `done` returns true if the
+/// event is complete: all work before it is. `synchronize` blocks the calling thread until then. An
+/// event that was never recorded is complete.
 template <class P>
 concept has_events =
     std::movable<typename P::event> &&
@@ -44,8 +45,8 @@ concept has_events =
         P::synchronize(c);
     };
 
-/// Devices. A device is a value. Each host thread has a current device; `device_guard` changes it
-/// for a scope.
+/// Devices. A value of `device` names a device. Each host thread has a current device; a
+/// `device_guard` changes it until it is destroyed.
 template <class P>
 concept has_devices = std::regular<typename P::device> && requires(typename P::device d) {
     { P::current_device() } -> std::same_as<typename P::device>;
@@ -65,16 +66,17 @@ concept has_copies = requires(typename P::stream s, void* to, void const* from, 
     P::fill(s, to, std::byte{}, n);
 };
 
-/// Host threads. `thread` runs a callable with a given current device and joins on destruction. A
-/// `gate` passes work between such threads. On a platform with real time they are `vram::worker`
-/// and `vram::gate`.
+/// Host threads. `thread` runs a callable with a given current device, and its destructor waits for
+/// the end of the callable. A `gate` is a mutex with a condition variable for such threads. On a
+/// platform with real time they are `vram::worker` and `vram::gate`.
 template <class P>
 concept has_threads = requires {
     typename P::gate;
     typename P::thread;
 };
 
-/// Memory. These are the default resources for device and pinned memory.
+/// Memory. The types of the resources that vram uses by default for device memory and for pinned
+/// memory.
 template <class P>
 concept has_memory = requires {
     typename P::device_resource;

@@ -18,7 +18,7 @@ Type const& one_of() noexcept; // declared only, for unevaluated expressions
 
 template <class Stream>
     requires requires { typename Stream::platform; }
-struct find_platform<Stream> { // a stream view names its platform
+struct find_platform<Stream> { // a stream view has a member type `platform`
     using type = typename Stream::platform;
 };
 
@@ -26,14 +26,16 @@ template <class Stream>
     requires(
         !requires { typename Stream::platform; } &&
         requires(Stream const& s) { typename decltype(s.view())::platform; })
-struct find_platform<Stream> { // an owner of a stream has a view, which names the platform
+// An owner of a stream has a member `view()`; the view has the type `platform`.
+struct find_platform<Stream> {
     using type = typename decltype(one_of<Stream>().view())::platform;
 };
 
 } // namespace detail
 
-/// The platform of a stream view, or of a type with a member `view()` that returns one. A platform
-/// adds foreign handle types, such as `cudaStream_t`, by specialising `detail::find_platform`.
+/// The platform to which a type of streams belongs: a stream view, or a type with a member `view()`
+/// that returns one. A platform adds handle types of its API, such as `cudaStream_t`, by
+/// specialising `detail::find_platform`.
 template <class Stream>
 using platform_of = typename detail::find_platform<Stream>::type;
 

@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// The stream-ordered half of `fallible_resource`: `try_allocate(stream, bytes, alignment)`.
+/// A resource with `try_allocate(stream, bytes, alignment)`, which returns null instead of
+/// throwing. `fallible_resource` requires it of each stream-ordered resource.
 template <class R>
 concept fallible_on_streams = requires(R& r, typename R::platform::stream s, std::size_t n) {
     { r.try_allocate(s, n, n) } -> std::same_as<void*>;
@@ -20,8 +21,8 @@ concept fallible_on_streams = requires(R& r, typename R::platform::stream s, std
 };
 
 /// A resource with `try_allocate_sync(bytes, alignment)` and, if it is stream-ordered,
-/// `try_allocate(stream, bytes, alignment)`. They work as `allocate`, but return null instead of
-/// throwing. They also return null for zero bytes.
+/// `try_allocate(stream, bytes, alignment)`. They allocate as `allocate_sync` and `allocate` do,
+/// but return null instead of throwing. For zero bytes they return null too.
 template <class R>
 concept fallible_resource =
     synchronous_resource<R> && (!resource<R> || fallible_on_streams<R>) &&
@@ -44,65 +45,68 @@ concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;
 };
 
-/// A resource with `usage()`, which returns its figures.
+/// A resource with `usage()`, which returns its counters, such as live and reserved bytes.
 template <class R>
 concept measured_resource = requires(R const& r) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
 /// A resource with `retire(stream)`, which announces that the stream is about to be destroyed, so
-/// that the resource completes or forgets everything that refers to it. Needed only if the end of
-/// the stream is not announced (see `announces_ends`): for a raw `cudaStream_t`.
+/// that the resource no longer uses its handle afterwards. The call is needed for a raw
+/// `cudaStream_t`. It is not needed for a stream of vram, which announces its end (see
+/// `announces_ends`).
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
-/// A resource with `forget_captures()`, which frees the memory that is retained for captured
-/// graphs. The caller states that no graph captured over this resource will run again. One user of
-/// a shared resource cannot state this for the others. So handles do not forward it, and it is not
-/// one of the `powers` below.
+/// A resource with `forget_captures()`, which makes memory available again that was freed during a
+/// stream capture and kept because a graph may use it. By the call, the caller states that no graph
+/// captured over this resource will run again. One of several users of a resource cannot state this
+/// for the others, so handles do not forward the function, and it is not one of the `powers` below.
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
-/// A resource with `try_allocate_ready(stream, bytes, alignment)`, which allocates only reserved
-/// memory that the stream can use without a wait. Returns null if there is none, and for zero
-/// bytes. It neither waits nor calls the upstream. It may record and query events to find the
-/// progress of streams. It throws the exceptions of `allocate` other than a refusal: for missing
-/// host memory, and errors of the platform.
+/// A resource with `try_allocate_ready(stream, bytes, alignment)`, which allocates only memory that
+/// the resource has reserved and that the stream can use without a wait. It returns null if there
+/// is none, and for zero bytes. It neither waits nor calls the upstream, but may record and query
+/// events to find the progress of streams. It throws `std::bad_alloc` if host memory is missing,
+/// and errors of the platform.
 template <class R>
 concept reusing_resource =
     resource<R> && requires(R& r, typename R::platform::stream s, std::size_t n) {
         { r.try_allocate_ready(s, n, n) } -> std::same_as<void*>;
     };
 
-/// A resource with `rounded_size(bytes, alignment)`, which returns the bytes that a request takes,
-/// at least `bytes`. Equal requests give equal sizes, and zero bytes give zero. `limiting` counts
-/// these sizes.
+/// A resource with `rounded_size(bytes, alignment)`, which returns the number of bytes that an
+/// allocation occupies after rounding, at least `bytes`. Equal arguments give equal results, and
+/// zero bytes give zero. `limiting` counts these sizes.
 template <class R>
 concept rounding_resource = requires(R const& r, std::size_t n) {
     { r.rounded_size(n, n) } -> std::same_as<std::size_t>;
     requires noexcept(r.rounded_size(n, n)) || !detail::sees_noexcept;
 };
 
-/// A resource with `device()`, which returns the device of the memory or, for host memory, the
-/// device next to it.
+/// A resource with `device()`, which returns the device of its memory or, for host memory, the
+/// nearest device.
 template <class R>
 concept located_resource = requires(R const& r) {
     { r.device() } -> std::same_as<typename R::platform::device>;
 };
 
-/// A resource with `trim_no_wait()`, which returns idle chunks without a pending use to the
-/// upstream and never waits. It returns the number of bytes.
+/// A resource with `trim_no_wait()`, which returns to the upstream the chunks without a live block
+/// and without pending uses (work of streams that may still access freed memory). It never waits.
+/// It returns the number of bytes returned.
 template <class R>
 concept promptly_trimmable_resource = requires(R& r) {
     { r.trim_no_wait() } -> std::same_as<std::size_t>;
 };
 
-/// A resource with `free_memory()`, which returns its free pieces as `free_pieces`.
+/// A resource with `free_memory()`, which returns the number and the sizes of its free pieces, as a
+/// `free_pieces`.
 template <class R>
 concept surveyed_resource = requires(R const& r) { r.free_memory().largest; };
 
-/// A resource with `reset_peaks()`, which resets the peaks to the present figures and returns the
-/// previous ones, and with `raise_peaks(usage)`, which raises the peaks to at least those of
+/// A resource with `reset_peaks()`, which resets the peaks to the present values and returns the
+/// counters from before, and with `raise_peaks(usage)`, which raises the peaks to at least those of
 /// `usage`.
 template <class R>
 concept peaking_resource = requires(R& r, memory_usage const& before) {
@@ -111,7 +115,8 @@ concept peaking_resource = requires(R& r, memory_usage const& before) {
 };
 
 namespace detail {
-/// Returns the size that `r` takes for a request, or `bytes` if `r` has no `rounded_size`.
+/// Returns the number of bytes that an allocation from `r` occupies, or `bytes` if `r` has no
+/// `rounded_size`.
 template <class R>
 [[nodiscard]] constexpr std::size_t rounded_size(R const& r, std::size_t bytes,
                                                  std::size_t alignment) noexcept {
@@ -121,7 +126,8 @@ template <class R>
         return bytes;
     }
 }
-/// A type-erased handle, which returns the device only if its resource has one.
+/// A type-erased handle of a resource: `device()` returns an optional, which is empty if the
+/// resource has no device.
 template <class R>
 concept perhaps_located = requires(R const& r) { *r.device(); };
 
@@ -139,8 +145,8 @@ template <class R>
 }
 } // namespace detail
 
-/// All optional functions of `R` as constants, for code that depends on them and for tests that a
-/// layer loses none.
+/// One constant for each optional function, true if `R` has it. Code selects implementations by
+/// them, and tests check by them that a layer has every function of its upstream.
 template <class R>
 struct powers {
     static constexpr bool stream_ordered = resource<R>;

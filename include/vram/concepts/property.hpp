@@ -32,9 +32,10 @@ consteval bool is_named(char const (&word)[Size]) {
     while (*at != '\0' && !(at[0] == 'W' && (at[1] == '=' || (at[1] == ' ' && at[2] == '=')))) {
         ++at;
     }
-    char const* last = at; // start of the last component of the name
+    char const* last = at; // start of the unqualified name
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
-        if (*at == '<') { return false; } // a template's arguments may be named so, but are not `W`
+        // A template: the word may be the name of an argument, not of `W`.
+        if (*at == '<') { return false; }
         if (*at == ':') { last = at + 1; }
     }
     std::size_t same = 0;
@@ -44,7 +45,8 @@ consteval bool is_named(char const (&word)[Size]) {
 
 } // namespace detail
 
-/// One of the two tags above, or a type of another library with the same unqualified name.
+/// `device_accessible` or `host_accessible`, of vram or of another library: a type with one of
+/// these unqualified names.
 template <class P>
 concept property =
     detail::is_named<P>("device_accessible") || detail::is_named<P>("host_accessible");
@@ -60,7 +62,7 @@ concept same_property =
 ///     using properties = property_set<device_accessible>;
 template <property... Ps>
 struct property_set {
-    /// True if the set has a property with the name of `P`.
+    /// True if the set contains `P` or a type with the same unqualified name.
     template <class P>
     static constexpr bool has = (same_property<P, Ps> || ...);
 };
@@ -69,8 +71,8 @@ struct property_set {
 template <class R, class P>
 concept has_property = R::properties::template has<P>;
 
-/// The property query of CCCL, found by argument-dependent lookup. It exists for exactly the
-/// properties that `R` has.
+/// CCCL calls this function, found by argument-dependent lookup, to query a property of a resource.
+/// It exists for exactly the properties that `R` has.
 template <class R, property P>
     requires has_property<R, P>
 constexpr void get_property(R const&, P) noexcept {}

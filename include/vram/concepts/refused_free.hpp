@@ -12,16 +12,16 @@
 
 namespace vram {
 
-/// A platform that collects refused frees: `P::refused(error)`. The simulated platform does, and
-/// adds them to the reports of its node.
+/// A platform that collects refused frees through `P::refused(error)`. The simulated platform adds
+/// them to its reports.
 template <class P>
 concept collects_refusals = requires(error const& e) {
     { P::refused(e) } noexcept;
 };
 
-/// The error of a `deallocate` that was refused, with the arguments of the call. It is a foreign
-/// pointer unless a resource that knows the block calls one of the `found` functions. The resource
-/// then reports `what`.
+/// The error of a `deallocate` that was refused, with the arguments of the call. The kind is a
+/// foreign pointer unless the resource finds the block and calls `found_free` or `found_live`. Then
+/// the resource calls `report`, or reports `what` itself.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may use its own object.
@@ -40,7 +40,7 @@ struct refused_free {
                .alignment = alignment,
                .resource  = resource} {}
 
-    /// Sets the stream of the free. Null means that the free names no stream.
+    /// Sets the stream of the free. Null means that the free has no stream (`deallocate_sync`).
     template <class Platform>
     refused_free& on(typename Platform::stream const* s) noexcept {
         if (s != nullptr) { what.stream = name_of_stream<Platform>(*s); }
@@ -59,9 +59,10 @@ struct refused_free {
         what.kind = error_kind::double_free;
         return *this;
     }
-    /// Makes the error one of a live block, which was allocated with this address, size and
-    /// alignment. If all three match those of the free, it is a double free and another caller has
-    /// allocated the block since.
+    /// Sets the kind of error for a block that is live, with the start, the size and the alignment
+    /// with which it was allocated. The kind is that of the first of them which differs from the
+    /// free. If none differs, it is a double free: after the first free, another caller has
+    /// allocated the block.
     refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
         what.block           = block;
         what.block_bytes     = bytes;

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `resource` is the concept of an object that allocates and frees memory. Each part of vram takes
-/// one and is one.
+/// `resource` is the concept of an object that allocates and frees memory. Each layer and pool of
+/// vram takes one and is one.
 
 #include <vram/base/align.hpp>        // default_alignment
 #include <vram/concepts/property.hpp> // properties
@@ -14,9 +14,9 @@
 namespace vram {
 
 namespace detail {
-/// False under nvcc, because its front end (13.0) takes a call with the default argument
-/// `source_location::current()` for one that may throw. The host compiler behind it sees `noexcept`
-/// and checks it.
+/// True if the compiler computes `noexcept` of a call correctly. The front end of nvcc (13.0) takes
+/// a call with the default argument `source_location::current()` for one that may throw. Under nvcc
+/// the host compiler makes the check.
 #if defined __CUDACC__ && !defined __clang__
 inline constexpr bool sees_noexcept = false;
 #else
@@ -24,8 +24,8 @@ inline constexpr bool sees_noexcept = true;
 #endif
 } // namespace detail
 
-/// A resource without stream order. Its memory can be used as soon as the allocation returns, and
-/// is freed when no stream or thread uses it.
+/// A resource without stream order. Any stream or thread may use the memory as soon as the
+/// allocation returns. The caller frees it only after every stream and thread has finished with it.
 ///
 ///     void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment);
 ///     void  deallocate_sync(void* p, std::size_t bytes,
@@ -46,16 +46,16 @@ concept synchronous_resource =
     };
 
 /// A resource with stream order. Memory returned by `allocate` may be used by later work of the
-/// stream. Memory passed to `deallocate` may still be used by earlier work of the stream that the
-/// call names.
+/// stream. Work that was submitted to the stream `s` before `deallocate(s, ...)` may still use the
+/// memory.
 ///
 ///     void* allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment);
 ///     void  deallocate(stream s, void* p, std::size_t bytes,
 ///                      std::size_t alignment = default_alignment) noexcept;
 ///
-/// The caller orders everything else: uses of the memory on other streams come before the free on
-/// `s`. The resource also has the synchronous pair. A block may be allocated by one pair and freed
-/// by the other, under these rules.
+/// The caller orders all uses on other streams: they come before the free on `s`. The resource also
+/// has the synchronous pair. A block that one pair allocated may be freed by the other pair, under
+/// the rules of both.
 template <class R>
 concept resource = synchronous_resource<R> &&
                    requires(R& r, typename R::platform::stream s, void* p, std::size_t n) {

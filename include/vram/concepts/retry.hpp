@@ -11,19 +11,22 @@
 
 namespace vram {
 
-/// A refused attempt, as it is passed to a retry policy.
+/// A refused allocation, as it is passed to a retry policy.
 struct failed_attempt {
     std::size_t bytes = 0; ///< the requested size
     /// Requested alignment.
     std::size_t alignment = 0;
-    unsigned    tries     = 0;  ///< number of calls of this policy for this request, starting at 1
-    shortage    numbers   = {}; ///< the numbers of the refusal, if it carried any
+    /// Number of calls of the policy for this allocation, this one included.
+    unsigned tries = 0;
+    /// The numbers of the `out_of_memory` exception; zeros if not known.
+    shortage numbers = {};
 };
 
-/// A policy over resource `R`. It tries to make room and returns true if the allocation should be
-/// attempted again. It is called until it returns false, but at most `max_tries` times per request.
-/// The layer holds no lock during the call, so the policy may use the resource, and may allocate
-/// through the layer: the layer does not call its policies for requests that a policy makes.
+/// A retry policy for resource `R`: a function object that tries to free memory after a refused
+/// allocation, and returns true if the allocation should be attempted again. It is called until it
+/// returns false, but at most `max_tries` times per allocation. The layer holds no lock during the
+/// call. The policy may use the resource and allocate through the layer, which does not call its
+/// policies for these allocations.
 template <class P, class R>
 concept retry = requires(P& policy, R& resource, failed_attempt const& failed) {
     { policy(resource, failed) } -> std::same_as<bool>;

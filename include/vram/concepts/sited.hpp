@@ -42,9 +42,10 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 // clang-format on
 } // namespace detail
 
-/// Calls `upstream` on behalf of the caller at the line `at`. A resource takes a `call_site` as the
-/// last parameter only in the functions that report or store it: `pool` in `deallocate`, a layer in
-/// all six functions. vram's own calls, such as the return of a chunk, pass an unknown line.
+/// Calls the functions of `upstream` and passes the line `at` of the program to those that take a
+/// `call_site` as their last parameter. Only functions that report or store the line take one:
+/// `deallocate` of `pool`, and all six functions of a layer. For vram's own calls, such as the
+/// return of a chunk, the line is unknown.
 ///
 ///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
 ///

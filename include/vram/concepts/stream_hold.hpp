@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `stream_hold` keeps the handle of a stream valid after the owner of the stream has destroyed it.
+/// `stream_hold` is a reference that keeps the handle of a stream valid after its owner was
+/// destroyed.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,12 +12,12 @@
 
 namespace vram {
 
-/// A platform that announces the end of its own streams. `P::hold(s)` returns a hold on a stream
-/// that the calling thread uses, or an empty hold if the end of the stream will not be announced.
-/// As long as a copy of the hold exists, the platform does not destroy the stream, and no other
-/// stream has its handle. `ended()` returns true after the owner has destroyed the stream;
-/// `record(event)` is legal even then. `P::ends()` is the number of streams that have ended, and
-/// never decreases.
+/// A platform that announces the end of its own streams. `P::hold(s)` returns a hold, a counted
+/// reference to a stream that the calling thread uses. It is empty if the platform does not learn
+/// of the end of this stream. As long as a copy of the hold exists, the platform does not destroy
+/// the stream, and no other stream has its handle. `ended()` returns true after the stream's owner
+/// (such as a `cuda_stream`) was destroyed; `record(event)` is legal even then. `P::ends()` returns
+/// the number of streams whose owner was destroyed so far.
 template <class P>
 concept announces_ends =
     requires(typename P::stream s, typename P::event& e, typename P::stream_hold const& held) {
@@ -29,7 +30,8 @@ concept announces_ends =
 
 namespace detail {
 
-/// The hold of a platform that does not announce the end of streams. It is always empty.
+/// The hold (a counted reference to a stream) of a platform that does not announce the end of
+/// streams. It is always empty.
 struct no_stream_hold {
     explicit operator bool() const noexcept { return false; }
     bool     ended() const noexcept { return false; }
@@ -48,12 +50,12 @@ struct find_stream_hold<Platform> {
 
 } // namespace detail
 
-/// Type of the holds of a platform.
+/// The type of a platform's holds: counted references that keep a stream's handle valid.
 template <class Platform>
 using stream_hold = typename detail::find_stream_hold<Platform>::type;
 
-/// Returns a hold on a stream that the calling thread uses, or an empty one if its end will not be
-/// announced.
+/// Returns a hold on the stream `s`, which the calling thread uses: as long as it exists, the
+/// handle stays valid. The hold is empty if the platform does not learn of the end of the stream.
 template <class Platform>
 [[nodiscard]] stream_hold<Platform> hold_stream([[maybe_unused]]
                                                 typename Platform::stream s) noexcept {

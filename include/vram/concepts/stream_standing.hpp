@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `stream_standing` is the present meaning of a stored stream handle.
+/// `stream_standing` states if a stored stream handle still denotes the stream for which it was
+/// stored.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,16 +12,16 @@
 
 namespace vram {
 
-/// Present meaning of a stored stream handle, on the calling thread.
+/// Denotes the relation of a stored stream handle to the stream for which it was stored.
 enum class stream_standing : unsigned char {
-    there,   ///< still the stream for which it was stored, as far as known
-    another, ///< another stream, which CUDA gave the handle
-    ended,   ///< no stream: it was destroyed
-    reset,   ///< no stream: its device was reset, which has ended all work of the stream
+    there,   ///< as far as known, the handle still denotes the stream
+    another, ///< the stream was destroyed, and a newer stream has the handle
+    ended,   ///< the stream was destroyed
+    reset,   ///< the device of the stream was reset, which has ended all work of the stream
 };
 
-/// Returns the present meaning of the handle `s` that belonged to the stream with the id `id`.
-/// Calls `Platform::standing_of` if it exists. Otherwise it queries the id of `s`, which must then
+/// Returns the relation of the handle `s` to the stream with the id `id`, for which it was stored.
+/// Calls `Platform::standing_of` if it exists. Otherwise calls `Platform::id(s)`, which must then
 /// be legal at any time, also while another thread captures the stream.
 template <class Platform>
 [[nodiscard]] stream_standing standing_of(typename Platform::stream s, std::uint64_t id) noexcept {
@@ -33,8 +34,8 @@ template <class Platform>
     }
 }
 
-/// Returns true if it is known that the stream ended because its device was reset. Makes no call of
-/// the platform except `Platform::standing_of`.
+/// Returns true if it is known that the stream with the handle `s` and the id `id` ended because
+/// its device was reset. Makes no call of the platform except `Platform::standing_of`.
 template <class Platform>
 [[nodiscard]] bool was_reset(typename Platform::stream s, std::uint64_t id) noexcept {
     if constexpr (requires { Platform::standing_of(s, id); }) {
@@ -51,15 +52,15 @@ struct stream_identity {
     typename Platform::device where{};
 };
 
-/// Returns the identity of a stream by queries to the platform. The calling thread must be using
-/// the stream, so that no other thread captures it during the call.
+/// Returns the id and the device of the stream `s` by queries to the platform. The calling thread
+/// must be using the stream, so that no other thread captures it during the queries.
 template <class Platform>
 [[nodiscard]] stream_identity<Platform> identify(typename Platform::stream s) {
     return {Platform::id(s), Platform::device_of(s)};
 }
 
-/// Returns the identity of a stream that another thread may use, or nothing if it is not known.
-/// Calls `Platform::recall` if it exists, and otherwise `identify`.
+/// Returns the id and the device of the stream `s`, which another thread may be using or capturing;
+/// empty if they are not known. Calls `Platform::recall` if it exists, and otherwise `identify`.
 template <class Platform>
 [[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
     if constexpr (requires { Platform::recall(s); }) {

@@ -12,9 +12,10 @@
 
 namespace vram {
 
-/// Reserves address ranges, and maps pieces of physical memory to them. All sizes are multiples of
-/// `granularity()`. `map` maps one whole piece; the memory is accessible only after `set_access`.
-/// `unmap` accepts only whole mappings.
+/// An object that reserves address ranges, creates pieces of physical memory, and maps pieces to
+/// addresses, as the virtual memory functions of CUDA do (`cuMemAddressReserve`, `cuMemCreate`,
+/// `cuMemMap`). All sizes are multiples of `granularity()`. `map` maps one whole piece; the memory
+/// is accessible only after `set_access`. `unmap` accepts only whole mappings.
 ///
 ///     void* const at   = memory.reserve(1_GiB, memory.granularity());
 ///     auto const  page = memory.create(memory.granularity());
@@ -22,10 +23,11 @@ namespace vram {
 ///     memory.set_access(at, memory.granularity());
 ///
 /// No function waits for a stream: the caller unmaps memory only after all its uses are complete.
-/// If there is no memory, `create` throws `out_of_memory` with the numbers of the device. If
-/// another call fails, it throws the error of the platform and changes nothing. `release` and
-/// `destroy` report errors to the error sink. `memory()` returns the free and total memory of the
-/// device. A member `export_handle(handle)` exists if other processes can map the memory.
+/// If the device has no memory left, `create` throws `out_of_memory` with the numbers of the
+/// device. `reserve`, `map`, `set_access` and `unmap` throw the error of the platform and change
+/// nothing if they fail. `release` and `destroy` report errors to the error sink. `memory()`
+/// returns the free and total memory of the device. A member `export_handle(handle)` exists if
+/// other processes can map the memory.
 template <class M>
 concept virtual_memory =
     std::copyable<M> && std::copyable<typename M::handle> &&
