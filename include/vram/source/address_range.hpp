@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// Reserves addresses to which physical memory can be mapped, and releases them on destruction.
+/// Owns a reserved range of addresses to which physical memory can be mapped: the constructor
+/// reserves it, and the destructor releases it.
 ///
 ///     address_range range{memory, 1_GiB, memory.granularity()};
 ///
@@ -22,7 +23,8 @@ namespace vram {
 template <virtual_memory Memory>
 class address_range {
 public:
-    /// `bytes` is a multiple of `memory.granularity()`; `alignment` is a power of two.
+    /// Reserves `bytes` bytes of addresses, a multiple of `memory.granularity()`, starting at a
+    /// multiple of `alignment`, a power of two.
     address_range(Memory memory, std::size_t bytes, std::size_t alignment)
         : memory_{std::move(memory)}, base_{memory_.reserve(bytes, alignment)}, bytes_{bytes} {}
     address_range(address_range&& other) noexcept

@@ -18,8 +18,9 @@ class gate;          // defined in base/gate.hpp
 class worker;        // defined in base/worker.hpp
 class host_resource; // defined in source/host_resource.hpp
 
-/// Has one stream, which is always idle, so that stream-ordered resources also work on pageable
-/// host memory.
+/// A platform whose memory is pageable host memory. It has one device and one stream, and each
+/// operation is complete when its call returns. With it, stream-ordered resources such as `pool`
+/// also work on host memory.
 ///
 /// Failure   No function fails.
 /// Threads   Any thread may call any function.
@@ -55,7 +56,7 @@ struct host_platform {
     [[nodiscard]] static device        device_of(stream) noexcept { return {}; }
     [[nodiscard]] static std::uint64_t id(stream) noexcept { return 0; }
     [[nodiscard]] static bool          capturing(stream) noexcept { return false; }
-    // Zeros, because the free memory of the host is not known.
+    // zeros (not known), because the system has no reliable number
     [[nodiscard]] static memory_info memory(device) noexcept { return {}; }
     [[nodiscard]] static bool        done(event const&) noexcept { return true; }
 

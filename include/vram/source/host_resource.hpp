@@ -16,7 +16,8 @@
 
 namespace vram {
 
-/// Pageable host memory. It is both the device and the pinned resource of `host_platform`.
+/// Allocates pageable host memory. It is both the `device_resource` and the `pinned_resource` of
+/// `host_platform`.
 ///
 ///     host_resource mr;
 ///     void* p = mr.allocate_sync(1_MiB, 4096);
@@ -24,7 +25,8 @@ namespace vram {
 /// Failure   Throws `out_of_memory`. A size over `PTRDIFF_MAX` is refused without a call to the
 ///           system.
 /// Threads   Any thread.
-/// Streams   Every stream is idle, so `allocate` and `allocate_sync` do the same.
+/// Streams   The platform's only stream is always idle, so `allocate` and `allocate_sync` do the
+///           same.
 /// Cost      One call of `operator new` or `operator delete`. The size is rounded up to the
 ///           alignment.
 class host_resource {
@@ -65,13 +67,15 @@ public:
     }
     void deallocate_sync(void* p, std::size_t, std::size_t alignment = default_alignment) noexcept {
         ::operator delete(
-            p, std::align_val_t{alignment}); // unsized, because clang 16 has no sized overload
+            // Without the size, because clang 16 does not declare the sized overload.
+            p, std::align_val_t{alignment});
     }
 
     friend bool operator==(host_resource const&, host_resource const&) = default;
 
 private:
-    /// The largest size of an object. AddressSanitizer reports larger requests as errors.
+    /// Larger requests are refused without a call of `operator new`: no object is larger, and
+    /// AddressSanitizer reports such a request as an error.
     static constexpr std::size_t largest = std::numeric_limits<std::ptrdiff_t>::max();
 };
 

@@ -17,8 +17,9 @@
 
 namespace vram {
 
-/// Refuses every request except those of zero bytes. It has the powers of a complete resource, so
-/// it is the end of a chain of fallbacks and the upstream in `static_assert`s.
+/// Refuses every allocation except those of zero bytes, which return null. It has the optional
+/// functions of a complete resource. It serves as the last resource of a `fallback`, and as an
+/// upstream in `static_assert`s.
 ///
 ///     fallback mr{small_budget, null_resource<>{}};   // refuses if the budget is used up
 ///
@@ -57,7 +58,7 @@ public:
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
-        // Any other pointer is foreign: this resource allocates nothing.
+        // This resource allocates nothing, so any other pointer is foreign.
         if (p == nullptr) { return; }
         report_error(refused_free{"null_resource", p, bytes, alignment, at}.what);
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `page_pieces` is the table that maps the pages of a range to pieces of physical memory.
+/// `page_pieces` records to which piece of physical memory each page of an address range is mapped.
 
 #include <vram/base/contract.hpp> // expects
 
@@ -13,10 +13,11 @@
 
 namespace vram {
 
-/// A page is a place in an address range; a piece is physical memory of the size of a page. At most
-/// one page *owns* a piece; a piece without an owner is a spare. The other pages that were mapped
-/// to the piece before keep their mapping, which is then *stale*: if the piece returns to one of
-/// them, no call of the driver is needed. The table lists the stale pages of each piece.
+/// Records the mappings; it calls no driver. A *page* is a place in an address range; a *piece* is
+/// physical memory of the size of a page. At most one page *owns* a piece; a piece without an owner
+/// is a *spare*. Pages that owned the piece before stay mapped to it, and their mapping is *stale*:
+/// if such a page owns the piece again, it need not be mapped again. The table lists the pages with
+/// a stale mapping to each piece.
 ///
 ///     page_pieces<handle> pieces{16};
 ///     pieces.reserve();
@@ -46,19 +47,21 @@ public:
 
     // Pieces
 
-    /// Reserves host memory so that the next `add` cannot fail.
+    /// Allocates host memory for one more piece, so that the next `add` cannot fail.
     void reserve() {
         if (!unused_.empty()) { return; }
         if (pieces_.size() == pieces_.capacity()) {
             std::size_t const room = 2 * pieces_.size() + 8;
-            spares_.reserve(room); // so that `spare` and `remove` never allocate
+            // Room for every piece, so that `spare` and `remove` never allocate.
+            spares_.reserve(room);
             unused_.reserve(room);
             pieces_.reserve(room);
         }
         unused_.push_back(static_cast<number>(pieces_.size()));
         pieces_.emplace_back();
     }
-    /// Adds a spare and returns its index. The caller called `reserve` before.
+    /// Adds a piece with the handle `memory` as a spare (without an owner) and returns its index.
+    /// The caller must have called `reserve` since the last `add`.
     number add(Handle memory) noexcept {
         number const k = unused_.back();
         unused_.pop_back();
@@ -66,37 +69,39 @@ public:
         spare(k);
         return k;
     }
-    /// Removes a spare to which no page is mapped.
+    /// Removes the piece `k`, a spare (without an owner) to which no page is mapped.
     void remove(number k) noexcept {
         no_spare(k);
         unused_.push_back(k);
     }
 
     [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
-    /// Returns a page with a stale mapping to the piece, or `nowhere`.
+    /// Returns a page that does not own the piece `k` but is mapped to it, or `nowhere` if there is
+    /// none.
     [[nodiscard]] number stale_page(number k) const noexcept { return pieces_[k].first_stale; }
 
-    /// Returns the number of pieces, including spares.
+    /// Returns the number of pieces of physical memory, with or without an owner.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.size() - unused_.size(); }
     [[nodiscard]] std::size_t spares() const noexcept { return spares_.size(); }
-    /// Returns the `i`-th spare. `add`, `remove`, `attach` and `detach` change the order.
+    /// Returns the index of the `i`-th spare (piece without an owner). `add`, `remove`, `attach`
+    /// and `detach` change the order of the spares.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
 
     // Pages
 
-    /// Records that page `i`, which is unmapped, was mapped to a piece. The mapping is stale and
-    /// has no access rights.
+    /// Records that the unmapped page `i` was mapped to the piece `k`, without access rights. The
+    /// page does not own the piece yet (see `attach`).
     void map(number i, number k) noexcept {
         slots_[i] = {.piece = k};
         link(i);
     }
-    /// Records that page `i`, which has a stale mapping, was unmapped.
+    /// Records that page `i`, which is mapped to a piece that it does not own, was unmapped.
     void unmap(number i) noexcept {
         unlink(i);
         slots_[i] = {};
     }
-    /// Makes page `i`, which has a stale mapping, the owner of its piece. The mapping of the
-    /// previous owner becomes stale.
+    /// Makes page `i` the owner of the piece to which it is mapped. The previous owner, if there is
+    /// one, stays mapped to the piece and owns none.
     void attach(number i) noexcept {
         number const k = slots_[i].piece;
         unlink(i);
@@ -104,14 +109,14 @@ public:
         if (other != nowhere) { return link(other); }
         no_spare(k);
     }
-    /// Makes the piece of page `i` a spare. The page keeps a stale mapping.
+    /// Makes the piece that page `i` owns a spare (without an owner). The page stays mapped to it.
     void detach(number i) noexcept {
         number const k = slots_[i].piece;
         pieces_[k].at  = nowhere;
         link(i);
         spare(k);
     }
-    /// Records that the mapping of page `i` has access rights.
+    /// Records that access rights were set for the mapping of page `i`.
     void               grant(number i) noexcept { slots_[i].granted = true; }
     [[nodiscard]] bool granted(number i) const noexcept { return slots_[i].granted; }
 
@@ -123,7 +128,8 @@ public:
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at == i;
     }
-    /// Returns the page that owns the piece of the stale mapping of page `i`, or `nowhere`.
+    /// Returns the page that owns the piece to which page `i` is mapped; `nowhere` if that is page
+    /// `i` itself, or if the piece has no owner or the page no mapping.
     [[nodiscard]] number current_owner(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;
@@ -133,15 +139,17 @@ private:
     /// A page and its mapping.
     struct slot {
         number piece   = nowhere;
-        number next    = nowhere; ///< list of the pages with a stale mapping to the piece
+        number next    = nowhere; ///< next page that is mapped to the piece but does not own it
         number before  = nowhere;
         bool   granted = false;
     };
     struct entry {
         Handle memory{};
-        number at          = nowhere; ///< the owner; `nowhere` if the piece is a spare
-        number first_stale = nowhere; ///< first page with a stale mapping to the piece
-        number spared      = 0;       ///< index in `spares_` if it is a spare
+        /// The page that owns the piece; `nowhere` if the piece is a spare.
+        number at = nowhere;
+        /// First of the pages that are mapped to the piece but do not own it.
+        number first_stale = nowhere;
+        number spared      = 0; ///< index in `spares_`, if the piece is a spare
     };
 
     static std::size_t counted(std::size_t pages) {

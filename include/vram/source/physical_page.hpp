@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `physical_page` owns a piece of physical memory without an address.
+/// `physical_page` owns a piece of physical memory, which has no address until it is mapped.
 
 #include <vram/concepts/virtual_memory.hpp> // virtual_memory
 
@@ -11,7 +11,8 @@
 
 namespace vram {
 
-/// Creates physical memory that can be mapped to addresses, and destroys it.
+/// Owns a piece of physical memory that can be mapped to addresses: the constructor creates it, and
+/// the destructor destroys it.
 ///
 ///     physical_page page{memory, 2_MiB};
 ///     memory.map(at, page.get(), page.bytes());
@@ -19,7 +20,7 @@ namespace vram {
 /// Failure   The constructor throws `out_of_memory` or the error of the platform. The destructor
 ///           reports errors to the error sink.
 /// Threads   One thread at a time.
-/// Streams   If the memory is mapped, it exists until it is unmapped, even after the destruction.
+/// Streams   Mapped memory stays accessible after the destruction, until it is unmapped.
 template <virtual_memory Memory>
 class physical_page {
 public:
@@ -27,7 +28,7 @@ public:
 
     physical_page(Memory memory, std::size_t bytes)
         : memory_{std::move(memory)}, handle_{memory_.create(bytes)}, bytes_{bytes} {}
-    /// Takes ownership of a handle.
+    /// Takes ownership of the existing handle `h` of `bytes` bytes.
     physical_page(Memory memory, handle h, std::size_t bytes)
         : memory_{std::move(memory)}, handle_{h}, bytes_{bytes} {}
     physical_page(physical_page&& other) noexcept
@@ -45,7 +46,7 @@ public:
     [[nodiscard]] handle      get() const noexcept { return handle_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-    /// Releases the ownership. The caller destroys the handle.
+    /// Returns the handle and gives up its ownership: the caller must destroy it.
     handle release() noexcept {
         bytes_ = 0;
         return handle_;

@@ -23,15 +23,16 @@
 namespace vram {
 
 /// Allocates blocks from the front of a range, such as an array on the stack or one large device
-/// allocation. The range may also be addresses without memory, because they are never accessed.
+/// allocation. The resource never accesses the range, so it may also be addresses without memory.
 ///
 ///     std::byte buffer[64_KiB];
 ///     region_resource mr{buffer, sizeof buffer};
 ///
-/// If the last block is freed, its bytes are available at once. The bytes of other freed blocks,
-/// and those skipped for alignment, are available once no block is live.
+/// If the block with the highest address is freed, its bytes can be allocated again. The bytes of
+/// other freed blocks, and those skipped for alignment, can be allocated again once no block is
+/// live.
 ///
-/// Failure   Throws `out_of_memory` if the rest of the range is too small.
+/// Failure   Throws `out_of_memory` if the bytes after the last block do not suffice.
 /// Threads   One thread at a time. For several, compose `locked` over it.
 /// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
 /// Cost      A few additions. No allocation.
@@ -52,7 +53,8 @@ public:
     }
     region_resource& operator=(region_resource&& other) noexcept {
         if (this == &other) { return *this; }
-        base_    = std::exchange(other.base_, 0); // two resources must not allocate from one range
+        // `other` is empty afterwards: two resources must not allocate from one range.
+        base_    = std::exchange(other.base_, 0);
         top_     = std::exchange(other.top_, 0);
         end_     = std::exchange(other.end_, 0);
         blocks_  = std::exchange(other.blocks_, 0);
@@ -94,7 +96,7 @@ public:
         refused_free e{"region_resource", p, bytes, alignment, at};
         if (!owns(p)) { return report_error(e.what); }
         if (start >= top_) { return report_error(e.found_free().what); }
-        bool const last = blocks_ == 1; // so its size must equal all live bytes
+        bool const last = blocks_ == 1; // the only live block: its size must equal all live bytes
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
             e.what.kind        = error_kind::wrong_size;
             e.what.block_bytes = last ? figures_.live : 0;
@@ -119,14 +121,15 @@ public:
         return now;
     }
 
-    /// A region is equal only to itself.
+    /// A resource is equal only to itself.
     friend bool operator==(region_resource const& a, region_resource const& b) noexcept {
         return &a == &b;
     }
 
 private:
-    std::uintptr_t base_   = 0;
-    std::uintptr_t top_    = 0; ///< the first free address
+    std::uintptr_t base_ = 0;
+    /// First address after the last block; the next block starts here or later.
+    std::uintptr_t top_    = 0;
     std::uintptr_t end_    = 0;
     std::size_t    blocks_ = 0; ///< number of live blocks
     memory_usage   figures_{};

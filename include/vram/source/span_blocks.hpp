@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `span_blocks` allocates address ranges of a span, in whole pages.
+/// `span_blocks` divides an address range into blocks of whole pages.
 
 #include <vram/base/align.hpp> // saturating_add
 
@@ -13,17 +13,19 @@
 
 namespace vram {
 
+/// The list of blocks in an address range of equal pages. It handles addresses only, no memory.
 /// Each block starts at a page boundary and shares no page with another block. A new block is
 /// placed in the middle of the largest gap, so that it and its neighbours have room to grow. If it
-/// does not fit there, it is placed in the smallest gap that is sufficient.
+/// does not fit there, it is placed in the smallest sufficient gap.
 ///
 /// Failure   `insert` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. `insert` and
-///           `erase` move the blocks behind. All other functions are O(log blocks).
+/// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. `insert`
+///           and `erase` move the entries of all blocks at higher addresses. All other functions
+///           are O(log blocks).
 class span_blocks {
 public:
-    /// The pages [first, last).
+    /// The pages with the numbers [first, last) of the range.
     struct run {
         std::size_t first = 0;
         std::size_t last  = 0;
@@ -31,7 +33,7 @@ public:
         [[nodiscard]] bool        empty() const noexcept { return first == last; }
         [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
     };
-    /// `bytes` bytes at `address`, which occupy the pages [first, last).
+    /// A block of `bytes` bytes at `address`, which occupies the pages [first, last).
     struct block {
         std::uintptr_t address = 0;
         std::size_t    bytes   = 0;
@@ -50,8 +52,8 @@ public:
           pages_{std::exchange(other.pages_, 0)},
           blocks_{std::exchange(other.blocks_, {})} {}
 
-    /// Returns a free place for `bytes` bytes at the start of a page, or an empty block if there is
-    /// none.
+    /// Returns a block of `bytes` bytes in a gap, at the start of a page that is a multiple of
+    /// `alignment`, or an empty block if no gap suffices. Does not insert the block.
     [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
         gap   widest, tightest{0, pages_ + 1};
         block in_widest, in_tightest;
@@ -72,8 +74,8 @@ public:
     }
     void insert(block const& b) { blocks_.insert(iterator_at(begun_at(b.address)), b); }
 
-    /// Returns `b` with the new size `bytes`, or an empty block if the following addresses are in
-    /// use.
+    /// Returns the block `b` with the size `bytes`, or an empty block if it would overlap the next
+    /// block or exceed the range. Does not change the list.
     [[nodiscard]] block resized(block const& b, std::size_t bytes) const noexcept {
         std::size_t const next = begun_at(b.address);
         std::size_t const end  = next == blocks_.size() ? pages_ : blocks_[next].first;
@@ -83,17 +85,19 @@ public:
     void replace(block const& b) noexcept { *iterator_at(begun_at(b.address) - 1) = b; }
     void erase(block const& b) noexcept { blocks_.erase(iterator_at(begun_at(b.address) - 1)); }
 
-    /// Returns the block that begins at `p`, or an empty block.
+    /// Returns the block that begins at the address `p`, or an empty block if none does.
     [[nodiscard]] block at(void const* p) const noexcept {
         auto const         address = reinterpret_cast<std::uintptr_t>(p);
         block const* const last    = last_up_to(address);
         return last != nullptr && last->address == address ? *last : block{};
     }
 
-    // Pages of a block. A block includes all bytes of its pages, also those of the last page behind
-    // its own last byte. If a range does not lie within one block, it has no pages.
+    // Pages of a block. The last page belongs to its block entirely, also the bytes after the end
+    // of the block. For a range that does not lie within the pages of one block, the following
+    // functions return an empty block or no pages.
 
-    /// Returns the block with pages that contain the range, or an empty block.
+    /// Returns the block whose pages contain the range of `bytes` bytes at `p`, or an empty block
+    /// if there is none.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
         auto const         from = reinterpret_cast<std::uintptr_t>(p);
         block const* const b    = last_up_to(from);
@@ -101,12 +105,13 @@ public:
         std::uintptr_t const end = base_ + b->last * page_;
         return from < end && bytes <= end - from ? *b : block{};
     }
-    /// Returns the pages that overlap the range.
+    /// Returns the pages that overlap the `n` bytes at `q`.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
     }
-    /// Returns the pages of which the range contains all bytes of the block.
+    /// Returns the pages whose bytes, as far as they belong to the block, all lie in the `n` bytes
+    /// at `q`.
     [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
         block const b = around(q, n);
         if (b.empty()) { return {}; }
@@ -116,7 +121,8 @@ public:
         std::size_t const last  = from + n >= b.address + b.bytes ? b.last : pages.last;
         return first < last ? run{first, last} : run{};
     }
-    /// Returns how many bytes of page `i` lie in the range.
+    /// Returns how many bytes of page `i` are among the `n` bytes at `q`, which must overlap the
+    /// page.
     [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
         std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
         std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;
@@ -169,15 +175,16 @@ private:
         visit(gap{from, pages_});
     }
 
-    /// Returns a block of `bytes` bytes at `address` in page `first`, or an empty block if it would
-    /// exceed the span.
+    /// Returns a block of `bytes` bytes at `address`, which lies in page `first`; an empty block if
+    /// it would exceed the range.
     [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
                                std::size_t first) const noexcept {
         std::size_t const end = saturating_add(address - base_, bytes);
         if (end > pages_ * page_) { return {}; }
         return {address, bytes, first, (end + page_ - 1) / page_};
     }
-    /// Returns a block in `g` that starts at page `from` or later, or an empty block.
+    /// Returns a block of `bytes` bytes in the gap `g` that starts at the first page from `from` on
+    /// that is a multiple of `alignment`, or an empty block if it does not fit.
     [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
                                std::size_t alignment) const noexcept {
         std::uintptr_t address = base_ + from * page_;
@@ -193,7 +200,7 @@ private:
     std::uintptr_t     base_;
     std::size_t        page_;
     std::size_t        pages_;
-    std::vector<block> blocks_; ///< live blocks in the order of their addresses
+    std::vector<block> blocks_; ///< all blocks, in the order of their addresses
 };
 
 } // namespace vram

@@ -23,20 +23,24 @@ namespace vram {
 
 /// Options of `touched_pages::map`.
 struct touched_pages_options {
-    unsigned    threads     = 0;    ///< number of threads; 0: one per core, at most 16
-    bool        huge_pages  = true; ///< requests 2 MiB pages from the system
-    std::size_t piece_bytes = std::size_t{64} << 20; ///< bytes that a thread touches per step
-    int         numa_node   = -1; ///< preferred NUMA node; -1: that of the touching thread
+    /// Number of threads that touch pages; 0: one per core, at most 16.
+    unsigned    threads     = 0;
+    bool        huge_pages  = true; ///< if true, requests 2 MiB pages from the system
+    std::size_t piece_bytes = std::size_t{64} << 20; ///< bytes that one thread touches at a time
+    /// NUMA node from which the system should take the pages; -1: that of the thread that touches
+    /// them.
+    int numa_node = -1;
 };
 
-/// Anonymous memory. The system zeroes a page at its first access, which is most of the cost of
-/// obtaining memory. `map` causes these accesses at once, on all cores.
+/// Maps anonymous memory (memory without a file) and writes to each page. The system zeroes a page
+/// when it is first accessed, which is most of the cost of obtaining memory. `map` makes these
+/// accesses before it returns, with several threads in parallel.
 ///
 ///     void* const p = touched_pages::map(1_GiB);      // null if there is no memory
 ///     touched_pages::unmap(p, 1_GiB);
 ///
-/// Failure   `map` returns null. If the system has no huge pages or does not know the node, the
-///           option is ignored.
+/// Failure   `map` returns null. If the system has no huge pages or no such NUMA node, the option
+///           is ignored.
 /// Threads   Any thread.
 /// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one. A mapping of 2 MiB or more starts
 ///           at a multiple of 2 MiB.
@@ -64,13 +68,14 @@ public:
         touch(static_cast<std::byte*>(p), size, how);
         return p;
     }
-    /// \param bytes  the size that was passed to `map`
+    /// Unmaps the memory at `p`, a result of `map(bytes)`; null is ignored.
     static void unmap(void* p, std::size_t bytes) noexcept {
         if (p != nullptr) { ::munmap(p, rounded(bytes)); }
     }
 
 private:
-    /// Unmaps all but `size` bytes, starting at a multiple of 2 MiB. Returns their start.
+    /// Unmaps all of the `room` bytes at `all` except `size` bytes that start at a multiple of 2
+    /// MiB. Returns the start of these.
     static void* cut(void* all, std::size_t room, std::size_t size) noexcept {
         if (room == size) { return all; }
         auto* const       p      = static_cast<std::byte*>(align_address(all, huge_page));
@@ -112,7 +117,7 @@ private:
         try {
             others.reserve(helpers);
             for (std::size_t i = 0; i < helpers; ++i) { others.emplace_back(0, work); }
-        } catch (...) {} // fewer threads touch the same pages
+        } catch (...) {} // if no further thread can be started, fewer threads touch all pages
         work();
     }
 };

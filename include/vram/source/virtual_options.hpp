@@ -10,13 +10,17 @@
 
 namespace vram {
 
-/// Creating, mapping and unmapping a piece of physical memory costs nearly the same for every size.
-/// Large pieces therefore make growth cheap; small ones waste less and fit into more gaps.
+/// Options of a `virtual_source`. To create, map or unmap a piece of physical memory takes nearly
+/// the same time for every size. Large pieces therefore make growth cheap; small ones waste less
+/// memory and fit into more gaps.
 struct virtual_options {
     std::size_t reserve =
-        0; ///< reserved addresses in bytes; 0: four times the memory of the device
-    std::size_t handle_size = 2_MiB; ///< bytes of one piece, rounded up to the granularity
-    std::size_t keep = 0; ///< unused bytes that are kept for the next block: 0, or at least a piece
+        0; ///< bytes of addresses to reserve; 0: four times the memory of the device
+    /// Bytes of one piece of physical memory, rounded up to the granularity of the device.
+    std::size_t handle_size = 2_MiB;
+    /// When a block is freed, up to so many bytes of physical memory stay with the resource for the
+    /// next block; at least `handle_size`, or 0.
+    std::size_t keep = 0;
 };
 
 } // namespace vram

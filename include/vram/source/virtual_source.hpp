@@ -24,32 +24,36 @@
 
 namespace vram {
 
-/// Reserves one address range, and maps physical memory to the live blocks. A pool over it grows in
-/// place, releases single pages, and moves free pages to a request that no contiguous free range
-/// could satisfy (see `remappable_resource`):
+/// Reserves one address range, and maps physical memory to the blocks that it allocates. A pool
+/// over it can extend a chunk in place, release single pages of a chunk, and move the memory of
+/// free pages to other addresses, for a request for which no contiguous free range is large enough
+/// (see `remappable_resource`):
 ///
 ///     virtual_resource memory;                       // or sim_virtual_resource
 ///     void* const p = memory.allocate_sync(1_GiB);
 ///     if (memory.extend(p, 1_GiB, 512_MiB)) ...      // now 1.5 GiB at the same address
 ///
-/// Each block occupies whole pages, so blocks should be large and few: compose a pool over it.
+/// Each block occupies whole pages, so blocks should be large and few, as the chunks of a pool are.
 ///
 /// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing. If memory
 ///           cannot be unmapped or released, the error is reported to the error sink and the memory
 ///           is kept.
 /// Threads   Any thread. A lock is held during driver calls.
-/// Streams   No function waits for a stream. If a stream still uses memory that is freed, dropped
-///           or moved, the device faults. If memory returns to the page that had it last, the uses
-///           only have to be ordered.
+/// Streams   No function waits for a stream. If a stream still uses memory that is freed, or that
+///           `drop` or `remap` takes from its page, the device faults. If `remap` moves memory back
+///           to the page that it backed last, earlier uses of that page need not be complete, only
+///           ordered before later ones.
 /// Cost      On an H200 about 30 us to create a page and 20 us to move one, plus 14 us if other
-///           memory was mapped there. Memory that returns to its last page costs nothing.
+///           memory was mapped there. Moving memory back to the page that it backed last costs
+///           nothing.
 template <virtual_memory Memory>
 class virtual_source : public detail::synchronous_only<virtual_source<Memory>> {
 public:
     using platform   = typename Memory::platform;
     using properties = property_set<device_accessible>;
 
-    /// Reserves addresses of `memory`.
+    /// Reserves the address range. `memory` is the interface to the virtual memory functions of the
+    /// device.
     explicit virtual_source(Memory memory, virtual_options const& options = {})
         : virtual_source{memory, options, page_for(memory, options)} {}
     virtual_source(virtual_source&& other) noexcept
@@ -59,7 +63,7 @@ public:
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
         if (is_ending<platform>()) { return; }
-        // Their memory is released by the destructor of `span_`.
+        // These blocks were not freed. The destructor of `span_` releases their memory.
         blocks_.for_each([&](block const& b) {
             report_error({.kind     = error_kind::leak,
                           .pointer  = pointer(b),
@@ -114,35 +118,36 @@ public:
 
     /// Returns the size of a page in bytes.
     [[nodiscard]] std::size_t page_size() const noexcept { return span_.page(); }
-    /// Whole pages.
+    /// Returns `bytes` rounded up to whole pages, the bytes that a block occupies.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t /* alignment */) const noexcept {
         std::size_t const page = span_.page();
         return bytes > unsatisfiable - page ? unsatisfiable : (bytes + page - 1) / page * page;
     }
-    /// The device of the memory.
+    /// Returns the device of the memory.
     [[nodiscard]] auto device() const
         requires requires(Memory const& m) { m.device(); }
     {
         return span_.memory().device();
     }
 
-    /// Extends the block at `p` by `more` backed bytes in place. Returns false if that is
-    /// impossible; nothing changed then.
+    /// Extends the block at `p`, of `bytes` bytes, by `more` bytes with physical memory, in place.
+    /// Returns false, and changes nothing, if the addresses after it are in use or no memory is
+    /// left.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more),
                       [&](block const& b, block const& to) { span_.fill(b.last, to.last); });
     }
-    /// Extends the block at `p` by `more` bytes of addresses without memory. Returns false if the
-    /// addresses are in use; nothing changed then.
+    /// Extends the block at `p`, of `bytes` bytes, by `more` bytes of addresses without physical
+    /// memory, in place. Returns false, and changes nothing, if the addresses after it are in use.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more), [](auto&, auto&) {});
     }
-    /// Shortens the block at `p` by `less` bytes and releases the memory of its unused pages.
-    /// Returns the released bytes.
+    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes and releases the physical
+    /// memory of the pages that it no longer occupies. Returns the number of bytes released.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
-        if (less >= bytes) { // a block keeps at least one byte
+        if (less >= bytes) { // a block must keep at least one byte
             report_error({.kind        = error_kind::wrong_size,
                           .pointer     = p,
                           .bytes       = less,
@@ -159,7 +164,7 @@ public:
 
     // Pages of a block
 
-    /// Returns how many bytes of the range [q, q + n) are backed.
+    /// Returns how many bytes of the range [q, q + n) have physical memory.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
         auto const  held = lock_.hold();
         auto const  all  = blocks_.touched(q, n);
@@ -169,8 +174,8 @@ public:
         }
         return sum;
     }
-    /// Backs each unbacked page that overlaps the range [q, q + n). Returns false if it backed
-    /// none.
+    /// Maps physical memory to each page without it that overlaps the range [q, q + n). If that
+    /// fails for one page, maps none and returns false.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept {
         auto const held  = lock_.hold();
         auto const pages = known(blocks_.touched(q, n), q, n);
@@ -180,16 +185,17 @@ public:
         count({}, {});
         return n == 0 || !pages.empty();
     }
-    /// Releases the memory of the pages that lie entirely in the range [q, q + n). Returns the
-    /// released bytes.
+    /// Releases the physical memory of the pages that lie entirely in the range [q, q + n), but
+    /// keeps the addresses. Returns the number of bytes released.
     std::size_t drop(void* q, std::size_t n) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(q, n), q, n);
         auto const pages = blocks_.whole(q, n);
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
-    /// Moves the memory of the pages in [from, from + n) to the unbacked pages that overlap [to, to
-    /// + m). Returns the moved bytes.
+    /// Moves the physical memory of the pages in [from, from + n) to the pages without memory that
+    /// overlap [to, to + m), until one of the two ranges is exhausted. Returns the number of bytes
+    /// moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -197,15 +203,16 @@ public:
         auto const taker = known(blocks_.touched(to, m), to, m);
         return span_.move(given.first, given.last, taker.first, taker.last) * span_.page();
     }
-    /// Returns the page that now has the physical memory which the page of `q` had last, or null.
+    /// Returns the page to which the physical memory was moved that last backed the page of `q`;
+    /// null if it was not moved, or backs no page.
     [[nodiscard]] void* moved_to(void const* q) const noexcept {
         auto const held = lock_.hold();
         auto const page = blocks_.touched(q, 1);
         auto const at   = page.empty() ? span_.nowhere : span_.moved_to(page.first);
         return at == span_.nowhere ? nullptr : span_.address(at);
     }
-    /// Calls `visit(p, bytes)` for each contiguous backed range, in address order. `visit` must not
-    /// call this resource.
+    /// Calls `visit(p, bytes)` for each contiguous range of a block that has physical memory, in
+    /// address order. `visit` must not call this resource, because its lock is held.
     template <class Visit>
     void for_each_mapped(Visit const& visit) const {
         auto const held = lock_.hold();
@@ -233,13 +240,14 @@ public:
     /// Returns true if `p` lies in the reserved range, allocated or not.
     [[nodiscard]] bool owns(void const* p) const noexcept { return span_.range().holds(p); }
 
-    /// Releases unused physical memory until at most `keep` bytes of it are left. Returns the
-    /// released bytes.
+    /// Releases physical memory that backs no page, until at most `keep` bytes of it are left.
+    /// Returns the number of bytes released.
     std::size_t trim(std::size_t keep = 0) noexcept {
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();
     }
-    /// `live` counts backed bytes of blocks. Addresses without memory count only in `requested`.
+    /// `live` counts the physical memory of blocks. Addresses without memory count only in
+    /// `requested`.
     [[nodiscard]] memory_usage usage() const noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_;
@@ -252,7 +260,7 @@ public:
     /// Resets the peaks to the current values. Returns the previous counters.
     memory_usage reset_peaks() noexcept {
         auto const held   = lock_.hold();
-        figures_.live     = live(); // counted by the span
+        figures_.live     = live(); // `span_` counts both
         figures_.reserved = span_.held() * span_.page();
         return figures_.restart_peaks();
     }
@@ -262,7 +270,7 @@ public:
         figures_.raise_peaks(before);
     }
 
-    /// Returns the virtual memory of the platform.
+    /// Returns the interface to the virtual memory functions of the device.
     [[nodiscard]] Memory const& memory() const noexcept { return span_.memory(); }
 
     /// A resource is equal only to itself.
@@ -299,7 +307,8 @@ private:
     [[nodiscard]] static void* pointer(block const& b) noexcept {
         return reinterpret_cast<void*>(b.address);
     }
-    /// Reports a range that does not belong to a block.
+    /// Returns `pages`, the pages of the `n` bytes at `q`. If there are none, the range lies in no
+    /// block, which is reported as a foreign pointer.
     static span_blocks::run known(span_blocks::run pages, void const* q, std::size_t n) noexcept {
         if (pages.empty() && n != 0) {
             report_error({.kind = error_kind::foreign_pointer, .pointer = q, .bytes = n});
@@ -307,7 +316,8 @@ private:
         return pages;
     }
 
-    /// Reports a free, or a change of size, that names no block or another size.
+    /// Reports a free or a change of size of `p` to the error sink: no block starts there, or the
+    /// block has another size.
     [[gnu::cold]] void refuse_free(void* p, std::size_t bytes, std::size_t alignment,
                                    call_site at) const noexcept {
         refused_free   e{"virtual_source", p, bytes, alignment, at};
@@ -322,7 +332,9 @@ private:
         e.template report<platform>();
     }
 
-    /// Changes the size of a block to `wanted` after `act(old, new)` succeeded.
+    /// Changes the size of the block at `p` from `bytes` to `wanted`. Before that, `act(old, new)`
+    /// maps or unmaps memory. Returns false, and changes nothing, if `p` is not such a block, the
+    /// addresses after it are in use, or `act` throws.
     template <class Act>
     bool resize(void* p, std::size_t bytes, std::size_t wanted, Act const& act) noexcept {
         auto const  held = lock_.hold();
@@ -341,11 +353,12 @@ private:
         return true;
     }
 
-    /// Returns the backed bytes of all blocks.
+    /// Returns the bytes of physical memory in all blocks.
     [[nodiscard]] std::size_t live() const noexcept {
         return (span_.held() - span_.spares()) * span_.page();
     }
-    /// Updates the counters after `b` became `to`.
+    /// Updates the counters after the block `b` was changed to `to`. An empty `b` means a new
+    /// block, an empty `to` a freed one.
     void count(block const& b, block const& to) noexcept {
         figures_.requested = figures_.requested + to.bytes - b.bytes;
         raise(live(), span_.held() * span_.page());
@@ -355,14 +368,17 @@ private:
         if (figures_.peak_reserved < held) { figures_.peak_reserved = held; }
     }
 
-    /// \param found  the numbers of the device, if the device refused
+    /// Throws `out_of_memory` with the numbers of this resource and those of the device in `found`,
+    /// which are zeros unless the device refused.
+    ///     zeros
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;
         found.rounded          = rounded_size(bytes, alignment);
         found.alignment        = alignment;
         if (found.device_total != 0) {
-            try { // pages of the attempt, which the device counted, are free again
+            // The device counted pages that the failed attempt had taken. They are free again.
+            try {
                 memory_info const now = span_.memory().memory();
                 found.device_free     = now.free;
             } catch (...) { found.device_free = found.device_total = 0; }
@@ -375,9 +391,10 @@ private:
 
     virtual_span<Memory> span_;
     span_blocks          blocks_;
-    std::size_t          keep_; ///< number of spare pages to keep
-    memory_usage         figures_{};
-    lock                 lock_;
+    /// Pages of physical memory that stay with the resource when blocks are freed.
+    std::size_t  keep_;
+    memory_usage figures_{};
+    lock         lock_;
 };
 
 } // namespace vram

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `virtual_span` is a reserved address range whose pages are backed individually.
+/// `virtual_span` is a reserved address range that maps physical memory to each page separately.
 
 #include <vram/base/error.hpp>           // error_kind
 #include <vram/base/report_caught.hpp>   // report_caught
@@ -16,34 +16,37 @@
 
 namespace vram {
 
-/// Pages are numbered from the front of the range. If the memory of a page moves elsewhere, the
-/// page keeps a stale mapping to it. If that memory returns, no driver call is made, so a program
-/// that repeats itself, such as a training loop, soon makes none (after the stitched blocks of
-/// GMLake, 2024). Memory that backs no page is a spare.
+/// Pages are numbered from the start of the range. If the physical memory of a page is moved to
+/// another page, the first page stays mapped to it as well (a stale mapping). If the memory
+/// returns, no driver call is needed, so a program that repeats itself, such as a training loop,
+/// soon makes none (after the stitched blocks of GMLake, 2024). Physical memory that backs no page
+/// is a spare.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
 ///     span.fill(0, 10);        // backs the first ten pages
 ///     span.move(0, 5, 20, 25); // moves the memory of five pages to pages 20 to 24
 ///     span.move(20, 25, 0, 5); // and back, without a driver call
 ///
-/// Failure   `fill` throws and changes nothing. If memory cannot be unmapped, the error is reported
-///           to the error sink, and the memory stays a spare.
+/// Failure   `fill` throws `out_of_memory` or the error of the platform, and changes nothing. If
+///           memory cannot be unmapped, the error is reported to the error sink, and the memory
+///           stays a spare.
 /// Threads   One thread at a time.
-/// Streams   No function waits for a stream. No stream may use the pages that are dropped, nor
-///           addresses that are backed by other memory than they had last.
+/// Streams   No function waits for a stream. The caller ensures that no stream uses a page whose
+///           memory `drop` releases, or a page to which other memory is mapped than before.
 /// Cost      One driver call to create, map, unmap or destroy each page. One call per contiguous
-///           run of pages to set access rights. None for memory that returns to its last page.
+///           run of pages to set access rights. No call for memory that returns to the page that it
+///           backed last.
 template <virtual_memory Memory>
 class virtual_span {
 public:
     using handle = typename Memory::handle;
 
-    /// Value that means no page.
+    /// The value of a page number that means no page.
     static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere;
 
-    /// `page` is a multiple of `memory.granularity()`, and `bytes` a multiple of `page`. The start
-    /// of the range is aligned to the largest power of two that divides `page`, so that for every
-    /// alignment some page is aligned.
+    /// Reserves `bytes` bytes of addresses, divided into pages of `page` bytes. `page` must be a
+    /// multiple of `memory.granularity()`, and `bytes` one of `page`. The range is aligned to the
+    /// largest power of two that divides `page`, so that for each alignment some page is aligned.
     virtual_span(Memory memory, std::size_t bytes, std::size_t page)
         : page_{page}, pieces_{bytes / page}, range_{memory, bytes, page & (~page + 1)} {}
     virtual_span(virtual_span&& other) noexcept
@@ -56,13 +59,14 @@ public:
         trim(0);
         drop(0, pages(), 0);
         for (std::size_t i = 0; i < spares();
-             ++i) { // the driver frees it once its mappings are gone
+             ++i) { // the driver frees the memory once no page is mapped to it
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
 
-    /// Backs each unbacked page of [first, last): with the memory that the page had last, if that
-    /// is a spare, else with another spare, else with new memory. If it throws, it backed no page.
+    /// Maps physical memory to each page of [first, last) that has none: the memory that backed the
+    /// page last, if it backs no page now, else another spare, else new memory. If it throws, it
+    /// has mapped none.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares();
         std::size_t       bare = 0;
@@ -70,12 +74,12 @@ public:
         numbers done;
         done.reserve(bare);
         try {
-            while (spares() < bare) { make(); } // creates all missing memory before it maps a page
+            while (spares() < bare) { make(); } // first create all missing memory, then map
             for (number i = to_number(first); i < last; ++i) {
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
                     continue;
                 }
-                pieces_.attach(i); // the page still has a mapping to the memory that it had last
+                pieces_.attach(i); // the page is still mapped to the memory that backed it last
                 done.push_back(i);
             }
             for (number i = to_number(first); i < last; ++i) {
@@ -95,9 +99,9 @@ public:
         }
     }
 
-    /// Releases the memory of the pages [first, last) to the device, except that up to `spare`
-    /// spares are kept. Returns how many backed pages lost their memory; those that could not be
-    /// unmapped are not counted.
+    /// Takes the physical memory from the pages [first, last) and releases it to the device, but
+    /// keeps up to `spare` pieces that back no page. Returns the number of pages that lost their
+    /// memory; pages that could not be unmapped are not counted.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
@@ -108,12 +112,14 @@ public:
         return gone;
     }
 
-    /// Moves memory from the backed pages of [from, from_end) to the unbacked pages of [to,
-    /// to_end), in order, until one of the two is exhausted. Returns how many pages were moved. If
-    /// a page cannot be moved, its memory stays.
+    /// Moves the physical memory of the pages [from, from_end) to the pages of [to, to_end) without
+    /// memory, in order, until one of the two ranges is exhausted. Returns the number of pages
+    /// moved. If mapping a page fails, its memory is not moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        numbers done; // mapped, but the old pages stay the owners until the end
+        // Pages to which the memory is mapped. Its old pages still own it: ownership changes once
+        // access rights are set, so that a failure can be undone.
+        numbers done;
         try {
             done.reserve(to_end - to);
             for (number i = to_number(to); i < to_end; ++i) {
@@ -124,7 +130,7 @@ public:
                 if (pieces_.piece(i) != k) { put(i, k); }
                 done.push_back(i);
             }
-        } catch (...) {} // the pages mapped so far are moved
+        } catch (...) {} // the pages that were mapped before the failure are moved
         try {
             grant(done);
         } catch (...) {}
@@ -140,8 +146,8 @@ public:
         return moved;
     }
 
-    /// Releases spares to the device until at most `spare` are left. Returns how many were
-    /// released.
+    /// Releases physical memory that backs no page to the device, until at most `spare` such pieces
+    /// are left. Returns the number of pieces released.
     std::size_t trim(std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (std::size_t i = spares(); i-- > 0 && spares() > spare;) {
@@ -150,12 +156,13 @@ public:
         return gone;
     }
 
-    /// Returns true if page `i` is backed. `physical` returns its memory.
+    /// `mapped` returns true if page `i` has physical memory; `physical` then returns its handle.
     [[nodiscard]] bool   mapped(std::size_t i) const noexcept { return pieces_.has(to_number(i)); }
     [[nodiscard]] handle physical(std::size_t i) const noexcept {
         return pieces_.memory(pieces_.piece(to_number(i)));
     }
-    /// Returns the page that owns the memory which page `i` had last, or `nowhere`.
+    /// Returns the page to which the physical memory was moved that last backed page `i`; `nowhere`
+    /// if it was not moved, or backs no page.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
         return pieces_.current_owner(to_number(i));
     }
@@ -165,7 +172,7 @@ public:
 
     [[nodiscard]] std::size_t page() const noexcept { return page_; } ///< bytes of a page
     [[nodiscard]] std::size_t pages() const noexcept { return pieces_.pages(); }
-    /// Returns the number of pieces of physical memory, including spares.
+    /// Returns the number of pieces of physical memory, including those that back no page.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.held(); }
     [[nodiscard]] std::size_t spares() const noexcept { return pieces_.spares(); }
     /// Returns the number of pieces created and destroyed so far.
@@ -179,14 +186,15 @@ private:
 
     static number to_number(auto i) noexcept { return static_cast<number>(i); }
 
-    /// Creates a spare.
+    /// Creates a piece of physical memory that backs no page.
     void make() {
         pieces_.reserve();
         pieces_.add(memory().create(page_));
         ++calls_;
     }
-    /// Unmaps a spare from all pages and destroys it. If a call fails, reports the error, keeps the
-    /// spare and returns false.
+    /// Destroys the piece `k` of physical memory, which backs no page, after unmapping all pages
+    /// that are still mapped to it. If a call fails, reports the error, keeps the piece and returns
+    /// false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
             try {
@@ -206,7 +214,8 @@ private:
         return true;
     }
 
-    /// Maps an unbacked page to a piece. The mapping is stale and has no access rights.
+    /// Maps page `i`, which has no memory, to the piece `k`, without access rights. The page does
+    /// not own the piece yet.
     void put(number i, number k) {
         if (pieces_.piece(i) != nowhere) { unmap(i); }
         memory().map(address(i), pieces_.memory(k), page_);
@@ -216,14 +225,15 @@ private:
         memory().unmap(address(i), page_);
         pieces_.unmap(i);
     }
-    /// Unmaps a page with a stale mapping and no access rights. If the call fails, it stays
-    /// mapped.
+    /// Unmaps page `i` if it has no access rights; it must not own the piece to which it is mapped.
+    /// If the call fails, the page stays mapped.
     void unmap_without_access(number i) noexcept {
         try {
             if (!pieces_.granted(i)) { unmap(i); }
         } catch (...) {}
     }
-    /// Sets access rights, with one call per contiguous run of pages.
+    /// Sets access rights for the pages `which` that have none, with one driver call per contiguous
+    /// run of pages.
     void grant(numbers const& which) {
         for (auto i = which.begin(); i != which.end();) {
             auto end = i;
@@ -240,10 +250,11 @@ private:
         }
     }
 
-    std::size_t           page_;
-    std::uint64_t         calls_ = 0;
-    page_pieces<handle>   pieces_;
-    address_range<Memory> range_; ///< constructed last and destroyed first, before the table
+    std::size_t         page_;
+    std::uint64_t       calls_ = 0;
+    page_pieces<handle> pieces_;
+    /// Last member: its destructor runs first, before that of `pieces_`.
+    address_range<Memory> range_;
 };
 
 } // namespace vram
