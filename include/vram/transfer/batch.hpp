@@ -4,6 +4,7 @@
 /// \file
 /// `batch` is one filled slot of a loader, lent to the loop: device memory for one stream.
 
+#include <vram/base/call_site.hpp>        // call_site
 #include <vram/transfer/loader_error.hpp> // loader_error
 #include <vram/transfer/slot_ring.hpp>    // slot_ring
 
@@ -77,10 +78,11 @@ public:
     /// not a multiple of the element's size.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
-    [[nodiscard]] std::span<Element> span() const {
+    [[nodiscard]] std::span<Element> span(call_site at = call_site::current()) const {
         if (size() % sizeof(Element) != 0) {
-            throw loader_error{loader_error::reason::wrong_alignment, index(), size(),
-                               sizeof(Element)};
+            throw loader_error{loader_error{loader_error::reason::wrong_alignment, index(), size(),
+                                            sizeof(Element)}
+                                   .from(at)};
         }
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }

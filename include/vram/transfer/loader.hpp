@@ -4,11 +4,13 @@
 /// \file
 /// `loader` fills batches of device memory in the background while the program uses earlier ones.
 
+#include <vram/base/call_site.hpp>          // call_site
 #include <vram/concepts/platform_of.hpp>    // platform_of
 #include <vram/transfer/batch.hpp>          // batch
 #include <vram/transfer/home_process.hpp>   // delete_at_home
 #include <vram/transfer/loader_core.hpp>    // loader_core
 #include <vram/transfer/loader_options.hpp> // loader_options
+#include <vram/transfer/what_text.hpp>      // naming
 
 #include <concepts> // default_initializable
 #include <cstddef>  // ptrdiff_t
@@ -59,29 +61,31 @@ public:
 
     /// Allocates the blocks from the platform's own resources, on the device of the stream
     /// `consumer`.
-    explicit loader(Source source, stream consumer, loader_options options = {})
+    explicit loader(Source source, stream consumer, loader_options options = {},
+                    call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
-        : loader{std::move(source), consumer, make<Device>(consumer), make<Pinned>(consumer),
-                 options} {}
+        : loader{std::move(source),      consumer, make<Device>(consumer),
+                 make<Pinned>(consumer), options,  at} {}
 
     /// Allocates the blocks from the resources `device` and `pinned`. The loader owns them; to
     /// share a resource, pass a handle such as `shared` or `resource_ref`.
     loader(Source source, stream consumer, Device device, Pinned pinned,
-           loader_options options = {})
-        : core_{new core(std::move(source), consumer, std::move(device), std::move(pinned),
-                         options),
-                delete_at_home{}},
-          consumer_{consumer} {}
+           loader_options options = {}, call_site at = call_site::current())
+        : core_{make_core(at, std::move(source), consumer, std::move(device), std::move(pinned),
+                          options)},
+          consumer_{consumer},
+          at_{at} {}
 
     /// Allocates the blocks from the platform's own resources, and enqueues the copies on the
     /// caller's stream `copies`. That stream must be non-blocking (cudaStreamNonBlocking), and must
     /// outlive the loader and its batches.
-    loader(Source source, stream consumer, stream copies, loader_options options = {})
+    loader(Source source, stream consumer, stream copies, loader_options options = {},
+           call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
-        : core_{new core(std::move(source), consumer, make<Device>(consumer),
-                         make<Pinned>(consumer), options, copies),
-                delete_at_home{}},
-          consumer_{consumer} {}
+        : core_{make_core(at, std::move(source), consumer, make<Device>(consumer),
+                          make<Pinned>(consumer), options, copies)},
+          consumer_{consumer},
+          at_{at} {}
 
     loader(loader&&) noexcept = default;
     loader& operator=(loader&& other) noexcept {
@@ -92,6 +96,7 @@ public:
         consumer_ = other.consumer_;
         state_    = other.state_;
         begun_    = other.begun_;
+        at_       = other.at_;
         return *this;
     }
     ~loader() { finish(); }
@@ -100,10 +105,12 @@ public:
 
     /// Begins to read the range. A loader can be read once until `restart`: a second call of
     /// `begin` throws `loader_error{already_begun}`.
-    [[nodiscard]] iterator begin() {
+    /// Errors of the range name the line `at`, which is that of the loop.
+    [[nodiscard]] iterator begin(call_site at = call_site::current()) {
         if (std::exchange(begun_, true)) {
-            throw loader_error{loader_error::reason::already_begun};
+            throw loader_error{loader_error{loader_error::reason::already_begun}.from(at)};
         }
+        at_ = at;
         return iterator{*this};
     }
     /// Returns the sentinel that an iterator equals at the end of the range.
@@ -120,10 +127,10 @@ public:
     /// Makes the range readable again from the beginning of the source, after its end or after
     /// `stop`. If batches are shuffled, they come in the order of the next epoch. Throws
     /// `loader_error{not_ended}` if the range has not ended.
-    void restart()
+    void restart(call_site at = call_site::current())
         requires restartable_source<Source>
     {
-        core_->restart();
+        detail::naming<loader_error>(at, [&] { core_->restart(); });
         state_ = state::asking;
         begun_ = false;
     }
@@ -150,9 +157,17 @@ private:
         return Resource{};
     }
 
+    template <class... Arguments>
+    static std::shared_ptr<core> make_core(call_site at, Arguments&&... arguments) {
+        return detail::naming<loader_error>(at, [&] {
+            return std::shared_ptr<core>{new core(std::forward<Arguments>(arguments)...),
+                                         delete_at_home{}};
+        });
+    }
+
     void fetch() {
         if (state_ != state::asking) { return; }
-        auto* const s = core_->take(consumer_);
+        auto* const s = detail::naming<loader_error>(at_, [&] { return core_->take(consumer_); });
         state_        = s == nullptr ? state::ended : state::there;
         if (s != nullptr) { current_ = batch{core_, *s, consumer_}; }
     }
@@ -170,6 +185,7 @@ private:
     stream                consumer_;
     state                 state_ = state::asking;
     bool                  begun_ = false;
+    call_site             at_; ///< line of the loop or, before it, of the constructor
 };
 
 /// Input iterator of a loader. It takes its batch from the loader when it is first dereferenced or

@@ -4,6 +4,7 @@
 /// \file
 /// `loader_error` is an error of a loader, with the batch and the reason.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/transfer/slot_states.hpp> // slot_states
 #include <vram/transfer/what_text.hpp>   // what_text, what_of
 
@@ -81,6 +82,16 @@ public:
         return *this;
     }
 
+    /// Sets the line of the program that called the loader or unloader. Returns this error.
+    loader_error& from(call_site at) noexcept {
+        caller_ = at;
+        write();
+        return *this;
+    }
+
+    /// Returns the line of the program that called the loader or unloader; unknown if the caller
+    /// passed none. `what()` begins with it.
+    [[nodiscard]] call_site caller() const noexcept { return caller_; }
     /// Returns the reason of the error.
     [[nodiscard]] reason why() const noexcept { return why_; }
     /// Returns the place of the batch in the loader's order, from 0.
@@ -132,7 +143,7 @@ private:
     }
 
     void write() noexcept {
-        text_ = what_text{literal(why_), [this] { return text(); }};
+        text_ = what_text{literal(why_), [this] { return detail::line_of(caller_) + text(); }};
     }
     [[nodiscard]] std::string text() const {
         auto const        n = [](auto number) { return std::to_string(number); };
@@ -195,6 +206,7 @@ private:
     int                code_         = 0;
     slot_states        states_;
     std::exception_ptr cause_;
+    call_site          caller_;
     what_text          text_{"vram: loader"};
 };
 

@@ -5,6 +5,7 @@
 /// `staging` copies pageable host memory and files to the device and back, at nearly the speed of
 /// pinned memory.
 
+#include <vram/base/call_site.hpp>        // call_site
 #include <vram/concepts/platform_of.hpp>  // platform_of
 #include <vram/transfer/host_end.hpp>     // host_end, readable_at, fills_device
 #include <vram/transfer/staging_core.hpp> // staging_core
@@ -64,8 +65,9 @@ public:
         : core{s, std::move(pinned), options} {}
 
     /// Copies all of `from` to the device memory at `to`.
-    staging_result upload(stream s, void* to, std::span<std::byte const> from) {
-        return core::moved(from.size(), [&](transfer_path& way) {
+    staging_result upload(stream s, void* to, std::span<std::byte const> from,
+                          call_site at = call_site::current()) {
+        return core::moved(from.size(), at, [&](transfer_path& way) {
             way = this->path_for(from.data(), from.size());
             this->validate(s, to, from.data(), from.size());
             if (core::is_direct(way)) { return this->copied(s, way, to, from.data(), from.size()); }
@@ -74,8 +76,9 @@ public:
         });
     }
     /// Fills `to` from the device memory at `from`.
-    staging_result download(stream s, std::span<std::byte> to, void const* from) {
-        return core::moved(to.size(), [&](transfer_path& way) {
+    staging_result download(stream s, std::span<std::byte> to, void const* from,
+                            call_site at = call_site::current()) {
+        return core::moved(to.size(), at, [&](transfer_path& way) {
             way = this->path_for(to.data(), to.size());
             this->validate(s, from, to.data(), to.size());
             if (core::is_direct(way)) { return this->copied(s, way, to.data(), from, to.size()); }
@@ -88,26 +91,27 @@ public:
     /// Copies an array, vector or span of trivially copyable elements to or from the device.
     template <std::ranges::contiguous_range R>
         requires std::ranges::sized_range<R> && trivial<R>
-    staging_result upload(stream s, void* to, R const& from) {
-        return upload(s, to, std::as_bytes(std::span{from}));
+    staging_result upload(stream s, void* to, R const& from, call_site at = call_site::current()) {
+        return upload(s, to, std::as_bytes(std::span{from}), at);
     }
     template <std::ranges::contiguous_range R>
         requires std::ranges::sized_range<R> && trivial<R>
-    staging_result download(stream s, R&& to, void const* from) {
-        return download(s, std::as_writable_bytes(std::span{to}), from);
+    staging_result download(stream s, R&& to, void const* from,
+                            call_site at = call_site::current()) {
+        return download(s, std::as_writable_bytes(std::span{to}), from, at);
     }
 
     /// Copies `bytes` bytes of a file, from `offset` on, to the device memory at `to`.
     template <readable_at File>
     staging_result upload(stream s, void* to, File const& from, std::size_t offset,
-                          std::size_t bytes) {
-        return core::moved(bytes, [&](transfer_path& way) {
+                          std::size_t bytes, call_site at = call_site::current()) {
+        return core::moved(bytes, at, [&](transfer_path& way) {
             way = this->path_for(bytes, from);
             this->validate(s, to, bytes);
             if constexpr (fills_device<File>) {
                 if (way == transfer_path::gds) {
-                    auto const read = [&](std::size_t at, std::size_t n) {
-                        from.read_device(static_cast<std::byte*>(to) + at, n, offset + at);
+                    auto const read = [&](std::size_t place, std::size_t n) {
+                        from.read_device(static_cast<std::byte*>(to) + place, n, offset + place);
                     };
                     return this->through_storage(s, bytes, read);
                 }
@@ -119,14 +123,15 @@ public:
     /// Copies `bytes` bytes of the device memory at `from` into a file, from `offset` on.
     template <writable_at File>
     staging_result download(stream s, File& to, std::size_t offset, void const* from,
-                            std::size_t bytes) {
-        return core::moved(bytes, [&](transfer_path& way) {
+                            std::size_t bytes, call_site at = call_site::current()) {
+        return core::moved(bytes, at, [&](transfer_path& way) {
             way = this->path_for(bytes, to);
             this->validate(s, from, bytes);
             if constexpr (empties_device<File>) {
                 if (way == transfer_path::gds) {
-                    auto const write = [&](std::size_t at, std::size_t n) {
-                        to.write_device(static_cast<std::byte const*>(from) + at, n, offset + at);
+                    auto const write = [&](std::size_t place, std::size_t n) {
+                        to.write_device(static_cast<std::byte const*>(from) + place, n,
+                                        offset + place);
                     };
                     return this->through_storage(s, bytes, write);
                 }

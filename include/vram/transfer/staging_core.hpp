@@ -5,6 +5,7 @@
 /// `staging_core` is the part of `staging` that does not depend on the host's end: the paths, and
 /// the choice of a path.
 
+#include <vram/base/call_site.hpp>           // call_site
 #include <vram/base/smaller_of.hpp>          // larger_of, smaller_of
 #include <vram/concepts/memory_kind.hpp>     // memory_kind, knows_memory, knows_page_tables
 #include <vram/concepts/resource.hpp>        // synchronous_resource
@@ -108,16 +109,18 @@ protected:
         }
     }
 
-    /// Runs `body`, and turns each exception into a `staging_error` with the path and the number of
-    /// bytes.
+    /// Runs `body`, and turns each exception into a `staging_error` with the path, the number of
+    /// bytes and the line `at` of the caller.
     template <class Body>
-    static staging_result moved(std::size_t bytes, Body body) {
-        transfer_path way = transfer_path::nothing;
-        try {
-            return body(way);
-        } catch (staging_error const&) { throw; } catch (...) {
-            throw staging_error{std::current_exception(), way, 0, bytes};
-        }
+    static staging_result moved(std::size_t bytes, call_site at, Body body) {
+        return detail::naming<staging_error>(at, [&] {
+            transfer_path way = transfer_path::nothing;
+            try {
+                return body(way);
+            } catch (staging_error const&) { throw; } catch (...) {
+                throw staging_error{std::current_exception(), way, 0, bytes};
+            }
+        });
     }
 
     /// Moves the bytes by one copy on the stream `s`. The host waits for the copy, except for few

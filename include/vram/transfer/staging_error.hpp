@@ -4,6 +4,7 @@
 /// \file
 /// `staging_error` is a failure of staging, with the number of bytes that are complete.
 
+#include <vram/base/call_site.hpp>         // call_site
 #include <vram/transfer/transfer_path.hpp> // transfer_path
 #include <vram/transfer/what_text.hpp>     // what_text, what_of
 
@@ -49,6 +50,16 @@ public:
           cause_{std::move(cause)},
           text_{literal(reason::failed), [this] { return text(); }} {}
 
+    /// Sets the line of the program that called the staging. Returns this error.
+    staging_error& from(call_site at) noexcept {
+        caller_ = at;
+        text_   = what_text{literal(why_), [this] { return detail::line_of(caller_) + text(); }};
+        return *this;
+    }
+
+    /// Returns the line of the program that called the staging; unknown if the caller passed none.
+    /// `what()` begins with it.
+    [[nodiscard]] call_site caller() const noexcept { return caller_; }
     /// Returns the reason of the error.
     [[nodiscard]] reason why() const noexcept { return why_; }
     /// Returns the number of bytes from the beginning that are complete without a gap. Later bytes
@@ -109,6 +120,7 @@ private:
     std::size_t        bytes_   = 0;
     void const*        pointer_ = nullptr;
     std::exception_ptr cause_;
+    call_site          caller_;
     what_text          text_;
 };
 

@@ -4,10 +4,12 @@
 /// \file
 /// `unloader` copies results from the device to the host while the next results are computed.
 
+#include <vram/base/call_site.hpp>            // call_site
 #include <vram/concepts/platform_of.hpp>      // platform_of
 #include <vram/transfer/home_process.hpp>     // delete_at_home
 #include <vram/transfer/unloader_core.hpp>    // unloader_core
 #include <vram/transfer/unloader_options.hpp> // unloader_options
+#include <vram/transfer/what_text.hpp>        // naming
 
 #include <concepts>    // default_initializable, invocable
 #include <cstddef>     // size_t, byte
@@ -88,23 +90,30 @@ public:
     ~unloader() { shut_down(); }
 
     /// Returns device memory for the next result. Blocks the host while every slot is full.
-    [[nodiscard]] result next() { return result{core_, core_->take(producer_), producer_}; }
+    [[nodiscard]] result next(call_site at = call_site::current()) {
+        auto& slot = detail::naming<loader_error>(
+            at, [&]() -> typename core::slot& { return core_->take(producer_); });
+        return result{core_, slot, producer_};
+    }
 
     /// Sends a copy of the device memory `from`, taken after the current work of the producer's
     /// stream. Later work on that stream may overwrite `from`. An empty `from` is a result of 0
     /// bytes.
-    void push(std::span<std::byte const> from) {
+    void push(std::span<std::byte const> from, call_site at = call_site::current()) {
         if (from.size() > core_->batch_bytes()) {
-            throw loader_error{loader_error::reason::too_large, core_->sent(), from.size(),
-                               core_->batch_bytes()};
+            throw loader_error{loader_error{loader_error::reason::too_large, core_->sent(),
+                                            from.size(), core_->batch_bytes()}
+                                   .from(at)};
         }
-        result r = next();
+        result r = next(at);
         if (!from.empty()) { Platform::copy(producer_, r.data(), from.data(), from.size()); }
-        r.send(from.size());
+        r.send(from.size(), at);
     }
 
     /// Blocks the host until the sink has received all results that were sent.
-    void finish() { core_->finish(); }
+    void finish(call_site at = call_site::current()) {
+        detail::naming<loader_error>(at, [&] { core_->finish(); });
+    }
 
     /// Returns the number of results sent so far.
     [[nodiscard]] std::size_t sent() const noexcept { return core_->sent(); }
@@ -170,12 +179,12 @@ public:
     /// Sends the first `bytes` bytes as the result. The copy waits for the work that the producer's
     /// stream and the recorded streams have received so far. A result of 0 bytes also has an index:
     /// the sink receives an empty span.
-    void send(std::size_t bytes) {
+    void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
-        core_->send(slot_, bytes, stream_);
+        detail::naming<loader_error>(at, [&] { core_->send(slot_, bytes, stream_); });
     }
     /// Sends the whole room of the slot as the result.
-    void send() { send(size()); }
+    void send(call_site at = call_site::current()) { send(size(), at); }
 
 private:
     friend class unloader;

@@ -4,11 +4,11 @@
 /// \file
 /// `what_text` is the text that `what()` of an exception returns.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/call_site.hpp> // call_site
 
 #include <exception> // exception, exception_ptr, rethrow_exception
 #include <memory>    // shared_ptr, make_shared
-#include <string>    // string
+#include <string>    // string, to_string
 
 namespace vram {
 
@@ -50,5 +50,26 @@ private:
         return "an exception that is not a std::exception";
     }
 }
+
+namespace detail {
+
+/// Returns the beginning of a message that names the line `at`; empty if the line is unknown.
+[[nodiscard]] inline std::string line_of(call_site at) {
+    return at.known() ? std::string{at.file()} + ":" + std::to_string(at.line()) + ": " : "";
+}
+
+/// Returns the result of `call()`. If it throws an `Error` that names no line of a caller, the
+/// `Error` that is thrown instead names `at`.
+template <class Error, class Call>
+decltype(auto) naming(call_site at, Call&& call) {
+    try {
+        return call();
+    } catch (Error const& e) {
+        if (e.caller().known() || !at.known()) { throw; }
+        throw Error{Error{e}.from(at)};
+    }
+}
+
+} // namespace detail
 
 } // namespace vram
