@@ -96,33 +96,33 @@ TEST_CASE("bump_chunk: the top block is removed, and the gap before it stays in 
 TEST_CASE(
     "bump_chunk: a stream allocates and frees at the top if all pending uses there are its own") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
-    CHECK_FALSE(c.go_on(0x1000, 0x100, 1, 1)); // without a previous use
+    CHECK_FALSE(c.try_extend(0x1000, 0x100, 1, 1)); // without a previous use
     c.reserve();
     c.wait_for({0x1000, 0x2000, 4, 1});
     take_for(c, 1, 0x100);
-    CHECK(c.go_on(0x1180, 0x80, 1, 1)); // behind a gap
+    CHECK(c.try_extend(0x1180, 0x80, 1, 1)); // behind a gap
     CHECK(c.top() == 0x1200);
     CHECK(c.runs().size() == 1);
     CHECK(c.waits()[0] == tag{0x1200, 0x2000, 4, 1});
-    CHECK_FALSE(c.go_on(0x1200, 0x100, 2, 2));               // another stream
-    CHECK_FALSE(c.go_on(0x1200, 0xE00, 1, 1));               // all there is: the tag ends
-    CHECK_FALSE(c.go_back(at(0x1000), 0x200, {0, 0, 5, 1})); // more than was taken
-    CHECK_FALSE(c.go_back(at(0x1180), 0x40, {0, 0, 5, 1}));  // not up to the top
-    CHECK_FALSE(c.go_back(at(0x1200), 0, {0, 0, 5, 1}));
-    CHECK_FALSE(c.go_back(at(0x1180), 0x80, {0, 0, 5, 2})); // another stream has used it
-    CHECK_FALSE(c.go_back(at(0x1180), 0x80, {0, 0, tag::captured, 1}));
-    CHECK(c.go_back(at(0x1180), 0x80, {0, 0, 5, 1}));
+    CHECK_FALSE(c.try_extend(0x1200, 0x100, 2, 2));          // another stream
+    CHECK_FALSE(c.try_extend(0x1200, 0xE00, 1, 1));          // all there is: the tag ends
+    CHECK_FALSE(c.try_pop(at(0x1000), 0x200, {0, 0, 5, 1})); // more than was taken
+    CHECK_FALSE(c.try_pop(at(0x1180), 0x40, {0, 0, 5, 1}));  // not up to the top
+    CHECK_FALSE(c.try_pop(at(0x1200), 0, {0, 0, 5, 1}));
+    CHECK_FALSE(c.try_pop(at(0x1180), 0x80, {0, 0, 5, 2})); // another stream has used it
+    CHECK_FALSE(c.try_pop(at(0x1180), 0x80, {0, 0, tag::captured, 1}));
+    CHECK(c.try_pop(at(0x1180), 0x80, {0, 0, 5, 1}));
     CHECK(c.top() == 0x1180);
     CHECK(c.waits()[0] == tag{0x1180, 0x2000, 5, 1});
     CHECK(c.runs()[0].bytes == 0x100);
 
     c.reserve();
     c.wait_for({0x11C0, 0x1800, 9, 3}); // above the top as well
-    CHECK_FALSE(c.go_on(0x1180, 0x80, 1, 1));
-    CHECK(c.go_on(0x1180, 0x40, 1, 1)); // up to there
+    CHECK_FALSE(c.try_extend(0x1180, 0x80, 1, 1));
+    CHECK(c.try_extend(0x1180, 0x40, 1, 1)); // up to there
     c.reserve_other();
-    c.hand_over({0x1180, 0x11A0, 7, 3});
-    CHECK_FALSE(c.go_back(at(0x1180), 0x40, {0, 0, 5, 1})); // a part is another's
+    c.record_use({0x1180, 0x11A0, 7, 3});
+    CHECK_FALSE(c.try_pop(at(0x1180), 0x40, {0, 0, 5, 1})); // a part is another's
 }
 
 TEST_CASE(
@@ -131,13 +131,13 @@ TEST_CASE(
     take_for(c, 1, 0x100);
     c.reserve();
     c.wait_for({0x1100, 0x2000, 4, 2});
-    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
-    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    CHECK_FALSE(c.try_extend(0x1100, 0x100, 1, 1));
+    CHECK_FALSE(c.try_pop(at(0x1000), 0x100, {0, 0, 5, 1}));
     c.drop([](tag const&) { return true; });
-    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1})); // there is nothing above to note it in
+    CHECK_FALSE(c.try_pop(at(0x1000), 0x100, {0, 0, 5, 1})); // there is nothing above to note it in
     c.wait_for({0x1200, 0x2000, 4, 1});
-    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1})); // nor right above
-    CHECK(c.go_on(0x1100, 0x80, 1, 1));                      // below it there is no pending use
+    CHECK_FALSE(c.try_pop(at(0x1000), 0x100, {0, 0, 5, 1})); // nor right above
+    CHECK(c.try_extend(0x1100, 0x80, 1, 1));                 // below it there is no pending use
     CHECK(c.waits()[0] == tag{0x1200, 0x2000, 4, 1});
 }
 
@@ -148,14 +148,14 @@ TEST_CASE("bump_chunk: a stream's run ends at a mark, a retirement, or a capture
     take_for(c, 1, 0x100);
     c.reserve_marks(1);
     c.seal(1);
-    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
-    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    CHECK_FALSE(c.try_extend(0x1100, 0x100, 1, 1));
+    CHECK_FALSE(c.try_pop(at(0x1000), 0x100, {0, 0, 5, 1}));
     c.seal(0);
     c.runs()[0].ended = true;
-    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
+    CHECK_FALSE(c.try_extend(0x1100, 0x100, 1, 1));
     c.runs()[0].ended = false;
     c.keep_for_capture(1, 0);
-    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
+    CHECK_FALSE(c.try_extend(0x1100, 0x100, 1, 1));
 }
 
 TEST_CASE("bump_chunk: a run that was removed as a whole remains its stream's, without a use for "
@@ -164,11 +164,11 @@ TEST_CASE("bump_chunk: a run that was removed as a whole remains its stream's, w
     c.reserve();
     c.wait_for({0x1000, 0x2000, 4, 1});
     take_for(c, 1, 0x100);
-    REQUIRE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    REQUIRE(c.try_pop(at(0x1000), 0x100, {0, 0, 5, 1}));
     CHECK(c.empty());
-    CHECK(c.back_to() == c.top());
-    CHECK(c.go_on(0x1000, 0x100, 1, 1));
-    CHECK(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    CHECK(c.freed_from() == c.top());
+    CHECK(c.try_extend(0x1000, 0x100, 1, 1));
+    CHECK(c.try_pop(at(0x1000), 0x100, {0, 0, 5, 1}));
     take_for(c, 2, 0x100);
     CHECK(c.runs().size() == 1);
     CHECK(c.unwind(c.begin(), until(6)) == 0x100);
@@ -179,20 +179,20 @@ TEST_CASE("bump_chunk: a run that was removed as a whole remains its stream's, w
     take_for(other, 3, 0x100, 0x400); // behind a gap, which is the run's
     other.reserve();
     other.cut(at(0x1400), 0x100);
-    CHECK(other.back_to() == other.begin());
+    CHECK(other.freed_from() == other.begin());
 
     take_for(c, 1, 0x100);
     take_for(c, 2, 0x100);
     c.reserve();
     c.cut(at(0x1100), 0x100);
-    CHECK(c.back_to() == c.top()); // the first run is live
-    take_for(c, 1, 0x100);         // and goes on
+    CHECK(c.freed_from() == c.top()); // the first run is live
+    take_for(c, 1, 0x100);            // and goes on
     CHECK(c.runs().size() == 1);
     take_for(c, 2, 0x100);
     c.reserve();
     c.cut(at(0x1200), 0x100);
-    c.runs()[0].back = 0x200;
-    CHECK(c.back_to() == c.begin()); // below one that was cut off whole
+    c.runs()[0].freed = 0x200;
+    CHECK(c.freed_from() == c.begin()); // below one that was cut off whole
     c.reserve();
     c.cut(at(0x1100), 0x100); // of the first run
     CHECK(c.runs().size() == 1);
@@ -210,13 +210,13 @@ TEST_CASE(
             auto const  first = static_cast<std::uintptr_t>(where);
             auto* const r     = c.find(at(first), static_cast<std::size_t>(bytes));
             REQUIRE(r != nullptr);
-            r->back += static_cast<std::size_t>(bytes);
             r->freed += static_cast<std::size_t>(bytes);
+            r->freed_by_others += static_cast<std::size_t>(bytes);
             c.reserve_other();
-            c.hand_over({first, first + static_cast<std::size_t>(bytes), 2, 7});
+            c.record_use({first, first + static_cast<std::size_t>(bytes), 2, 7});
         }
-        CHECK(c.back_to() == c.begin());
-        CHECK(c.unwind(c.back_to(), until(5)) == 0);
+        CHECK(c.freed_from() == c.begin());
+        CHECK(c.unwind(c.freed_from(), until(5)) == 0);
         CHECK(waited_for(c, 0x2000) == (gap ? slots{7, 1} : slots{7}));
     }
 }
@@ -230,10 +230,10 @@ TEST_CASE("bump_chunk: no run crosses a mark, and nothing below a mark is remove
     take_for(c, 1, 0x100);
     CHECK(c.runs().size() == 2);
     CHECK(c.is_on_top(at(0x1100), 0x100));
-    c.runs()[0].back = c.runs()[1].back = 0x100;
-    CHECK(c.back_to() == 0x1100);
+    c.runs()[0].freed = c.runs()[1].freed = 0x100;
+    CHECK(c.freed_from() == 0x1100);
     CHECK(c.unwind(0x1100, until(1)) == 0);
-    CHECK(c.back_to() == c.top()); // the mark stands above the other
+    CHECK(c.freed_from() == c.top()); // the mark stands above the other
     CHECK(c.unwind(0x1000, until(1)) == 0);
     c.seal(0);
     CHECK(c.top() == 0x1000);
@@ -249,7 +249,7 @@ TEST_CASE("bump_chunk: uses of other streams are split at the top without host m
     take_for(c, 1, 0x100);
     for (std::size_t slot = 2; slot < 6; ++slot) {
         c.reserve_other();
-        c.hand_over({0x1000, 0x1900, slot, slot});
+        c.record_use({0x1000, 0x1900, slot, slot});
     }
     c.reserve();
     auto const capacity = c.waits().capacity();
@@ -268,7 +268,7 @@ TEST_CASE("bump_chunk: completed uses are dropped, and uses of a capture are kep
     take_for(c, 2, 0x100);
     (void)c.unwind(c.begin(), until(4));
     c.keep_for_capture(2, 5); // for later uses
-    CHECK_FALSE(c.is_kept());
+    CHECK_FALSE(c.has_retained());
     c.keep_for_capture(2, 4);
     c.drop([](tag const& t) { return t.epoch <= 4; });
     CHECK(waited_for(c, 0x2000) == slots{2});
@@ -304,10 +304,10 @@ TEST_CASE("bump_chunk: memory that another stream freed is waited for up to its 
     for (std::uint64_t epoch = 2; epoch < 4; ++epoch) {
         auto* const r = c.find(at(0x1000), 0x100);
         REQUIRE(r != nullptr);
-        r->back += 0x100;
         r->freed += 0x100;
+        r->freed_by_others += 0x100;
         c.reserve_other();
-        c.hand_over({0x1000, 0x1200, epoch, 7});
+        c.record_use({0x1000, 0x1200, epoch, 7});
     }
     CHECK(c.unwind(0x1000, until(5)) == 0);
     REQUIRE(c.waits().size() == 1);

@@ -37,22 +37,22 @@ std::size_t idle(int_row const& row) { return row.chunks().size() - row.first_id
 TEST_CASE("bump_row: it advances to a chunk with room, and finds the used chunk of an address") {
     int_row row;
     CHECK(row.empty());
-    CHECK_FALSE(row.go_on(1, 1));
+    CHECK_FALSE(row.use_next(1, 1));
     CHECK(row.used_around(at(0x1000)) == nullptr);
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x4000), 0x200, 256});
     row.add({at(0x8000), 0x800, 256});
     CHECK(row.current().base() == at(0x1000));
     CHECK(row_take(row, 0x400) == at(0x1000));
-    CHECK(row.go_on(0x600, 256)); // past one that is too small
+    CHECK(row.use_next(0x600, 256)); // past one that is too small
     CHECK(row.current().base() == at(0x8000));
-    CHECK_FALSE(row.go_on(0x600, 256));
+    CHECK_FALSE(row.use_next(0x600, 256));
     CHECK(row.used_around(at(0x13ff))->base() == at(0x1000));
     CHECK(row.used_around(at(0x8000)) == &row.current());
     CHECK(row.used_around(at(0x4000)) == nullptr); // held, and not in use
     CHECK(row.owns(at(0x4000)));
     CHECK_FALSE(row.owns(at(0x2000)));
-    CHECK(row.go_on_to({at(0x10000), 0x100, 256}).base() == at(0x10000));
+    CHECK(row.add_current({at(0x10000), 0x100, 256}).base() == at(0x10000));
     CHECK(row.chunks()[row.chunks().size() - 1].base() ==
           at(0x4000)); // still behind all that is in use
 }
@@ -65,7 +65,7 @@ TEST_CASE("bump_row: blocks since a mark are freed, over chunks and earlier mark
     (void)row_take(row, 0x100);
     row.mark(5);
     (void)row_take(row, 0x300);
-    CHECK(row.go_on(0x500, 256));
+    CHECK(row.use_next(0x500, 256));
     (void)row_take(row, 0x500);
     row.mark(8);
     CHECK(row.has(5));
@@ -93,7 +93,7 @@ TEST_CASE("bump_row: a mark without allocations after the previous one is the pr
     CHECK(row.mark(4) == 4);
     CHECK(row.mark(5) == 4);
     CHECK_FALSE(row.has(5));
-    CHECK(row.go_on(0x400, 256));
+    CHECK(row.use_next(0x400, 256));
     CHECK(row.mark(6) == 6);
     CHECK(row.unwind(4, in_use_by_nobody) == 0);
     CHECK(row.mark(7) == 4);
@@ -132,12 +132,12 @@ TEST_CASE("bump_row: it is not at its start if the first chunk was skipped") {
     int_row row;
     row.add({at(0x1000), 0x100, 256});
     row.add({at(0x8000), 0x800, 256});
-    CHECK(row.go_on(0x200, 256));
+    CHECK(row.use_next(0x200, 256));
     (void)row_take(row, 0x200);
     CHECK_FALSE(row.at_start());
     CHECK(row.reset(in_use_by_nobody) == 0x200);
     CHECK(row.at_start());
-    CHECK(row.go_on(0x200, 256));
+    CHECK(row.use_next(0x200, 256));
     (void)row_take(row, 0x200);
     row.current().unwind(row.current().begin(), in_use_by_nobody);
     CHECK_FALSE(row.at_start()); // or what comes next would leave no room here for what was
@@ -151,7 +151,7 @@ TEST_CASE(
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});
     (void)row_take(row, 0x100);
-    CHECK(row.go_on(0x800, 256));
+    CHECK(row.use_next(0x800, 256));
     CHECK(idle(row) == 1);
     CHECK(row.free_memory().releasable == 0x800);
     (void)row_take(row, 0x800);
@@ -164,7 +164,7 @@ TEST_CASE(
     other.add({at(0x1000), 0x400, 256});
     other.add({at(0x8000), 0x800, 256});
     (void)row_take(other, 0x100);
-    CHECK(other.go_on(0x800, 256));
+    CHECK(other.use_next(0x800, 256));
     CHECK(other.take_idle(1).base() == at(0x8000));
     CHECK(other.current().base() == at(0x1000));
     CHECK(row_take(other, 0x100) == at(0x1100));

@@ -102,8 +102,8 @@ TEST_CASE("stream_bump: a chunk is idle if it has no live block and no pending u
     auto held = desk.lock.hold();
     CHECK(desk.books.remove_idle(held).bytes == 0);
     sim_stream_view const on = b;
-    CHECK(desk.books.give(at(0x8000), 0x400, &on) == sim_bump::given::back);
-    CHECK(desk.books.give(at(0x8000), 0x400, &on) == sim_bump::given::nothing);
+    CHECK(desk.books.give(at(0x8000), 0x400, &on) == sim_bump::freed::done);
+    CHECK(desk.books.give(at(0x8000), 0x400, &on) == sim_bump::freed::no_block);
     CHECK(desk.books.pending() == 0x400);
     auto const first = desk.books.remove_idle(held);
     CHECK(first.base == at(0x8000));
@@ -181,7 +181,7 @@ TEST_CASE("stream_bump: no more is freed of a stream's run than the run") {
     CHECK(desk.take(other, 0x100) == at(0x1200));
     sim_stream_view const on   = s;
     auto const            held = desk.lock.hold();
-    CHECK(desk.books.give(at(0x1000), 0x100, &on) == sim_bump::given::back);
-    CHECK(desk.books.give(at(0x1100), 0x100, &on) == sim_bump::given::back);
-    CHECK(desk.books.give(at(0x1000), 0x100, &on) == sim_bump::given::nothing);
+    CHECK(desk.books.give(at(0x1000), 0x100, &on) == sim_bump::freed::done);
+    CHECK(desk.books.give(at(0x1100), 0x100, &on) == sim_bump::freed::done);
+    CHECK(desk.books.give(at(0x1000), 0x100, &on) == sim_bump::freed::no_block);
 }

@@ -34,9 +34,9 @@ public:
         std::uintptr_t begin = 0;
         std::uintptr_t end   = 0;
         std::size_t    bytes = 0; ///< bytes of its blocks, without alignment gaps
-        std::size_t    back  = 0; ///< number of these bytes that were freed
+        std::size_t    freed = 0; ///< number of these bytes that were freed
         /// Number of these bytes that were freed by another stream or with `deallocate_sync`.
-        std::size_t   freed = 0;
+        std::size_t   freed_by_others = 0;
         Stream        user{}; ///< the stream that allocated the run
         std::uint64_t id = 0; ///< the id of the stream that allocated the run
         /// False: the run was allocated for any stream (`allocate_sync`).
@@ -80,7 +80,7 @@ public:
             if (t.epoch == tag::captured) { t.epoch = epoch(t.slot); }
         };
         for (tag& t : waits_) { end(t); }
-        for (tag& t : others_) { end(t); }
+        for (tag& t : other_uses_) { end(t); }
         for (run& r : runs_) {
             if (r.ended) { end(r.last); }
         }
@@ -88,7 +88,7 @@ public:
     /// Drops the pending uses for which `done(use)` returns true.
     template <class Done>
     void drop(Done const& done) noexcept {
-        for (heap_array<tag>* const tags : {&waits_, &others_}) {
+        for (heap_array<tag>* const tags : {&waits_, &other_uses_}) {
             std::size_t left = 0;
             for (tag const& t : *tags) {
                 if (!done(t)) { (*tags)[left++] = t; }
@@ -102,10 +102,10 @@ public:
         runs_.reserve(runs_.size() + 1);
         waits_.reserve(most_waits() + 2);
     }
-    /// Reserves host memory, so that the next `hand_over`, or `take` on a captured stream, and
+    /// Reserves host memory, so that the next `record_use`, or `take` on a captured stream, and
     /// every `unwind`, cannot fail.
     void reserve_other() {
-        others_.reserve(others_.size() + 1);
+        other_uses_.reserve(other_uses_.size() + 1);
         waits_.reserve(most_waits() + 2 + marks_ + 2);
     }
     /// Allocates the block at `start`. The caller has already ordered `user` after the pending uses
@@ -113,7 +113,7 @@ public:
     void take(std::uintptr_t start, std::size_t bytes, Stream const* user,
               std::uint64_t id) noexcept {
         std::uintptr_t const until = start + bytes;
-        use_up(until);
+        end_uses(until);
         bool const own = is_on(user != nullptr, id);
         if (!own && ends_empty()) { runs_.pop(); }
         if (own || is_on(user != nullptr, id)) {
@@ -129,8 +129,8 @@ public:
     }
     /// Fast path of `take` for the stream that allocated last, if the memory has no pending use but
     /// its own. Needs no `reserve`. Returns false and changes nothing if that is not the case.
-    bool go_on(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
-               std::size_t slot) noexcept {
+    bool try_extend(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
+                    std::size_t slot) noexcept {
         std::uintptr_t const until = start + bytes;
         std::size_t const    waits = waits_.size();
         if (!is_on(true, id)) { return false; }
@@ -149,13 +149,13 @@ public:
     /// Fast path of `cut`: cuts a block on top off the last run and adds it to the lowest pending
     /// use, which must be of the same stream as `t` and begin at the top. Needs no `reserve`.
     /// Returns false and changes nothing if that is not possible.
-    bool go_back(void const* p, std::size_t bytes, tag const& t) noexcept {
+    bool try_pop(void const* p, std::size_t bytes, tag const& t) noexcept {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (!is_on_top(p, bytes) || runs_.size() == 0 || waits_.size() == 0) { return false; }
         run& last   = runs_[runs_.size() - 1];
         tag& lowest = waits_[waits_.size() - 1];
-        if (at < last.begin || bytes == 0 || bytes > last.bytes - last.back ||
-            others_.size() != 0 || lowest.begin != top_ || !tag::of_one_kind(lowest, t)) {
+        if (at < last.begin || bytes == 0 || bytes > last.bytes - last.freed ||
+            other_uses_.size() != 0 || lowest.begin != top_ || !tag::of_one_kind(lowest, t)) {
             return false;
         }
         lowest.begin = at;
@@ -202,15 +202,15 @@ public:
     /// Records that a part of a run was last used by a stream other than the one that allocated it,
     /// or by a graph. There is one record for each such stream, which covers all that it freed in
     /// this chunk, and one for graphs.
-    void hand_over(tag const& t) noexcept {
-        for (tag& o : others_) {
+    void record_use(tag const& t) noexcept {
+        for (tag& o : other_uses_) {
             if (!tag::of_one_kind(o, t)) { continue; }
             o.begin = t.begin < o.begin ? t.begin : o.begin;
             o.end   = t.end > o.end ? t.end : o.end;
             o.epoch = t.epoch > o.epoch ? t.epoch : o.epoch;
             return;
         }
-        others_.push(t);
+        other_uses_.push(t);
     }
 
     /// Returns true if the block [p, p + bytes) ends at the top and no mark lies above its
@@ -229,11 +229,11 @@ public:
     }
     /// Returns the address to which the top can be lowered: the beginning of the trailing runs that
     /// are entirely freed and not below a mark. Returns the top if there are none.
-    [[nodiscard]] std::uintptr_t back_to() const noexcept {
+    [[nodiscard]] std::uintptr_t freed_from() const noexcept {
         std::uintptr_t to = top_;
         for (std::size_t i = runs_.size(); i != 0; --i) {
             run const& r = runs_[i - 1];
-            if (r.back != r.bytes || r.begin < floor_) { break; }
+            if (r.freed != r.bytes || r.begin < floor_) { break; }
             to = r.begin;
         }
         return to;
@@ -245,12 +245,12 @@ public:
         std::size_t out = 0;
         while (runs_.size() != 0 && runs_[runs_.size() - 1].begin >= to) {
             run const r = runs_.take(runs_.size() - 1);
-            out += r.bytes - r.back;
+            out += r.bytes - r.freed;
             // An alignment gap belongs to its previous user. The stream of the run was ordered
             // after that user, so the run's use covers the gap as well.
             bool const gaps = r.end - r.begin != r.bytes;
             tag        t{};
-            if ((r.freed == r.bytes && !gaps) || !tag_of(r, t)) { continue; }
+            if ((r.freed_by_others == r.bytes && !gaps) || !tag_of(r, t)) { continue; }
             wait_for({r.begin, r.end, t.epoch, t.slot});
         }
         lower_top(to);
@@ -262,7 +262,9 @@ public:
         floor_ = marks != 0 ? top_ : begin_;
         marks_ = marks;
     }
-    void reserve_marks(std::size_t marks) { waits_.reserve(most_waits() + marks * others_.size()); }
+    void reserve_marks(std::size_t marks) {
+        waits_.reserve(most_waits() + marks * other_uses_.size());
+    }
 
     [[nodiscard]] std::uintptr_t begin() const noexcept { return begin_; }
     [[nodiscard]] std::uintptr_t top() const noexcept { return top_; }
@@ -272,7 +274,7 @@ public:
     [[nodiscard]] void*          base() const noexcept { return reinterpret_cast<void*>(begin_); }
     [[nodiscard]] bool           empty() const noexcept { return top_ == begin_; }
     /// Returns true if a graph retains part of the chunk.
-    [[nodiscard]] bool is_kept() const noexcept {
+    [[nodiscard]] bool has_retained() const noexcept {
         for (tag const& t : waits_) {
             if (t.epoch == tag::captured) { return true; }
         }
@@ -305,16 +307,16 @@ private:
     /// run becomes one, and each record of another stream becomes one for each mark and one for a
     /// cut.
     [[nodiscard]] std::size_t most_waits() const noexcept {
-        return waits_.size() + runs_.size() + others_.size() * (marks_ + 2);
+        return waits_.size() + runs_.size() + other_uses_.size() * (marks_ + 2);
     }
     /// Lowers the top. Recorded uses of other streams above the new top become pending uses.
     void lower_top(std::uintptr_t to) noexcept {
-        for (std::size_t i = others_.size(); i-- != 0;) {
-            tag& o = others_[i];
+        for (std::size_t i = other_uses_.size(); i-- != 0;) {
+            tag& o = other_uses_[i];
             if (o.end <= to) { continue; }
             wait_for({o.begin > to ? o.begin : to, o.end, o.epoch, o.slot});
             if (o.begin >= to) {
-                (void)others_.take(i);
+                (void)other_uses_.take(i);
             } else {
                 o.end = to;
             }
@@ -324,14 +326,14 @@ private:
     /// Ends the pending uses of memory below `until`, because the new user is ordered after them.
     /// Graph-retained parts stay recorded: the new user is captured on the same stream and may free
     /// the memory after the capture.
-    void use_up(std::uintptr_t until) noexcept {
+    void end_uses(std::uintptr_t until) noexcept {
         std::size_t first = waits_.size();
         while (first != 0 && waits_[first - 1].begin < until) { --first; }
         std::size_t left = first;
         for (std::size_t i = first; i != waits_.size(); ++i) {
             tag const t = waits_[i];
             if (t.epoch == tag::captured) {
-                hand_over({t.begin, t.end < until ? t.end : until, t.epoch, t.slot});
+                record_use({t.begin, t.end < until ? t.end : until, t.epoch, t.slot});
             }
             if (t.end > until) { waits_[left++] = {until, t.end, t.epoch, t.slot}; }
         }
@@ -346,7 +348,7 @@ private:
     std::size_t     marks_ = 0;
     heap_array<run> runs_;
     heap_array<tag> waits_;
-    heap_array<tag> others_;
+    heap_array<tag> other_uses_;
 };
 
 } // namespace vram

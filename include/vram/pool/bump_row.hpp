@@ -55,14 +55,14 @@ public:
     /// Adds an empty chunk at the end of the row.
     void add(chunk fresh) { chunks_.push(std::move(fresh)); }
     /// Adds a chunk and makes it the current one.
-    chunk& go_on_to(chunk fresh) {
+    chunk& add_current(chunk fresh) {
         add(std::move(fresh));
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
     /// Makes the next empty chunk with room for the request the current one. Returns false if there
     /// is none.
-    bool go_on(std::size_t bytes, std::size_t alignment) noexcept {
+    bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
             std::swap(chunks_[i], chunks_[++current_]);
@@ -140,7 +140,7 @@ public:
         free_pieces now;
         for (std::size_t i = current_; i < chunks_.size(); ++i) { now.add(chunks_[i].room()); }
         for (std::size_t i = first_idle(); i < chunks_.size(); ++i) {
-            now.releasable += chunks_[i].is_kept() ? 0 : chunks_[i].bytes();
+            now.releasable += chunks_[i].has_retained() ? 0 : chunks_[i].bytes();
         }
         return now;
     }

@@ -322,9 +322,9 @@ private:
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        if (how == stream_bump<platform>::given::nothing) { return false; }
+        if (how == stream_bump<platform>::freed::no_block) { return false; }
         // Its use could not be recorded, so it stays live.
-        if (how == stream_bump<platform>::given::lost) { return true; }
+        if (how == stream_bump<platform>::freed::lost) { return true; }
         this->count_back(bytes, bytes);
         if (this->budget_.usage.live == 0) { books_.rewind(); }
         return true;

@@ -43,7 +43,7 @@ public:
 
     /// A request. `on` is the stream that uses the memory first, or null if any stream may use it
     /// at once.
-    struct wish {
+    struct request {
         std::size_t   bytes;
         std::size_t   alignment;
         stream const* on;
@@ -61,14 +61,14 @@ public:
           plain_{events == event_policy::lazy && !graphs},
           clocks_{events == event_policy::lazy, true} {}
     /// Allocates a block from the reserved memory. Returns null if there is no room.
-    [[nodiscard]] void* take(wish const& r, guard& held) {
+    [[nodiscard]] void* take(request const& r, guard& held) {
         forget_ended();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         if (mine != nullptr && !captured && !row_.empty()) {
             chunk&               c     = row_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
-            if (start != 0 && c.go_on(start, r.bytes, mine->id(), mine->slot())) {
+            if (start != 0 && c.try_extend(start, r.bytes, mine->id(), mine->slot())) {
                 return reinterpret_cast<void*>(start);
             }
         }
@@ -93,7 +93,7 @@ public:
                 }
             }
             if (start == 0 || price == availability::unavailable) {
-                if (!row_.go_on(r.bytes, r.alignment)) { return nullptr; }
+                if (!row_.use_next(r.bytes, r.alignment)) { return nullptr; }
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
@@ -104,7 +104,7 @@ public:
                 mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
             // Other threads may have allocated during the wait, so search again.
             if (held_up == nullptr) { continue; }
-            if (!exclude_or_retain(*held_up) && !row_.go_on(r.bytes, r.alignment)) {
+            if (!exclude_or_retain(*held_up) && !row_.use_next(r.bytes, r.alignment)) {
                 return nullptr;
             }
         }
@@ -115,7 +115,7 @@ public:
     void add(piece const& p) { row_.add({p.base, p.bytes, p.alignment}); }
     /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
     /// `r` from it. If `order` is not null, `r.on` is the same stream.
-    void* add(piece const& p, stream const* order, wish const& r) {
+    void* add(piece const& p, stream const* order, request const& r) {
         clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         chunk        fresh{p.base, p.bytes, p.alignment};
         fresh.reserve();
@@ -124,32 +124,32 @@ public:
                 {fresh.begin(), fresh.begin() + p.bytes, mine->epoch_of_free(), mine->slot()});
             fresh.reserve();
         }
-        chunk& c = row_.go_on_to(std::move(fresh));
+        chunk& c = row_.add_current(std::move(fresh));
         if (order != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return hand_out(c, c.begin(), r, mine);
     }
 
     /// The result of freeing a block.
-    enum class given {
-        back,
-        nothing, ///< there is no such block, and nothing has changed
+    enum class freed {
+        done,
+        no_block, ///< there is no such block, and nothing has changed
         /// The use is unknown, so the block stays live: its use could be neither recorded nor
         /// waited for.
         lost,
     };
     /// Frees a block.
-    [[nodiscard]] given give(void* p, std::size_t bytes, stream const* on) noexcept {
-        if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return given::back; }
+    [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
+        if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return freed::done; }
         chunk* const c = row_.used_around(p);
         run*         r = c != nullptr ? c->find(p, bytes) : nullptr;
-        if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return given::nothing; }
+        if (r == nullptr || bytes == 0 || bytes > r->bytes - r->freed) { return freed::no_block; }
         bool const newest = c == &row_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
-        bool const cut    = top && cut_off(*c, p, bytes, on);
-        if (top && !cut) { r = c->find(p, bytes); } // `cut_off` may have moved the array of runs
-        if (!cut && !note_return(*c, *r, p, bytes, on)) { return given::lost; }
-        if (newest) { unwind_what_is_back(*c); }
-        return given::back;
+        bool const cut    = top && try_cut(*c, p, bytes, on);
+        if (top && !cut) { r = c->find(p, bytes); } // `try_cut` may have moved the array of runs
+        if (!cut && !record_free(*c, *r, p, bytes, on)) { return freed::lost; }
+        if (newest) { unwind_freed(*c); }
+        return freed::done;
     }
 
     /// Completes the error of a rejected free with the kind of memory at its address. Blocks have
@@ -271,7 +271,7 @@ private:
         }
         return false;
     }
-    static void* hand_out(chunk& c, std::uintptr_t start, wish const& r,
+    static void* hand_out(chunk& c, std::uintptr_t start, request const& r,
                           clock const* mine) noexcept {
         c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
         return reinterpret_cast<void*>(start);
@@ -285,16 +285,16 @@ private:
             last = clocks_.known(on);
         } catch (...) {} // `give` makes the call again and reports the error
         if (last == nullptr) { return false; }
-        if (!row_.current().go_back(p, bytes, {0, 0, last->epoch_of_free(), last->slot()})) {
+        if (!row_.current().try_pop(p, bytes, {0, 0, last->epoch_of_free(), last->slot()})) {
             return false;
         }
-        unwind_what_is_back(row_.current());
+        unwind_freed(row_.current());
         return true;
     }
     /// Lowers the top to the last live block. Skipped if host memory for the pending use of the
     /// freed part cannot be allocated.
-    void unwind_what_is_back(chunk& c) noexcept {
-        std::uintptr_t const to = c.back_to();
+    void unwind_freed(chunk& c) noexcept {
+        std::uintptr_t const to = c.freed_from();
         if (to == c.top()) { return; }
         try {
             c.reserve();
@@ -303,7 +303,7 @@ private:
     }
     /// Frees the block on top by lowering the top. Returns false if host memory for its pending use
     /// cannot be allocated.
-    bool cut_off(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
+    bool try_cut(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
         try {
             c.reserve();
             tag t{};
@@ -315,7 +315,7 @@ private:
     }
     /// Records the free of a block that is not on top, last used by `on`. Returns false and changes
     /// nothing if that is not possible.
-    bool note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
+    bool record_free(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         bool own = false;
         try {
             own = on != nullptr && r.named && clocks_.of(*on).id() == r.id;
@@ -326,7 +326,7 @@ private:
                 t.begin = reinterpret_cast<std::uintptr_t>(p);
                 t.end   = t.begin + bytes;
                 c.reserve_other();
-                c.hand_over(t);
+                c.record_use(t);
             }
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -343,9 +343,9 @@ private:
                 return false;
             }
         }
-        r.back += bytes;
-        if (!own) { r.freed += bytes; }
-        if (own && r.back == r.bytes && events_ == event_policy::eager) { end_run(r, *on); }
+        r.freed += bytes;
+        if (!own) { r.freed_by_others += bytes; }
+        if (own && r.freed == r.bytes && events_ == event_policy::eager) { end_run(r, *on); }
         return true;
     }
     /// Records the pending use of a run after the stream that allocated it has freed all its
