@@ -111,6 +111,7 @@
 #include <vram/pool/bump_row.hpp>
 #include <vram/pool/chunk_budget.hpp>
 #include <vram/pool/chunk_finder.hpp>
+#include <vram/pool/chunk_growth.hpp>
 #include <vram/pool/chunk_map.hpp>
 #include <vram/pool/chunk_registry.hpp>
 #include <vram/pool/clocks.hpp>
@@ -126,19 +127,19 @@
 #include <vram/pool/growing_base.hpp>
 #include <vram/pool/heap_array.hpp>
 #include <vram/pool/large_blocks.hpp>
-#include <vram/pool/mapped_base.hpp>
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/monotonic_mark.hpp>
-#include <vram/pool/moving_base.hpp>
 #include <vram/pool/note_store.hpp>
 #include <vram/pool/page_book.hpp>
+#include <vram/pool/page_memory.hpp>
+#include <vram/pool/page_mover.hpp>
 #include <vram/pool/page_rings.hpp>
-#include <vram/pool/paged_base.hpp>
+#include <vram/pool/paged_chunks.hpp>
 #include <vram/pool/paged_heap.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/platform_lock.hpp>
 #include <vram/pool/pool.hpp>
-#include <vram/pool/pool_base.hpp>
+#include <vram/pool/pool_core.hpp>
 #include <vram/pool/pool_options.hpp>
 #include <vram/pool/private_pool.hpp>
 #include <vram/pool/private_pools.hpp>
@@ -159,6 +160,7 @@
 #include <vram/pool/tag.hpp>
 #include <vram/pool/tags.hpp>
 #include <vram/pool/warm_blocks.hpp>
+#include <vram/pool/whole_chunks.hpp>
 
 #include <vram/handle/any_resource.hpp>
 #include <vram/handle/array.hpp>

@@ -48,7 +48,7 @@ block const* end_of_chunk(block_heap const& heap, std::size_t index = 0) {
 }
 
 /// Ends the growth of a chunk, and marks its last block as fully backed.
-void grow(block_heap& heap, block_heap::chunk_growth const& m, std::size_t by) {
+void grow(block_heap& heap, block_heap::chunk_extension const& m, std::size_t by) {
     heap.end_growth(m.base, by);
     for (auto const& c : heap.chunks()) {
         block* b = c.first;

@@ -478,27 +478,6 @@ TEST_CASE("pool: foreign pointers, double frees and wrong sizes are reported and
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("pool: try_deallocate frees live blocks of the pool, and returns false for others") {
-    sim_node               node;
-    doubles::mishaps const told;
-    sim_stream             s;
-    auto                   mr      = tight(sim_resource{});
-    int                    foreign = 0;
-    void* const            p       = mr.allocate(s, 1000);
-    CHECK_FALSE(mr.try_deallocate(s, &foreign, 4));
-    CHECK_FALSE(mr.try_deallocate_sync(&foreign, 4));
-    CHECK_FALSE(mr.try_deallocate(s, nullptr, 0));
-    CHECK(told.count() == 0);
-    CHECK_FALSE(mr.try_deallocate(s, p, 999));
-    CHECK(mr.usage().live == 1024);
-    CHECK(mr.try_deallocate(s, p, 1000));
-    CHECK_FALSE(mr.try_deallocate(s, p, 1000));
-    void* const q = mr.allocate_sync(1000);
-    CHECK(mr.try_deallocate_sync(q, 1000));
-    CHECK(told.count() == 0);
-    CHECK(mr.usage().live == 0);
-}
-
 TEST_CASE("pool: trim_no_wait returns idle memory without pending uses, and waits for nothing") {
     sim_node    node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     sim_stream  a, b;
@@ -1260,19 +1239,6 @@ TEST_CASE("pool: it is correct for two streams with six operations each, in ever
         laws::every_interleaving(
             [=] { return pool{sim_resource{}, {.max_size = 12_MiB, .events = events}}; }, 8_MiB);
     }
-}
-
-TEST_CASE("pool: try_allocate_ready returns ready memory or null") {
-    sim_node                           node;
-    sim_stream const                   s;
-    pool<stream_ordered<sim_resource>> mr;
-    CHECK(mr.try_allocate_cached(s, 4096) == nullptr);
-    CHECK(mr.usage().upstream == 0);
-    void* const p = mr.allocate(s, 4096);
-    mr.deallocate(s, p, 4096);
-    CHECK(mr.try_allocate_cached(s, 4096) == p);
-    CHECK(mr.usage().live == 4096);
-    mr.deallocate(s, p, 4096);
 }
 
 TEST_CASE("pool: it can tell if a stream could get memory without a wait, with its alignment") {

@@ -2,7 +2,7 @@
 #include <vram/pool/private_pool.hpp> // first: the header stands alone
 
 #include <vram/pool/exact_growth.hpp>
-#include <vram/pool/pool.hpp>
+#include <vram/pool/pool_core.hpp>
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/bombing.hpp"
@@ -17,11 +17,29 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-template class vram::private_pool<pool<sim_resource>>;
+template class vram::private_pool<pool_core<sim_resource, exact_growth>>;
 
 namespace {
 
-using own_pool = private_pool<pool<sim_resource, exact_growth>>;
+/// A shard with the functions of its core that these tests use.
+template <class Upstream>
+struct shard : private_pool<pool_core<Upstream, exact_growth>> {
+    using base = private_pool<pool_core<Upstream, exact_growth>>;
+    using base::base;
+    using typename base::stream;
+
+    void* allocate(stream s, std::size_t bytes) { return this->core().allocate(s, bytes); }
+    void* allocate_sync(std::size_t bytes) { return this->core().allocate_sync(bytes); }
+    void  deallocate(stream s, void* p, std::size_t bytes) {
+        CHECK(this->core().try_deallocate(s, p, bytes));
+    }
+    void deallocate_sync(void* p, std::size_t bytes) {
+        CHECK(this->core().try_deallocate_sync(p, bytes));
+    }
+    void                       retire(stream s) { this->core().retire(s); }
+    [[nodiscard]] memory_usage usage() const { return this->core().usage(); }
+};
+using own_pool = shard<sim_resource>;
 
 void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
     mr.free_remotely(&s, p, bytes, default_alignment);
@@ -129,7 +147,7 @@ TEST_CASE("private_pool: if the time of a free matters it is not queued") {
 }
 
 TEST_CASE("private_pool: a remote free before a capture of its stream is drained during it") {
-    using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
+    using shy_pool = shard<doubles::shy_memory>;
     for (bool const has_own : {false, true}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told;
@@ -150,7 +168,7 @@ TEST_CASE("private_pool: a remote free before a capture of its stream is drained
 
 TEST_CASE(
     "private_pool: a thread with remote frees queries a stream's id once, until it is retired") {
-    using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
+    using shy_pool = shard<doubles::shy_memory>;
     sim_node              node;
     sim_stream            owners, other;
     shy_pool              mr{doubles::shy_memory{}}, own{doubles::shy_memory{}};
@@ -168,7 +186,7 @@ TEST_CASE(
 }
 
 TEST_CASE("private_pool: a remote free on a stream without an id is immediate") {
-    using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
+    using shy_pool = shard<doubles::shy_memory>;
     sim_node               node;
     doubles::mishaps const told;
     sim_stream             owners, other;

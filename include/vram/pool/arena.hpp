@@ -67,7 +67,7 @@ class arena : public layer_base<detail::checked_upstream<Upstream>> {
 
     using base   = layer_base<Upstream>;
     using source = registered_source<Upstream>;
-    using member = private_pool<pool<source, Growth>>;
+    using member = private_pool<pool_core<source, Growth>>;
 
 public:
     using typename base::platform;
@@ -131,7 +131,7 @@ public:
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         if (member* const mine = pools_.find(place_of(s))) [[likely]] {
-            if (void* const p = mine->try_allocate_cached(s, bytes, alignment)) [[likely]] {
+            if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
                 return mine->checked(p);
             }
         }
@@ -170,7 +170,7 @@ public:
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         member* const mine = pools_.find(own_place());
-        if (mine != nullptr && mine->try_deallocate_sync(p, bytes, alignment)) { return; }
+        if (mine != nullptr && mine->core().try_deallocate_sync(p, bytes, alignment)) { return; }
         put_elsewhere(p, {nullptr, bytes, alignment}, mine, at);
     }
 
@@ -186,7 +186,7 @@ public:
     [[nodiscard]] memory_usage usage() const {
         memory_usage all;
         for_each([&](member& each) {
-            memory_usage const one = each.usage();
+            memory_usage const one = each.core().usage();
             all.live += one.live;
             all.requested += one.requested;
             all.peak_live += one.peak_live;
@@ -205,7 +205,7 @@ public:
     /// Returns the sizes of the free pieces of all shards. Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         free_pieces all;
-        for_each([&](member& each) { all.add(each.free_memory()); });
+        for_each([&](member& each) { all.add(each.core().free_memory()); });
         return all;
     }
     /// Restarts the peaks from the bytes that are live and reserved now, and returns the peaks
@@ -216,7 +216,7 @@ public:
         for (std::size_t i = 0; i < options_.count; ++i) {
             if (member* const each = pools_.find(i)) {
                 each->drain_remote_frees();
-                peaks[i] = each->reset_peaks().peak_live;
+                peaks[i] = each->core().reset_peaks().peak_live;
             }
         }
         memory_usage before = chunks_.reset_peaks();
@@ -225,8 +225,8 @@ public:
         std::size_t sum = 0;
         for (std::size_t i = 0; i < options_.count; ++i) {
             if (member* const each = pools_.find(i)) {
-                memory_usage const meanwhile = each->reset_peaks();
-                each->raise_peaks(meanwhile);
+                memory_usage const meanwhile = each->core().reset_peaks();
+                each->core().raise_peaks(meanwhile);
                 sum += peaks[i] > meanwhile.peak_live ? peaks[i] : meanwhile.peak_live;
             }
         }
@@ -243,9 +243,9 @@ public:
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         for_each([&](member& each) {
-            back += each.trim(keep);
+            back += each.core().trim(keep);
             if (keep == 0) { return; } // saves `usage()`, a walk over all blocks
-            memory_usage const now  = each.usage();
+            memory_usage const now  = each.core().usage();
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
@@ -259,11 +259,11 @@ public:
     /// Returns `bytes` rounded up as a `pool` does.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
-        return member::rounded_size(bytes, alignment);
+        return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) {
-        for_each([&](member& each) { each.retire(s); });
+        for_each([&](member& each) { each.core().retire(s); });
         if (options_.key == arena_key::stream) { seats_.forget(stream_key<platform>::named(s)); }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
@@ -271,7 +271,7 @@ public:
     /// becomes free. Another stream may use it after the current work of the stream that was
     /// captured.
     void forget_captures() {
-        for_each([](member& each) { each.forget_captures(); });
+        for_each([](member& each) { each.core().forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
     /// Returns the options of the constructor, with the resolved number of shards in `count`.
@@ -309,7 +309,7 @@ private:
     /// Updates the pointers of the registry and of all shards after the arena was moved.
     void rebind_shards() noexcept {
         chunks_.rebind(this->upstream_);
-        pools_.for_each([&](member& each) { each.upstream().rebind(chunks_); });
+        pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });
     }
 
     /// Returns the index of the shard for a call on stream `s`.
@@ -345,13 +345,14 @@ private:
                 return insist(from, r);
             } catch (std::bad_alloc const&) { return nullptr; }
         } else {
-            return from.checked(r.on != nullptr ? from.try_allocate(*r.on, r.bytes, r.alignment)
-                                                : from.try_allocate_sync(r.bytes, r.alignment));
+            return from.checked(r.on != nullptr
+                                    ? from.core().try_allocate(*r.on, r.bytes, r.alignment)
+                                    : from.core().try_allocate_sync(r.bytes, r.alignment));
         }
     }
     [[nodiscard]] static void* insist(member& from, request const& r) {
-        return from.checked(r.on != nullptr ? from.allocate(*r.on, r.bytes, r.alignment)
-                                            : from.allocate_sync(r.bytes, r.alignment));
+        return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.bytes, r.alignment)
+                                            : from.core().allocate_sync(r.bytes, r.alignment));
     }
     template <bool Throwing>
     [[nodiscard]] void* get(request const& r) {
@@ -416,7 +417,7 @@ private:
     [[gnu::noinline]] void tidy(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // streams cannot be queried during a capture
-            for_each([](member& each) { each.trim_no_wait(); });
+            for_each([](member& each) { each.core().trim_no_wait(); });
             chunks_.set_crowd();
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -430,7 +431,7 @@ private:
 
     [[nodiscard]] bool put(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
         member* const mine = pools_.find(place_of(s));
-        return mine != nullptr && mine->try_deallocate(s, p, bytes, alignment);
+        return mine != nullptr && mine->core().try_deallocate(s, p, bytes, alignment);
     }
     [[gnu::noinline]] void put_elsewhere_on(stream s, void* p, std::size_t bytes,
                                             std::size_t alignment, call_site at) noexcept {
@@ -447,7 +448,7 @@ private:
             refused_free e{"arena", p, r.bytes, r.alignment, at};
             return e.template on<platform>(r.on).template report<platform>();
         }
-        if (its == tried) { return its->refuse(p, r.bytes, r.alignment, r.on, at); }
+        if (its == tried) { return its->core().refuse(p, r.bytes, r.alignment, r.on, at); }
         return its->free_remotely(r.on, p, r.bytes, r.alignment, tried, at);
     }
 

@@ -254,7 +254,7 @@ public:
     }
 
     /// The chunk at `base`, of `bytes` bytes, is to grow by `by` bytes at its end.
-    struct chunk_growth {
+    struct chunk_extension {
         void*       base  = nullptr; ///< null: no chunk can grow
         std::size_t bytes = 0;
         std::size_t by    = 0;
@@ -267,10 +267,10 @@ public:
     /// that is unavailable, and not before the address `from(last block)`. Marks that chunk busy
     /// until `end_growth`: no other thread makes it grow or returns it to the upstream.
     template <class Price, class From = front_of>
-    [[nodiscard]] chunk_growth begin_growth(std::size_t bytes, std::size_t alignment,
-                                            Price const& price, From const& from = {}) noexcept {
-        chunk_growth least;
-        chunk*       found = nullptr;
+    [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
+                                               Price const& price, From const& from = {}) noexcept {
+        chunk_extension least;
+        chunk*          found = nullptr;
         free_.for_each_tail([&](block const* tail) {
             chunk&               c     = chunks_.around(tail);
             std::uintptr_t const idle  = free_blocks::usable_from(*tail, price);

@@ -22,9 +22,9 @@ namespace vram {
 template <bool InPlace>
 class block_heaps {
 public:
-    using fit          = block_heap::fit;
-    using chunk        = block_heap::chunk;
-    using chunk_growth = block_heap::chunk_growth;
+    using fit             = block_heap::fit;
+    using chunk           = block_heap::chunk;
+    using chunk_extension = block_heap::chunk_extension;
 
     static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
 
@@ -83,7 +83,7 @@ public:
     }
 
     /// See `block_heap::end_growth`.
-    void end_growth(chunk_growth const& m, std::size_t by) noexcept {
+    void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         for (block_heap& heap : *this) {
             if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }
         }

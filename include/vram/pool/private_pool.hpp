@@ -13,11 +13,11 @@
 #include <vram/pool/returned_blocks.hpp>       // returned_blocks
 
 #include <cstddef> // size_t
-#include <utility> // forward, move
+#include <utility> // move
 
 namespace vram {
 
-/// A shard: a `pool` to which other threads return blocks through a queue, without the pool's lock.
+/// A shard: a `pool_core` to which other threads return blocks through a queue, without the pool's lock.
 /// The shard drains the queue (`drain_remote_frees`) when it needs memory. Queued blocks still
 /// count as live, so `drain_remote_frees` must be called before the usage is read. A remote free is
 /// not queued but done at once if its time matters: if each free records its own event, if captures
@@ -32,18 +32,17 @@ namespace vram {
 /// Cost      `free_remotely` costs a short lock, and the lock of the pool `from` to register the
 ///           stream. Without such a pool, the stream is asked for its id. If 256 frees are queued,
 ///           all of them are drained with the pool's lock.
-template <class Pool>
-class private_pool : public Pool {
+template <class Core>
+class private_pool {
 public:
-    using typename Pool::platform;
-    using typename Pool::stream;
-
-    using upstream_type = typename Pool::upstream_type;
+    using platform      = typename Core::platform;
+    using stream        = typename Core::stream;
+    using upstream_type = typename Core::upstream_type;
 
     /// Creates the shard with the arguments of a pool.
-    template <class... Growth>
-    explicit private_pool(upstream_type upstream, pool_options options = {}, Growth&&... growth)
-        : Pool{std::move(upstream), options, std::forward<Growth>(growth)...} {}
+    explicit private_pool(upstream_type upstream, pool_options const& options = {},
+                          typename Core::growth_policy policy = {})
+        : core_{std::move(upstream), options, std::move(policy)} {}
     private_pool(private_pool&&) = delete; ///< other threads have its address
     ~private_pool() {
         if (!is_ending<platform>()) { drain_remote_frees(); }
@@ -60,17 +59,20 @@ public:
             }
             drain_remote_frees();
         }
-        bool const was_out = on != nullptr ? this->try_deallocate(*on, p, bytes, alignment)
-                                           : this->try_deallocate_sync(p, bytes, alignment);
-        if (!was_out) { this->refuse(p, bytes, alignment, on, at); }
+        bool const was_out = on != nullptr ? core_.try_deallocate(*on, p, bytes, alignment)
+                                           : core_.try_deallocate_sync(p, bytes, alignment);
+        if (!was_out) { core_.refuse(p, bytes, alignment, on, at); }
     }
 
-    using Pool::refuse;
+    /// The allocator. The owner of the shard calls it directly, after `drain_remote_frees` if queued frees
+    /// matter.
+    [[nodiscard]] Core&       core() noexcept { return core_; }
+    [[nodiscard]] Core const& core() const noexcept { return core_; }
 
     /// Drains the queue of remote frees with the pool's lock taken once. Cost: one load if the
     /// queue is empty.
     void drain_remote_frees() noexcept {
-        if (returned_.any()) { this->drain(returned_); }
+        if (returned_.any()) { core_.drain(returned_); }
     }
 
     /// Returns `p`, a block that this shard has just allocated. On a platform that collects refused
@@ -81,7 +83,7 @@ public:
         if constexpr (collects_refusals<platform>) {
             typename returned_blocks<platform>::remote_free stale;
             while (p != nullptr && returned_.any() && returned_.remove(p, stale)) {
-                this->refuse_remote(stale, true);
+                core_.refuse_remote(stale, true);
             }
         }
         return p;
@@ -89,7 +91,7 @@ public:
 
 private:
     [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
-        auto const& options = this->options();
+        pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
@@ -101,11 +103,12 @@ private:
     /// stream when it is retired, which must happen before its end.
     [[nodiscard]] static bool has_said(stream s, private_pool* from) noexcept {
         try {
-            from != nullptr ? from->meet(s) : (void)platform::id(s);
+            from != nullptr ? from->core_.meet(s) : (void)platform::id(s);
             return true;
         } catch (...) { return false; } // the block is freed at once, which reports the error
     }
 
+    Core core_;
     /// On cache lines of its own, because other threads write it.
     returned_blocks<platform> returned_;
 };

@@ -35,11 +35,11 @@ namespace vram {
 template <class Platform, bool InPlace = false>
 class stream_heap {
 public:
-    using stream       = typename Platform::stream;
-    using guard        = typename platform_lock<Platform>::guard;
-    using request      = block_request<stream>;
-    using chunk        = block_heap::chunk;
-    using chunk_growth = block_heap::chunk_growth;
+    using stream          = typename Platform::stream;
+    using guard           = typename platform_lock<Platform>::guard;
+    using request         = block_request<stream>;
+    using chunk           = block_heap::chunk;
+    using chunk_extension = block_heap::chunk_extension;
 
     /// `apart`: small blocks have chunks of their own. `large_limit`: the largest size of the large
     /// block that is cached; 0: large blocks are not cached.
@@ -234,14 +234,14 @@ public:
     /// Finds the chunk that must grow least so that `r` fits at its end, and not before the address
     /// `from(last block)`. The chunk is busy until `end_growth`.
     template <class From = block_heap::front_of>
-    [[nodiscard]] chunk_growth begin_growth(request const& r, From const& from = {}) {
+    [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
         return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
                                                clocks_.for_asker(mine, captured), from);
     }
     /// The chunk has `by` more bytes at its end, which have no physical memory yet.
-    void end_growth(chunk_growth const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
+    void end_growth(chunk_extension const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
 
     /// Removes an idle chunk that is ready. Returns a chunk without bytes if there is none. Never
     /// waits.

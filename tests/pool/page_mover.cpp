@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Pages with two addresses. Remapped pages, and the common properties of pools of pages, are tested
-// in paged_base.cpp.
+// in paged_chunks.cpp.
 
-#include <vram/pool/moving_base.hpp> // first: the header must stand alone
+#include <vram/pool/page_mover.hpp> // first: the header must stand alone
 
 #include "../doubles/interrupted_source.hpp"
 #include "../doubles/mishaps.hpp"
@@ -34,7 +34,7 @@ using doubles::busy;
 using doubles::interrupted_platform;
 using doubles::small_page;
 
-template class vram::moving_base<sim_virtual_resource, exact_growth>;
+template class vram::page_mover<sim_platform>;
 
 namespace {
 

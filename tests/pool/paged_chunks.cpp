@@ -3,7 +3,7 @@
 // A pool with addresses and memory of separate lifetimes. Other properties of pools are tested in
 // pool.cpp.
 
-#include <vram/pool/paged_base.hpp> // first: the header must stand alone
+#include <vram/pool/paged_chunks.hpp> // first: the header must stand alone
 
 #include "../doubles/bombing.hpp"
 #include "../doubles/interrupted_platform.hpp"
@@ -45,7 +45,7 @@ using doubles::in_mode;
 using doubles::page_mode;
 using doubles::small_page;
 
-template class vram::paged_base<sim_virtual_resource, exact_growth>;
+template class vram::paged_chunks<sim_virtual_resource>;
 
 namespace {
 
@@ -1121,48 +1121,6 @@ TEST_CASE("pool of pages: a wait for a block includes memory that arrives on its
     mr.deallocate(s, wall, 2_MiB);
     mr.deallocate(y, first, 2_MiB);
     mr.deallocate(y, last, 4_MiB);
-}
-
-TEST_CASE(
-    "pool of pages: a backed block is found at once although it was cut from an unbacked one") {
-    sim_node    node{doubles::small_pages(4096)};
-    sim_stream  s;
-    paged_pool  mr     = pool_of_pages();
-    void* const first  = mr.allocate_sync(several);
-    void* const second = mr.allocate_sync(several);
-    void* const last   = mr.allocate_sync(several);
-    mr.deallocate_sync(first, several);
-    CHECK(mr.trim() == several);
-    mr.deallocate_sync(second, several); // one block now, and the first half has no memory
-    void* const filled = mr.allocate(s, several);
-    CHECK(filled == first);
-    CHECK(mr.try_allocate_cached(s, several) == second);
-    mr.deallocate(s, filled, several);
-    mr.deallocate(s, second, several);
-    mr.deallocate_sync(last, several);
-}
-
-TEST_CASE("pool of pages: a block that is fully backed again is found before partly backed ones") {
-    constexpr std::size_t less = several - small_page;
-    constexpr std::size_t more = several + small_page;
-    sim_node              node{doubles::small_pages(4096)};
-    sim_stream            s;
-    paged_pool            mr     = pool_of_pages();
-    void* const           hole   = mr.allocate_sync(less);
-    void* const           wall   = mr.allocate_sync(several);
-    void* const           first  = mr.allocate_sync(more);
-    void* const           second = mr.allocate_sync(less);
-    void* const           last   = mr.allocate_sync(several);
-    mr.deallocate_sync(hole, less);
-    mr.deallocate_sync(first, more);
-    CHECK(mr.trim() == less + more);
-    mr.deallocate_sync(second, less);     // one block now, and the front of it has no memory
-    CHECK(mr.allocate(s, more) == first); // the rest is as large as the hole
-    CHECK(mr.try_allocate_cached(s, less) == second);
-    mr.deallocate(s, second, less);
-    mr.deallocate(s, first, more);
-    mr.deallocate_sync(wall, several);
-    mr.deallocate_sync(last, several);
 }
 
 TEST_CASE("pool of pages: it owns no addresses that were refused") {

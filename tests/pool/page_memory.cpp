@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The use in pools is tested in paged_base.cpp, and returning pages in moving_base.cpp.
+// The use in pools is tested in paged_chunks.cpp, and returning pages in page_mover.cpp.
 
-#include <vram/pool/mapped_base.hpp> // first: the header must stand alone
+#include <vram/pool/page_memory.hpp> // first: the header must stand alone
 
 #include "../doubles/interrupted_source.hpp"
 #include "../doubles/small_pages.hpp"
@@ -19,10 +19,10 @@
 using namespace vram;
 using doubles::small_page;
 
-template class vram::mapped_base<sim_virtual_resource, exact_growth>;
+template class vram::page_memory<sim_platform>;
 
 TEST_CASE(
-    "mapped_base: a chunk being returned counts its memory against the limit, not its addresses") {
+    "page_memory: a chunk being returned counts its memory against the limit, not its addresses") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     pool        mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, {.max_size = 24_MiB}};
     void* const p = mr.allocate_sync(16_MiB);
@@ -40,7 +40,7 @@ TEST_CASE(
     mr.deallocate_sync(other, 16_MiB);
 }
 
-TEST_CASE("mapped_base: a block that is unbacked at its end is used at its front, without a driver "
+TEST_CASE("page_memory: a block that is unbacked at its end is used at its front, without a driver "
           "call") {
     sim_node node{doubles::small_pages(4096)};
     {
