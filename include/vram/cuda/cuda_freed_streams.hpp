@@ -15,7 +15,7 @@
 #include <cstdint> // uint64_t
 #include <memory>  // shared_ptr, make_shared
 #include <utility> // move
-#include <vector>  // vector, erase_if
+#include <vector>  // vector
 
 namespace vram {
 
@@ -70,54 +70,54 @@ public:
     /// `synchronize` waits for that. If no event can be recorded, the stream is forgotten.
     void retire(cuda_stream_view s) noexcept {
         try {
-            std::vector<user> one;
-            {
-                auto const held = lock_.hold();
-                auto const at   = find(s);
-                if (at == streams_.end()) { return; }
-                retired_.reserve(retired_.size() + 1);
-                one.push_back(std::move(*at));
-                streams_.erase(at);
-            }
-            cuda_device_guard const on{one[0].where};
-            auto const              place = std::make_shared<cuda_event>(one[0].where);
-            recorded const          how   = record(*place, one[0]);
+            auto       held = lock_.hold();
+            auto const at   = find(s);
+            if (at == streams_.end()) { return; }
+            retired_.reserve(retired_.size() + 1);
+            user const one = std::move(*at);
+            streams_.erase(at);
+            held.unlock();
+            cuda_device_guard const on{one.where};
+            auto const              place = std::make_shared<cuda_event>(one.where);
+            recorded const          how   = record(*place, one);
             if (how != recorded::pending && how != recorded::done) { return; }
-            auto const held = lock_.hold();
+            held.lock();
             retired_.push_back(place);
         } catch (...) {}
     }
     /// Forgets the stream `s`, which may be destroyed already.
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
-        std::erase_if(streams_, [s](user const& each) { return each.stream == s; });
+        drop_if(streams_, [s](user const& each) { return each.stream == s; });
     }
     /// Blocks the host until the work that the remembered streams have received so far is complete.
     /// It skips, and remembers, a stream that is being captured. It skips a stream that was
     /// destroyed by its raw handle, and the per-thread default stream of another thread. It makes
     /// no call that could break a capture (`record_behind`).
     void synchronize() {
-        std::vector<user>   streams;
-        std::vector<shared> retired;
-        {
+        struct remembered {
+            std::vector<user>   streams;
+            std::vector<shared> retired;
+        };
+        remembered const now = [this] {
             auto const held = lock_.hold();
-            streams         = streams_;
-            retired         = retired_;
-        }
-        for (shared const& each : retired) {
+            return remembered{streams_, retired_};
+        }();
+        for (shared const& each : now.retired) {
             each->synchronize();
             auto const held = lock_.hold();
-            std::erase(retired_, each);
+            drop_if(retired_, [&](shared const& other) { return other == each; });
         }
-        for (user const& each : streams) {
+        for (user const& each : now.streams) {
             cuda_device_guard const on{each.where};
             cuda_event              place{each.where};
             recorded const          how = record(place, each);
             if (how == recorded::captured) { continue; } // for the next `synchronize`
             if (how == recorded::pending || how == recorded::done) { place.synchronize(); }
             auto const held = lock_.hold();
-            std::erase_if(streams_, [&](user const& now) {
-                return now.stream == each.stream && now.id == each.id && now.frees == each.frees;
+            drop_if(streams_, [&](user const& other) {
+                return other.stream == each.stream && other.id == each.id &&
+                       other.frees == each.frees;
             });
         }
     }
@@ -136,13 +136,22 @@ private:
         return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
     }
 
+    /// Removes the elements for which `which` returns true. The order of the others changes.
+    template <class Element, class Which>
+    static void drop_if(std::vector<Element>& all, Which const& which) noexcept {
+        for (std::size_t i = all.size(); i-- > 0;) {
+            if (!which(all[i])) { continue; }
+            if (i + 1 != all.size()) { all[i] = std::move(all.back()); }
+            all.pop_back();
+        }
+    }
     /// Forgets ended streams without outstanding work, so that CUDA can destroy them. A
     /// program may create a stream for each of its tasks.
     void forget_done() noexcept {
-        std::erase_if(streams_, [](user const& each) {
+        drop_if(streams_, [](user const& each) {
             return each.held.ended() && seen_done(cuda_stream_view{each.held.get()});
         });
-        std::erase_if(retired_, [](shared const& each) { return seen_done(*each); });
+        drop_if(retired_, [](shared const& each) { return seen_done(*each); });
         look_at_ = larger_of(usual, 2 * (streams_.size() + retired_.size()));
     }
     /// Returns true if the place is complete, and then makes a call that waits for it.

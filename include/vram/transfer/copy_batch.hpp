@@ -86,9 +86,10 @@ public:
 private:
     bool together(stream s, std::size_t i, std::size_t n) {
         if constexpr (batched_copies<Platform>) {
-            return Platform::copy_batch(s, std::span<void* const>{to_}.subspan(i, n),
-                                        std::span<void const* const>{from_}.subspan(i, n),
-                                        std::span<std::size_t const>{bytes_}.subspan(i, n));
+            // From pointers: nvcc takes a tenth of a second to prove that a vector is a range.
+            return Platform::copy_batch(s, std::span<void* const>{to_.data() + i, n},
+                                        std::span<void const* const>{from_.data() + i, n},
+                                        std::span<std::size_t const>{bytes_.data() + i, n});
         } else {
             return (void)s, (void)i, (void)n, false;
         }
