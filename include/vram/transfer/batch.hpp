@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `batch` is one filled slot of a loader, lent to the loop: device memory for one stream.
+/// `batch` is the device memory of one iteration of a loader's loop.
 
 #include <vram/base/call_site.hpp>        // call_site
 #include <vram/transfer/loader_error.hpp> // loader_error
@@ -16,9 +16,9 @@
 
 namespace vram {
 
-/// One batch of a loader in device memory. Work enqueued on the loop's stream may use the memory at
-/// once. When the object is destroyed or released, the loader reuses the slot after the work that
-/// the stream has received so far.
+/// One batch of a loader in device memory. The loop's stream already waits for the copy, so work
+/// enqueued on it may use the memory. After the batch is destroyed or released, the loader
+/// overwrites the memory once the work enqueued before that on the loop's stream is complete.
 ///
 ///     for (auto& b : batches) {
 ///         auto const x = b.span<float>();
@@ -30,8 +30,8 @@ namespace vram {
 ///           not a multiple of the element's size.
 /// Threads   One thread at a time. A batch may be released on any thread, also after the loader is
 ///           destroyed.
-/// Streams   `record_stream` adds a stream to the users of the batch. The slot is reused only after
-///           all users are done.
+/// Streams   `record_stream` adds a stream that uses the batch. The loader overwrites the memory
+///           only after the work on all these streams.
 /// Cost      A release records one event for the loop's stream and one for each further stream.
 template <class Platform>
 class batch {
@@ -55,10 +55,11 @@ public:
 
     /// Returns the bytes of the batch. The last batch may be shorter than the others.
     [[nodiscard]] std::size_t size() const noexcept { return slot_ != nullptr ? slot_->size : 0; }
-    /// Returns the place of the batch in the loader's order, from 0.
+    /// Returns the number of the batch in the order in which the loop gets them, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
-    /// Returns the index that the source was asked for. It differs from `index()` if the order is
-    /// shuffled or divided into shards.
+    /// Returns the index that the loader passed to the source for this batch. It differs from
+    /// `index()` if the order is shuffled, or if several loaders share the source
+    /// (`loader_options::shards`).
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }
@@ -87,14 +88,14 @@ public:
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }
 
-    /// Adds the stream `s` to the users of the batch. Later work on `s` waits for the copy of the
-    /// batch, and the slot is not reused before the work on `s` is done.
+    /// Adds a stream `s` that uses the batch. Later work on `s` waits for the copy of the batch,
+    /// and the loader does not overwrite the memory before the work on `s` is complete.
     void record_stream(stream s) {
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 
-    /// Releases the batch now. The slot is reused after the work that the loop's stream (or `s`, if
-    /// given) has received so far.
+    /// Releases the batch, which is then empty. The loader overwrites the memory after the work
+    /// that was enqueued so far on the loop's stream (or on `s`, if given).
     void release() noexcept { release(stream_); }
     void release(stream s) noexcept {
         if (slot_ == nullptr) { return; }

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `batch_source` is the interface from a loader to its source: one that fills, one that enqueues,
-/// or a range that is copied.
+/// `batch_source` is a loader's access to its source, which writes batches into host memory,
+/// enqueues copies, or is a range to be copied.
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 
@@ -20,17 +20,18 @@
 
 namespace vram {
 
-/// Result type of a source: the number of bytes of the batch, or 0 at the end. A negative number
-/// means that the source failed, so the result of `read()` may be returned. If the source returns a
-/// `bool`, true means that it wrote the whole range, and false that there is no further batch.
+/// The result type of a source's function: the number of bytes of the batch, or 0 if there is no
+/// further batch. A negative number, such as a result of `read()`, means that the source failed. If
+/// the source returns a `bool`, true means that it wrote the whole range, and false that there is
+/// no further batch.
 template <class Number>
 concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
-/// A source that fills any batch by its index: `fill(to, index, stop)` writes batch `index` into
-/// pinned memory, in place, and returns the number of bytes of the batch; 0 ends the loader. It is
-/// a callable, or a class with a member `fill`. The parameter `stop` is optional: it requests a
-/// return because the batch is not needed any more, and a source that takes long tests it. With
-/// several producers, several threads call the source at once, each with another index.
+/// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into the pinned
+/// memory `to` and returns the number of bytes of the batch; 0 ends the loader. It is a callable,
+/// or a class with a member `fill`. The parameter `stop` is optional: if it is requested, the batch
+/// is no longer needed, and a source that takes long should return. With several producers, several
+/// threads call the source concurrently, each with another index.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -43,26 +44,26 @@ concept indexed_source =
         { f(to, index) } -> batch_count;
     };
 
-/// A source that fills a batch in pinned memory: an `indexed_source`, or a callable `fill(to)` that
-/// writes the next batch. A callable without the index is called by one thread, even if there are
+/// A source that writes batches into pinned memory: an `indexed_source`, or a callable `fill(to)`
+/// that writes the next batch. One thread calls a callable without the index, even if there are
 /// several producers.
 template <class F>
 concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
     { fill(to) } -> batch_count;
 };
 
-/// A source that enqueues its own copies: `enqueue(to, index, copies)` receives the device memory
-/// of batch `index` and enqueues the copies on the stream `copies`. It returns the bytes of the
-/// batch; 0 ends the loader. The loader allocates no pinned memory for such a source. One thread
-/// calls it, in the order of the indices.
+/// A source that enqueues its own copies: `enqueue(to, index, copies)` enqueues on the stream
+/// `copies` the work that writes batch `index` into the device memory `to`. It returns the bytes of
+/// the batch; 0 ends the loader. The loader allocates no pinned memory for such a source. One
+/// thread calls it, in the order of the indices.
 template <class S, class Stream>
 concept enqueueing_source =
     requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
         { s.enqueue(to, index, copies) } -> batch_count;
     };
 
-/// A range of batches in host memory that the loader copies: spans, vectors or arrays of trivially
-/// copyable elements.
+/// A range of batches in host memory, such as vectors of floats, that the loader copies into pinned
+/// memory: each element is a contiguous range of trivially copyable elements.
 template <class R>
 concept copied_source =
     std::ranges::input_range<R> &&
@@ -70,8 +71,8 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// A type that can be called with the arguments of a filling source, with any result. Used for
-/// error messages.
+/// A type that can be called like a `filling_source` but may return any type. If it is no
+/// `filling_source`, the error message names the result type.
 template <class F>
 concept callable_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -82,43 +83,45 @@ concept callable_source =
     } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
     requires(F& f, std::span<std::byte> to) { f(to); };
 
-/// A type with a member `enqueue` that takes the arguments of an enqueueing source, with any
-/// result. Used for error messages.
+/// A type with the member `enqueue` of an `enqueueing_source`, which may return any type. If it is
+/// no `enqueueing_source`, the error message names the result type.
 template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };
 
-/// A source with `size()`, its number of batches. The loader asks for no batch beyond them, expects
-/// all of them, and can shuffle them. The size of a range of spans or vectors is not used, because
-/// empty elements are no batches.
+/// A source with `size()`, the number of its batches. The loader requests only these, treats an
+/// earlier end as an error, and can shuffle them. A range of spans or vectors is not counted,
+/// because its empty elements are not batches.
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// A source that also has `batch_bytes(index)`, the bytes of each batch before it is filled. The
-/// loader then knows in advance which batches are short.
+/// A source that also has `batch_bytes(index)`, the bytes of a batch that is not filled yet. So the
+/// loader knows in advance which batches are short.
 template <class S>
 concept measured_source = counted_source<S> && requires(S const& s, std::size_t index) {
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
-/// Type of the source behind `Source`. `std::ref(source)` is a source that the loader refers to and
-/// does not own.
+/// The type of the source without reference and `std::ref`. A loader of `std::ref(source)` refers
+/// to `source` and does not own it.
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
-/// A source that can be read again: `restart()` takes it back to its beginning. Callables that
-/// receive the index, and ranges that can be iterated twice, need no such member.
+/// A source that a loader can read again from its beginning: a range that can be iterated more than
+/// once, or anything that is no range. If a source without index keeps a position, it needs a
+/// member `restart()` that sets it back.
 template <class S>
 concept restartable_source =
     !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
 
-/// Uniform access of a loader to any kind of source.
+/// Gives a loader the same interface to every kind of source.
 ///
 /// Failure   `fill` and `enqueue` throw the exceptions of the source. `checked` throws
 ///           `loader_error`.
-/// Threads   Several threads may call `fill` at once if `concurrent` is true; otherwise one thread.
+/// Threads   Several threads may call `fill` concurrently if `concurrent` is true; otherwise one
+///           thread.
 /// Cost      A range costs one more copy on the host than a source that writes into the pinned
 ///           memory.
 template <class Source>
@@ -126,7 +129,7 @@ class batch_source {
     using itself = source_itself<Source>;
 
 public:
-    /// True if several threads may fill batches at once.
+    /// True if several threads may call `fill` concurrently.
     static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
     /// True if batches go through pinned memory. False if the source enqueues its own copies.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;
@@ -138,23 +141,23 @@ public:
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Lets the source write batch `index` into `to`. Returns the result of the source.
+    /// Calls the source to write batch `index` into `to`. Returns the source's result.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {
         return ask(to, index, stop);
     }
 
-    /// Lets the source enqueue the copies of batch `index` on `copies`. Returns the result of the
-    /// source.
+    /// Calls the source to enqueue on `copies` the copies of batch `index` to `to`. Returns the
+    /// source's result.
     template <class Stream>
         requires enqueueing_source<itself, Stream>
     auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
         return source().enqueue(to, index, copies);
     }
 
-    /// Converts the result `count` of the source to the bytes of batch `index`; 0 is the end.
-    /// Throws `loader_error` if the bytes exceed `room`, or if the source failed.
+    /// Converts the source's result `count` for batch `index` to the bytes of the batch, or 0 if
+    /// there is none. Throws `loader_error` if the bytes exceed `room`, or if the source failed.
     template <batch_count Count>
     static std::size_t checked(Count count, std::size_t room, std::size_t index) {
         if constexpr (std::is_signed_v<Count>) {

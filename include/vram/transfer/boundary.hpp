@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `boundary` is the continuation of a volume beyond its border.
+/// `boundary` selects the values of a volume's elements beyond its border.
 
 #include <vram/base/requirements.hpp> // C++20
 #include <vram/base/smaller_of.hpp>   // smaller_of
@@ -11,9 +11,9 @@
 
 namespace vram {
 
-/// Continuation of an array beyond its ends, shown for the row `a b c d`.
+/// Selects the elements beyond the ends of an array, shown for the row `a b c d`.
 enum class boundary {
-    clip, ///< no continuation: a halo beyond the border is left out
+    clip, ///< no elements: the part of a halo beyond the border is left out
     edge, ///< `a a|a b c d|d d`: the last element is repeated
     /// `c b|a b c d|c b`: reflected, the last element once (SciPy's mirror, reflect 101).
     mirror,
@@ -22,17 +22,17 @@ enum class boundary {
     constant,  ///< `x x|a b c d|x x`: a value of the caller, 0 by default
 };
 
-/// Place of an element that is not taken from the volume.
+/// Result of `boundary_place` for a position without an element in the volume.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-/// Returns the place in a row of `extent` elements from which position `at` takes its element, or
-/// `nowhere` if the boundary gives it none. Reflections and periods continue for any distance.
-/// Cost: constant.
+/// Returns the index in a row of `extent` elements of the element that appears at position `at`,
+/// which may lie outside of the row; `nowhere` if `how` selects none. Reflections and periods
+/// continue for any distance. Cost: constant.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
     if (extent == 0) { return nowhere; }
-    // `at` modulo `period`, never negative.
+    // Returns `at` modulo `period`, never negative.
     auto const within = [at](std::size_t period) {
         std::size_t const away =
             at < 0 ? std::size_t{0} - static_cast<std::size_t>(at) : static_cast<std::size_t>(at);
@@ -59,10 +59,10 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Visits `length` positions from `begin` on, in runs that are contiguous in the volume:
-/// `visit(offset, place, count)`, in which `offset` counts from `begin`. Positions without an
-/// element (`nowhere`) are skipped. Cost: one visit for the part inside, and one for each element
-/// outside (for `wrap`, one for each period).
+/// Visits the elements at `length` positions of a row from `begin` on, in runs that are contiguous
+/// in the volume: `visit(offset, place, count)`, in which `offset` counts from `begin` and `place`
+/// is the index in the volume. Positions without an element are skipped. Cost: one visit for the
+/// part inside the volume, and one for each element outside (for `wrap`, one for each period).
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {

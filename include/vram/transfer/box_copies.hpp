@@ -11,7 +11,8 @@
 
 namespace vram {
 
-/// Position of a box in an array that is stored row by row (the last dimension is contiguous).
+/// An array, and the position of a box in it. The array is stored row by row: its last dimension is
+/// contiguous.
 template <std::size_t Rank>
 struct box_side {
     std::size_t const (&extent)[Rank]; ///< elements of the array in each dimension
@@ -20,10 +21,11 @@ struct box_side {
 
 namespace detail {
 
-/// The dimensions of a box after merging those that are contiguous on both sides.
+/// The copies of a box between two arrays: its dimensions, after those that are contiguous in both
+/// arrays are merged.
 template <std::size_t Rank>
 struct box_plan {
-    struct step { // one dimension: count, and distance in bytes
+    struct step { // one dimension: number of elements, and bytes between two of them in each array
         std::size_t count = 1;
         std::size_t to    = 0;
         std::size_t from  = 0;
@@ -38,7 +40,7 @@ struct box_plan {
             to_begin += to.origin[d] * to_stride;
             from_begin += from.origin[d] * from_stride;
             empty = empty || box[d] == 0;
-            // All inner dimensions are contiguous too.
+            // if all inner dimensions are contiguous in both arrays, merge them with this one
             if (to_stride == width && from_stride == width) {
                 width *= box[d];
             } else if (box[d] > 1) {
@@ -50,7 +52,7 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Visits the copies of the `left` innermost dimensions.
+    /// Visits the copies of the part of the box in the `left` innermost dimensions.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
@@ -80,7 +82,7 @@ struct box_plan {
     step        steps[Rank + 1]; ///< dimensions from the innermost outward; the last is unused
     std::size_t rank  = 0;       ///< number of dimensions in `steps`
     bool        empty = false;
-    bool        apart = false; ///< rows are farther apart than the largest pitch
+    bool        apart = false; ///< true if rows are farther apart than the largest pitch of CUDA
 };
 
 } // namespace detail
@@ -110,8 +112,8 @@ void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Ran
 }
 
 namespace detail {
-/// Copies the rows of `c` on the host. `Width` is the width in bytes if it is known at compile
-/// time, so that small rows compile to single moves; 0 means `c.width`.
+/// Executes the copy `c` on the calling thread. `Width` is the width in bytes if it is known at
+/// compile time, so that each small row compiles to single moves; 0 means `c.width`.
 template <std::size_t Width>
 void copy_rows(pitched_copy const& c) noexcept {
     for (std::size_t z = 0; z < c.depth; ++z) {
@@ -124,8 +126,8 @@ void copy_rows(pitched_copy const& c) noexcept {
 }
 } // namespace detail
 
-/// Makes the copy `c` on the host, at once. Rows of a single element, as in halos beyond a border,
-/// cost no call of memcpy each.
+/// Executes the copy `c` between two host arrays on the calling thread. Narrow rows, as in halos
+/// beyond a border, are copied without a call of memcpy each.
 inline void copy_box(pitched_copy const& c) noexcept {
     switch (c.width) {
     case 1: return detail::copy_rows<1>(c);

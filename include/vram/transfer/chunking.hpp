@@ -22,8 +22,9 @@ struct chunking_options {
     bool drop_partial = false;
 };
 
-/// Divides `total` bytes into chunks of `chunk` bytes: chunk i begins at the end of chunk i - 1,
-/// less the overlap. The last chunk ends with the bytes. No chunk consists only of overlap.
+/// Divides `total` bytes into chunks of `chunk` bytes: each chunk begins where the previous one
+/// ends, minus the overlap. The last chunk ends at the end of the bytes. No chunk consists only of
+/// overlap.
 ///
 ///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
 ///
@@ -32,17 +33,13 @@ struct chunking_options {
 /// Cost      Constant time. No number overflows.
 class chunking {
 public:
-    /// A range of bytes.
     struct piece {
-        /// Offset of the range in bytes.
         std::size_t offset = 0;
-        /// Length of the range in bytes.
-        std::size_t bytes = 0;
+        std::size_t bytes  = 0;
 
         friend bool operator==(piece const&, piece const&) = default;
     };
 
-    /// Divides `total` bytes into chunks of `chunk` bytes.
     chunking(std::size_t total, std::size_t chunk, chunking_options options = {})
         : chunk_{chunk},
           overlap_{options.overlap},
@@ -52,7 +49,7 @@ public:
         if (chunk == 0) { throw layout_error{why::empty}; }
         if (overlap_ >= chunk) { throw layout_error{why::overlap, overlap_, chunk}; }
         if (bytes_ == 0) { return; }
-        // Bytes beyond the first chunk.
+        // bytes after the first chunk
         std::size_t const beyond = bytes_ <= chunk ? 0 : bytes_ - chunk;
         size_                    = 1 + beyond / step() + (beyond % step() != 0 ? 1 : 0);
         if (options.drop_partial && (*this)[size_ - 1].bytes < chunk) { --size_; }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `concat` is several sources, one after the other, as one source.
+/// `concat` combines several sources of a loader into one, which returns their batches in sequence.
 
 #include <vram/base/requirements.hpp> // C++20
 #include <vram/base/smaller_of.hpp>   // larger_of
@@ -27,8 +27,8 @@ namespace vram {
 ///
 /// Failure   Throws the exceptions of the sources.
 /// Threads   As thread-safe as the sources.
-/// Cost      Finding the source of a batch is O(log sources). The sizes are asked for once, in the
-///           constructor.
+/// Cost      Finding the source of a batch is O(log sources). The sizes of the sources are queried
+///           once, in the constructor.
 template <class Source>
     requires requires(Source const& s) {
         { s.size() } -> std::convertible_to<std::size_t>;
@@ -36,7 +36,7 @@ template <class Source>
     }
 class concat {
 public:
-    /// Concatenates `sources` and asks each for its size.
+    /// Concatenates `sources` and queries the size of each.
     explicit concat(std::vector<Source> sources) : sources_{std::move(sources)} {
         ends_.reserve(sources_.size());
         for (Source const& s : sources_) {
@@ -53,10 +53,8 @@ public:
 
     /// Position of a batch: the number of its source, and the index of the batch in that source.
     struct place {
-        /// Number of the source.
         std::size_t source = 0;
-        /// Index of the batch in that source.
-        std::size_t index = 0;
+        std::size_t index  = 0;
 
         friend bool operator==(place const&, place const&) = default;
     };
@@ -74,7 +72,6 @@ public:
         }
         return {s, s == 0 ? index : index - ends_[s - 1]};
     }
-    /// Returns the sources in order.
     [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
 
     /// Returns the bytes of batch `index`, which must be less than `size()`.
@@ -85,8 +82,8 @@ public:
         return sources_[source].batch_bytes(at);
     }
 
-    /// Lets the source of batch `index` fill `to`. Returns the result of that source, or 0 after
-    /// the last batch.
+    /// Calls the source of batch `index` to fill `to`. Returns the result of that source, or 0
+    /// after the last batch.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {
@@ -96,8 +93,8 @@ public:
         return sources_[source].fill(to, at, stop);
     }
 
-    /// Lets the source of batch `index` enqueue its copies. Returns the result of that source, or 0
-    /// after the last batch.
+    /// Calls the source of batch `index` to enqueue its copies. Returns the result of that source,
+    /// or 0 after the last batch.
     template <class Stream>
     auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }

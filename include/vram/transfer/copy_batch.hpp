@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `copy_batch` is many small copies that begin with one call.
+/// `copy_batch` enqueues many small copies with one call.
 
 #include <vram/base/smaller_of.hpp>         // larger_of, smaller_of
 #include <vram/concepts/batched_copies.hpp> // batched_copies
@@ -14,7 +14,7 @@
 
 namespace vram {
 
-/// A list of copies that one call enqueues. The list is filled and run again and again, and keeps
+/// A list of copies that one call enqueues. The list can be filled and run repeatedly, and keeps
 /// its host memory.
 ///
 ///     copy_batch<cuda_platform> rows;
@@ -22,8 +22,8 @@ namespace vram {
 ///     rows.run(stream);                    // takes 0.6 of the time
 ///
 /// The copies have no order among themselves: no copy may write memory that another one reads or
-/// writes. If the platform has no such call, or cannot use it on the stream (a default stream or a
-/// captured one), the copies are enqueued one by one.
+/// writes. If the platform has no call for several copies, or the stream does not support it (a
+/// default stream or a captured one), the copies are enqueued one by one.
 ///
 /// Failure   `run` throws errors of the platform. The list is then unchanged, and the number of
 ///           copies that were enqueued is unknown. `add` throws `std::bad_alloc` and leaves the
@@ -31,7 +31,7 @@ namespace vram {
 /// Threads   One thread at a time.
 /// Streams   The copies are ordered in the stream. Host memory must be pinned, and unchanged until
 ///           the stream has passed the copies.
-/// Cost      From 32 KiB on, a single copy is as fast.
+/// Cost      For copies of 32 KiB and more, single copies are as fast.
 template <class Platform>
 class copy_batch {
 public:
@@ -52,8 +52,7 @@ public:
     }
     /// Returns the number of copies in the list.
     [[nodiscard]] std::size_t size() const noexcept { return to_.size(); }
-    /// Returns true if the list is empty.
-    [[nodiscard]] bool empty() const noexcept { return to_.empty(); }
+    [[nodiscard]] bool        empty() const noexcept { return to_.empty(); }
     /// Returns the sum of the bytes of all copies in the list.
     [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
 

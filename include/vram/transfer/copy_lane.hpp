@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `copy_lane` is the stream that carries copies, with a report that a copy is complete.
+/// `copy_lane` is a stream for copies that can call a function after each copy.
 
 #include <vram/concepts/completion_flags.hpp> // completion_flags
 #include <vram/concepts/stream_hold.hpp>      // stream_hold, hold_stream
@@ -15,15 +15,16 @@
 
 namespace vram {
 
-/// A platform with stream priorities: `P::stream_of(device, priority)` makes a non-blocking stream.
+/// A platform with stream priorities: `P::stream_of(device, priority)` creates a non-blocking
+/// stream.
 template <class P>
 concept has_priorities = requires(typename P::device d, int priority) {
     { P::stream_of(d, priority) } -> std::same_as<typename P::own_stream>;
 };
 
-/// A stream for copies, and a second stream for the callbacks that report complete copies. The
-/// first is a non-blocking stream of the lane, or the caller's. A callback in the copy stream
-/// itself would delay the next copy until it returns.
+/// A stream for copies, and a second stream for the callbacks that report complete copies. The copy
+/// stream is the caller's, or a new non-blocking stream. Callbacks run on a stream of their own
+/// because a callback in the copy stream would delay the next copy until it returns.
 ///
 ///     platform::copy(lane.view(), to, from, bytes);
 ///     platform::record(over, lane.view());
@@ -39,8 +40,8 @@ public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    /// `priority` is that of the lane's own stream, if the platform has priorities. Lower is more
-    /// urgent.
+    /// Uses the stream `given` for copies, or else creates one with the priority `priority`, if the
+    /// platform has priorities. Lower is more urgent.
     explicit copy_lane(device where, std::optional<stream> given = std::nullopt, int priority = 0)
         : own_{given ? nullptr : &where, priority},
           given_{given.value_or(stream{})},
@@ -55,8 +56,8 @@ public:
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
     }
-    /// Lets the device set the completion flag of the pinned slot `p` after its copy, which must be
-    /// the last one in the lane. Sets `p.flagged` to true if the platform supports this.
+    /// Makes the device write the completion flag of the pinned slot `p` after its copy, which must
+    /// be the last work in the copy stream. Sets `p.flagged` to true if the platform supports this.
     void set_flag(pinned_slot<Platform>& p) {
         p.flagged = false;
         if constexpr (completion_flags<Platform>) {
@@ -64,14 +65,14 @@ public:
             p.flagged = Platform::mark(view(), p.flag, static_cast<std::uint32_t>(p.copy_number));
         }
     }
-    /// Blocks the host until all copies and completion flags of the lane are complete. Returns
-    /// false if the wait failed, so that their end is unknown.
+    /// Blocks the calling thread until the copy stream has executed all copies and written all
+    /// completion flags. Returns false if the wait failed, so that copies may still be running.
     [[nodiscard]] bool finish() noexcept {
         stream const on = view();
         return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
     }
-    /// Blocks the host until all callbacks have returned. Returns false if the wait failed, so that
-    /// their end is unknown.
+    /// Blocks the calling thread until all callbacks have returned. Returns false if the wait
+    /// failed, so that callbacks may still run.
     [[nodiscard]] bool drain() noexcept {
         return sure_wait<Platform>(calls_.view(),
                                    [this] { return Platform::device_of(calls_.view()); });
@@ -93,7 +94,7 @@ private:
 
     made_or_not own_;
     stream      given_;
-    /// Keeps the caller's stream valid, which may be destroyed before the lane.
+    /// Keeps the handle of the caller's stream valid: it may be destroyed before this object.
     stream_hold<Platform> held_;
     own_stream            calls_;
 };

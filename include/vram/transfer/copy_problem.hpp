@@ -15,14 +15,14 @@
 
 namespace vram {
 
-/// A platform whose errors can be extended: `e.in(what)` returns an error of the same type and
-/// status, with the text `what` in front.
+/// A platform whose errors can be extended by a text: `e.in(what)` returns an error of the same
+/// type and status, with `what` in front of its message.
 template <class P>
 concept explained_errors = requires(typename P::error const& e, std::string const& what) {
     { e.in(what) } -> std::same_as<typename P::error>;
 };
 
-/// Returns "batch 3 (source index 17)", or "batch 3" if the index of the source is `unknown`.
+/// Returns "batch 3 (source index 17)", or "batch 3" if `source_index` is `unknown`.
 [[nodiscard]] inline std::string batch_name(std::size_t index, std::size_t source_index) {
     std::string const name = "batch " + std::to_string(index);
     if (source_index == loader_error::unknown) { return name; }
@@ -46,11 +46,11 @@ template <class Platform, class Wrap>
             } catch (...) {}
         }
         return wrap(met);
-    } catch (...) { return met; } // no host memory for the text
+    } catch (...) { return met; } // no host memory for the text: the exception without it
 }
 
-/// Returns the exception that the copy of a batch threw and that is being handled. An error of the
-/// platform is extended by the number of the batch.
+/// Returns the exception of a failed copy, which is being handled. An error of the platform is
+/// extended by the number of the batch.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {
@@ -58,8 +58,9 @@ copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown
                                    [](std::exception_ptr const& met) { return met; });
 }
 
-/// Returns the exception that the source threw at a batch and that is being handled, as the cause
-/// of a `loader_error`. An error of the platform keeps its type and is extended by the batch.
+/// Returns, as the cause of a `loader_error` with the numbers of the batch, the exception that the
+/// source threw and that is being handled. An error of the platform keeps its type; its text is
+/// extended by the batch.
 template <class Platform>
 [[nodiscard]] std::exception_ptr source_problem(std::size_t index,
                                                 std::size_t source_index) noexcept {

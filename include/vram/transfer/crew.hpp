@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `crew` is a team of threads that run one job together (fork and join), again and again.
+/// `crew` is a team of threads that repeatedly run one function in parallel (fork and join).
 
 #include <vram/base/gate.hpp>   // the gate of platforms where time is real
 #include <vram/base/worker.hpp> // their thread
@@ -17,7 +17,7 @@
 namespace vram {
 
 /// A team of the calling thread and `size - 1` helper threads. The helpers sleep between jobs. The
-/// caller begins a job at once, before the helpers are awake.
+/// caller starts its part of a job without waiting for them.
 ///
 ///     crew<cuda_platform> all{device, 8};
 ///     all.run([&](unsigned thread) noexcept { ... });   // thread: 0 (the caller) to 7
@@ -30,7 +30,7 @@ namespace vram {
 template <class Platform>
 class crew {
 public:
-    /// \param size  number of threads, including the caller's; at least 1
+    /// \param size number of threads, including the calling thread; at least 1
     crew(typename Platform::device where, unsigned size) {
         helpers_.reserve(size);
         ending at_failure{this};
@@ -68,7 +68,8 @@ public:
     }
 
 private:
-    struct ending { ///< ends the threads already started if a later one cannot be started
+    /// Its destructor ends the threads already started if a later one cannot be started.
+    struct ending {
         ~ending() {
             if (of != nullptr) { of->end(); }
         }
@@ -80,12 +81,12 @@ private:
         return static_cast<std::remove_reference_t<Job>*>(const_cast<void*>(of));
     }
 
-    /// Polls for the end of the helpers' work for a short time, which costs less than to sleep and
-    /// be woken; as a rule they are nearly done. Does nothing if time is virtual, because only the
-    /// gate follows virtual time.
+    /// Polls for the end of the helpers' work for about 50 us, which costs less than sleeping and
+    /// waking; usually the helpers have nearly finished. Does nothing on the simulated platform, on
+    /// which only waits at the gate advance the virtual time.
     void watch() const noexcept {
         if constexpr (std::is_same_v<typename Platform::gate, vram::gate>) {
-            constexpr int looks = 200; // polls for about 50 us
+            constexpr int looks = 200; // about 50 us
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
                 std::this_thread::yield();
             }
@@ -105,7 +106,8 @@ private:
             }
             call(job, thread);
             auto const held = gate_.hold();
-            if (--busy_ == 0) { gate_.notify(); } // under the lock: afterwards the crew may be gone
+            // Under the lock, because after it the crew may be destroyed.
+            if (--busy_ == 0) { gate_.notify(); }
         }
     }
 
@@ -121,9 +123,10 @@ private:
     typename Platform::gate gate_;
     void const*             job_                  = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
-    std::uint64_t            jobs_                = 0; ///< number of jobs started so far
-    std::atomic<std::size_t> busy_{0}; ///< helpers still at the job; changed under the lock
-    bool                     ending_ = false;
+    std::uint64_t jobs_                           = 0; ///< number of jobs started so far
+    /// Number of helpers still running the job; changed only under the lock.
+    std::atomic<std::size_t>               busy_{0};
+    bool                                   ending_ = false;
     std::vector<typename Platform::thread> helpers_;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `direct_transfer` is a transfer in which each thread moves piece after piece by itself.
+/// `direct_transfer` is a transfer that several threads make piece by piece, without pinned chunks.
 
 #include <vram/base/requirements.hpp> // C++20
 #include <vram/base/smaller_of.hpp>   // smaller_of
@@ -13,12 +13,12 @@
 
 namespace vram {
 
-/// A transfer in pieces of `piece` bytes without pinned chunks, for example from storage that
-/// reaches the device. Each thread takes the next piece and calls `move(offset, bytes)`, until all
-/// pieces are moved or one has failed.
+/// A transfer of `bytes` bytes in pieces of `piece` bytes without pinned chunks, for example from a
+/// file to the device by GPUDirect Storage. Each thread repeatedly takes the next piece and calls
+/// `move(offset, bytes)`, until all pieces are moved or one has failed.
 ///
 /// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
-/// Threads   All threads call `run` at once.
+/// Threads   All threads of the team call `run` concurrently.
 /// Cost      One atomic add for each piece. Nothing is allocated.
 template <class Move>
 class direct_transfer {
@@ -26,7 +26,6 @@ public:
     direct_transfer(std::size_t bytes, std::size_t piece, Move& move) noexcept
         : bytes_{bytes}, piece_{piece}, move_{move} {}
 
-    /// Moves pieces on the calling thread until none is left or one has failed.
     void run() noexcept {
         while (whole_.load() == all) {
             std::size_t const offset = next_.fetch_add(1) * piece_;
@@ -40,14 +39,15 @@ public:
     [[nodiscard]] std::size_t pieces() const noexcept { return (bytes_ + piece_ - 1) / piece_; }
     [[nodiscard]] bool        failed() const noexcept { return whole_.load() != all; }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Returns the number of bytes from the beginning that are moved without a gap. Pieces begin in
-    /// order, and a piece that has begun is finished.
+    /// Returns the length of the part, from the beginning, that was moved without a gap. Pieces
+    /// begin in order, and each piece that has begun is finished.
     [[nodiscard]] std::size_t whole() const noexcept { return smaller_of(whole_.load(), bytes_); }
 
 private:
     static constexpr std::size_t all = static_cast<std::size_t>(-1);
 
-    /// Stores the current exception if it is the first one, and lowers `whole()` to `offset`.
+    /// Records that the piece at `offset` failed: stores the current exception if it is the first
+    /// one, and limits `whole()` to `offset`.
     void fail(std::size_t offset) noexcept {
         if (!stored_.exchange(true)) { cause_ = std::current_exception(); }
         std::size_t least = whole_.load();

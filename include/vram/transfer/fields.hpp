@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `fields` lays several fields of a batch, such as images and labels, into one slot and one copy.
+/// `fields` is the layout of a batch with several fields, such as images and labels, in one block.
 
 #include <vram/base/align.hpp>            // align, default_alignment, unsatisfiable
 #include <vram/base/contract.hpp>         // expects
@@ -27,13 +27,13 @@ namespace vram {
 ///     auto [images, labels] = layout.of(batch);        // spans to pass to a kernel
 ///
 /// The elements of an array field come as one span: n * 3 * 224 * 224 floats. A single field is
-/// found by its number, or by its type if no other field has that type: `get<1>(batch)`,
+/// selected by its number, or by its type if no other field has that type: `get<1>(batch)`,
 /// `get<label>(batch)`.
 ///
-/// A field begins at the same offset in every batch, aligned to 256 bytes, even if a batch has
-/// fewer samples; then there is unused room after each field. So kernels and graphs may keep the
-/// addresses, and the bytes of a batch determine its number of samples. The unused room of a short
-/// batch is copied too.
+/// A field begins at the same offset in every batch, aligned to 256 bytes, even if the batch has
+/// fewer samples; then there are unused bytes after each field, which are copied too. So kernels
+/// and graphs may keep the addresses, and the size of a batch in bytes determines its number of
+/// samples.
 ///
 /// Failure   Throws `layout_error`: `too_large` if the bytes overflow, `empty` if `samples` is 0,
 ///           `wrong_size` if memory is too small for the samples, `not_whole` if the bytes of a
@@ -57,7 +57,7 @@ public:
     template <std::size_t Index>
     static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
-    /// Makes the layout of batches of up to `samples` samples, with each field aligned to
+    /// Computes the layout of batches of up to `samples` samples, with each field aligned to
     /// `alignment` bytes.
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
@@ -79,8 +79,8 @@ public:
 
     /// Returns the largest number of samples of a batch.
     [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
-    /// Returns the bytes of a batch of `n` samples; 0 if `n` is 0. `batch_bytes` returns those of
-    /// the largest batch.
+    /// Returns the bytes of a batch of `n` samples, from the first field to the end of the last
+    /// one; 0 if `n` is 0.
     [[nodiscard]] std::size_t bytes(std::size_t n) const {
         if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
@@ -96,7 +96,7 @@ public:
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
         constexpr std::size_t last = sizeof(field<count - 1>);
         if (bytes == 0) { return 0; }
-        // Wraps if the last field begins after the bytes.
+        // wraps around if the batch ends before the last field; tested below
         std::size_t const past = bytes - offsets_[count - 1];
         if (bytes <= offsets_[count - 1] || past % last != 0 || past / last > samples_) {
             throw layout_error{layout_error::reason::not_whole, bytes, batch_bytes()};
@@ -114,7 +114,7 @@ public:
         return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
                 n * per_sample<Index>};
     }
-    /// Returns the spans of all fields of `n` samples as a tuple, to be bound to names.
+    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`.
     [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
@@ -131,7 +131,7 @@ public:
     [[nodiscard]] auto get(Batch const& batch) const {
         return get<index_of<F>>(batch);
     }
-    /// Returns the spans of all fields of a batch as a tuple, to be bound to names.
+    /// Returns a tuple of the spans of all fields of a batch.
     template <class Batch>
     [[nodiscard]] auto of(Batch const& batch) const {
         return all([&]<std::size_t Index>() { return get<Index>(batch); });

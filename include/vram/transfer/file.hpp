@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `file` is a file that any number of threads read and write at any offset, completely or not at
-/// all.
+/// `file` is a file that threads read and write at any offset; a read or write is complete or
+/// throws.
 
 #include <vram/base/smaller_of.hpp>     // smaller_of
 #include <vram/transfer/file_calls.hpp> // file_calls
@@ -44,16 +44,17 @@ struct file_options {
 ///     file results{"out.bin", {.use = file_options::mode::create}};
 ///     results.write(std::as_bytes(std::span{row}), index * row_bytes);
 ///
-/// With `direct`, the parts whose offset and address are multiples of `direct_alignment` bypass the
-/// page cache, and the rest goes through it. If the file system refuses, everything goes through
-/// the page cache, and `direct_refused()` returns the reason.
+/// With the option `direct`, the parts whose offset and memory address are multiples of
+/// `direct_alignment` bypass the page cache, and the rest goes through it. If the file system does
+/// not support this, everything goes through the page cache, and `direct_refused()` returns the
+/// reason.
 ///
 /// Failure   Throws `file_error` with the system's code, the offset, the bytes wanted and the bytes
 ///           done. A file that ends too early is an error too. Interrupted and short calls are
 ///           repeated. The destructor closes the file and reports no error; call `flush` before it
 ///           if late errors matter.
-/// Threads   Any threads may read and write at once. Opening, moving and destroying need exclusive
-///           access.
+/// Threads   Any threads may read and write concurrently. Opening, moving and destroying need
+///           exclusive access.
 /// Cost      One system call for each run of bytes. Only opening allocates.
 template <class Calls>
 class basic_file {
@@ -79,7 +80,7 @@ public:
           direct_{std::move(other.direct_)},
           refused_{other.refused_.load(std::memory_order_relaxed)} {}
     basic_file& operator=(basic_file&& other) noexcept {
-        basic_file gone{std::move(other)}; // the previous file of this object ends with it
+        basic_file gone{std::move(other)}; // its destructor closes the previous file of this object
         path_.swap(gone.path_);
         plain_.swap(gone.plain_);
         direct_.swap(gone.direct_);
@@ -127,8 +128,8 @@ public:
         }
     }
 
-    /// Returns true if reads and writes can bypass the page cache: it was requested and not
-    /// refused.
+    /// Returns true if aligned reads and writes bypass the page cache: `direct` was requested and
+    /// not refused.
     [[nodiscard]] bool direct() const noexcept {
         return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
     }
@@ -172,8 +173,8 @@ private:
         }
     }
 
-    /// Moves `bytes` bytes between the memory `p` and the file at `offset`, with one call for each
-    /// run.
+    /// Transfers `bytes` bytes between the memory `p` and the file at `offset`, with one system
+    /// call for each run of bytes that uses the same descriptor.
     template <class Byte, class Call>
     void move(Byte* p, std::size_t bytes, std::size_t offset, Call call) const {
         if (offset > Calls::most || bytes > Calls::most - offset) {
@@ -188,7 +189,8 @@ private:
             } else if (n == 0) {
                 throw file_error{file_error::reason::ends_early, path_, offset, bytes, done};
             } else if (errno == EINVAL && next.fd == direct_.fd) {
-                // From now on, the file is accessed through the page cache.
+                // The file system refuses `O_DIRECT`: from now on, all calls go through the page
+                // cache.
                 refused_.store(EINVAL, std::memory_order_relaxed);
             } else if (errno != EINTR) {
                 fail(errno, offset, bytes, done);
@@ -196,7 +198,7 @@ private:
         }
     }
 
-    struct run { // bytes moved by one system call, and its descriptor
+    struct run { // bytes that one system call transfers, and the descriptor for it
         int         fd;
         std::size_t bytes;
     };
@@ -204,7 +206,7 @@ private:
                                std::size_t offset) const noexcept {
         constexpr std::size_t unit = direct_alignment;
         std::size_t const     past = offset % unit;
-        // Both reach alignment together.
+        // true if the address and the offset are aligned at the same byte
         bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
         if (past != 0) { return {plain_.fd, smaller_of(bytes, unit - past)}; }
@@ -212,10 +214,11 @@ private:
         return whole != 0 ? run{direct_.fd, whole} : run{plain_.fd, bytes};
     }
 
-    std::string              path_;
-    descriptor_owner         plain_;
-    descriptor_owner         direct_;
-    mutable std::atomic<int> refused_{0}; ///< error code of the refusal of direct I/O
+    std::string      path_;
+    descriptor_owner plain_;
+    descriptor_owner direct_;
+    /// `errno` with which the system refused `O_DIRECT`; 0 if it did not.
+    mutable std::atomic<int> refused_{0};
 };
 
 /// A file of this operating system.

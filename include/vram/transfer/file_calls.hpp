@@ -18,8 +18,9 @@
 
 namespace vram {
 
-/// The system calls of a `file`. Each returns the result of the system's call and leaves `errno`.
-/// Tests replace them by calls that are interrupted, cut short or refused.
+/// The system calls of a `file`. Each function returns the result of its system call and leaves the
+/// error in `errno`. Tests replace this class by one whose calls are interrupted, cut short or
+/// refused.
 ///
 /// Threads   Any thread may call.
 struct file_calls {

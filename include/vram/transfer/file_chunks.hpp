@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `file_chunks` is a file as a loader's source: one chunk after the other, read into pinned
-/// memory.
+/// `file_chunks` is a loader's source whose batches are consecutive chunks of a file.
 
 #include <vram/base/smaller_of.hpp>   // smaller_of
 #include <vram/transfer/chunking.hpp> // chunking
@@ -22,9 +21,9 @@ namespace vram {
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut
 ///
-/// The platform's own pinned memory begins at a page. So chunks whose length is a multiple of 4096
-/// bypass the page cache if the file is `direct`. Blocks from a user's pool or from pageable memory
-/// may begin elsewhere, and then nothing bypasses the page cache.
+/// If the file was opened with `direct`, chunks whose length is a multiple of 4096 bypass the page
+/// cache, because the platform's pinned memory is aligned to pages. Blocks from a user's pool or
+/// from pageable memory may not be, and are then read through the page cache.
 ///
 /// Failure   Throws `file_error` of the file, with the offset, the bytes wanted and the bytes read.
 ///           The number of chunks is fixed by the size of the file in the constructor; later growth
@@ -44,14 +43,13 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
-    /// Returns the file.
     [[nodiscard]] File const& source() const noexcept { return file_; }
 
-    /// Returns the offset and the bytes of batch `index` in the file.
+    /// Returns the offset in the file and the length of batch `index`.
     [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
 
-    /// Reads batch `index` into `to`. Returns the bytes of the batch. Returns 0 after the last
-    /// batch, or if `stop` is requested. If the batch does not fit in `to`, nothing is read.
+    /// Reads batch `index` into `to`. Returns the bytes of the batch, or 0 after the last batch or
+    /// if `stop` is requested. If the batch is larger than `to`, nothing is read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         if (index >= size()) { return 0; }
@@ -67,7 +65,7 @@ public:
     }
 
 private:
-    // Bytes between two tests of `stop`.
+    // bytes that are read between two tests of `stop`
     static constexpr std::size_t at_once = std::size_t{16} << 20;
 
     File     file_;

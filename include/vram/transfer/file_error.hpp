@@ -16,19 +16,20 @@
 
 namespace vram {
 
-/// Error of a file that could not be opened, read or written as requested. The code is the system's
-/// (`errno`, generic category), or one of `file_error::category()` if the system saw no error.
+/// Thrown if a file cannot be opened, read or written as requested. The code is the system's
+/// (`errno`, generic category), or one of `file_error::category()` if no system call failed.
 ///
 ///     catch (file_error const& e) { if (e.ends_early()) { restart_from(e.offset() + e.got()); } }
 ///
 /// Threads   Copies share their path, and copying never throws.
 class file_error : public std::system_error {
 public:
-    /// Errors of a file that are no errors of the system.
+    /// Reasons of an error for which no system call failed.
     enum class reason {
         ends_early = 1, ///< the file has fewer bytes than were wanted at `offset`
         not_a_file,     ///< a pipe, a terminal or a socket, which cannot be read at an offset
-        partial_record, ///< the file's bytes are not a multiple of `wanted`; `got` remain
+        /// The size of the file is not a multiple of `wanted` bytes; `got` bytes remain.
+        partial_record,
     };
 
     file_error(std::error_code code, std::string path, std::size_t offset = 0,
@@ -48,16 +49,15 @@ public:
     /// Returns the path, the reason, and the known numbers.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
-    /// Returns the path of the file.
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
-    /// Offset in the file, in bytes.
+    /// Returns the offset in the file at which the failed call began.
     [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
-    /// Requested bytes.
+    /// Returns the number of bytes that the failed call requested.
     [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
-    /// Bytes that were read or written.
+    /// Returns the number of bytes that were read or written before the failure.
     [[nodiscard]] std::size_t got() const noexcept { return got_; }
 
-    /// Returns true if the reason of this error is `why`. False for errors of the system.
+    /// Returns true if the error has the reason `why`, and false for errors of the system.
     [[nodiscard]] bool is(reason why) const noexcept {
         return code().category() == category() && code().value() == static_cast<int>(why);
     }

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `file_records` is a file of records of equal size as a loader's source: a number of records in
-/// each batch.
+/// `file_records` is a loader's source whose batches are consecutive records of a file.
 
 #include <vram/base/smaller_of.hpp>       // larger_of, smaller_of
 #include <vram/transfer/file_chunks.hpp>  // file_chunks
@@ -17,14 +16,13 @@
 
 namespace vram {
 
-/// Options of a `file_records`: the header before the records, and the treatment of a short last
-/// batch.
+/// Options of a `file_records`.
 struct file_records_options {
     std::size_t header       = 0;     ///< bytes before the first record
-    bool        drop_partial = false; ///< leaves out a last batch with fewer records
+    bool        drop_partial = false; ///< if true, a last batch with fewer records is left out
 };
 
-/// A source with `records` consecutive records of a file in each batch.
+/// A loader's source: each batch consists of `records` consecutive records of `record_bytes` bytes.
 ///
 ///     file_records digits{file{"train-images-idx3-ubyte"}, 28 * 28, 256, {.header = 16}};
 ///     loader{std::move(digits), stream};      // 235 batches, the last of 96 records
@@ -43,7 +41,7 @@ public:
                  file_records_options options = {})
         : record_bytes_{record_bytes},
           count_{counted(from, record_bytes, options.header)},
-          // A batch never has more records than the file, so that no product overflows.
+          // at most the records of the file, so that no product overflows
           batch_{smaller_of(records, larger_of<std::size_t>(count_, 1))},
           chunks_{std::move(from),
                   batch_ * record_bytes,
@@ -58,10 +56,8 @@ public:
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return records(index) * record_bytes_;
     }
-    /// Returns the file.
     [[nodiscard]] File const& source() const noexcept { return chunks_.source(); }
 
-    /// Returns the bytes of a record.
     [[nodiscard]] std::size_t record_bytes() const noexcept { return record_bytes_; }
     /// Returns the number of records of the file.
     [[nodiscard]] std::size_t records() const noexcept { return count_; }

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `home_process` detects if the current process is a forked child of the one in which an object
-/// was made.
+/// `home_process` detects that an object is used in a forked child of the process that made it.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -20,9 +19,10 @@
 
 namespace vram {
 
-/// Detects that an object is used in a forked child of the process that made it. Such a child has
-/// neither its parent's threads nor its device, and locks of the parent's threads stay locked in
-/// it. A child made by `_Fork` or `clone` is not detected.
+/// A member by which an object detects that it is used in a forked child of the process that
+/// constructed it. A child has neither its parent's threads nor its device, and a lock that a
+/// thread of the parent held at the fork stays locked. A child made by `_Fork` or `clone` is not
+/// detected.
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the system cannot register the fork
 ///           handler. After one success it never throws.
@@ -43,23 +43,24 @@ private:
         return forks_;
     }
 
-    /// Number of forks between the first process and this one. Only a new child writes it, while it
-    /// has a single thread. Each shared library may have its own counter.
+    /// Number of forks between the first process and this one. It is written only in a new child,
+    /// which has a single thread. Each shared library may have its own counter.
     static inline unsigned forks_ = 0;
 
     unsigned        made_in_    = now();
-    unsigned const* forks_here_ = &forks_; ///< counter that `made_in_` was read from
+    unsigned const* forks_here_ = &forks_; ///< the counter from which `made_in_` was read
 };
 
-/// Returns true if the process is ending and the threads of the platform are simulated. Simulated
-/// threads run one at a time, and the thread that ends the process lets no other one run. So an
-/// object with such threads is not destroyed.
+/// Returns true if the process is ending and the platform's threads are simulated. Simulated
+/// threads run one at a time, and the thread that ends the process does not let another one run. So
+/// an object that would join such threads must not be destroyed.
 template <class Platform>
 [[nodiscard]] bool threads_stand_still() noexcept {
     return !std::is_same_v<typename Platform::gate, gate> && is_ending<Platform>();
 }
 
-/// Deleter that does nothing in a forked child: the object's threads and device do not exist there.
+/// A deleter for `std::unique_ptr` that deletes nothing in a forked child, in which the object's
+/// threads and device do not exist.
 struct delete_at_home {
     template <class Object>
     void operator()(Object* object) const noexcept {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `host_end` is the host's end of a transfer: memory that is read or written, or a file.
+/// `host_end` is the host's side of a transfer: memory or a file that is read or written.
 
 #include <vram/concepts/host_work.hpp>   // host_work
 #include <vram/transfer/stream_copy.hpp> // stream_copy
@@ -42,14 +42,16 @@ concept empties_device = requires(F& f, void const* from, std::size_t n) {
     f.write_device(from, n, n);
 };
 
-/// Host's ends of the transfers of `Platform`. A source has `fill`, which fills a chunk; a target
-/// has `empty`, which empties one. Any thread may call them.
+/// The host's side of a transfer through pinned chunks. For an upload, `fill` copies from host
+/// memory or a file into a chunk; for a download, `empty` copies from a chunk into host memory or a
+/// file. Any thread may call them.
 template <class Platform>
 struct host_end {
     struct source_memory {
         void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
             host_work<Platform>::copies(chunk, from + offset, bytes);
-            std::memcpy(chunk, from + offset, bytes); // the copy engine then reads from the cache
+            // Not a streaming store, so that the copy engine reads the chunk from the CPU's cache.
+            std::memcpy(chunk, from + offset, bytes);
         }
         std::byte const* from;
     };

@@ -13,9 +13,9 @@
 
 namespace vram {
 
-/// A permutation of 0 to n - 1. A seed gives one order, on every machine and with every standard
-/// library: the numbers are splitmix64's (Steele, Lea and Flood 2014), drawn without bias, and the
-/// shuffle is that of Fisher and Yates.
+/// A permutation of 0 to n - 1. A seed gives the same permutation on every machine and with every
+/// standard library: the numbers are those of splitmix64 (Steele, Lea and Flood 2014), drawn
+/// without bias, and the shuffle is that of Fisher and Yates.
 ///
 ///     index_order const order{source.size(), seed};
 ///     source.fill(to, order[i], stop);
@@ -24,13 +24,13 @@ namespace vram {
 /// Cost      8 bytes for each index. The constructor takes time in proportion to n.
 class index_order {
 public:
-    /// The identity order, for any number of indices. It needs no memory.
+    /// The identity: each index is its own position, for any number of indices.
     index_order() = default;
     index_order(std::size_t n, std::uint64_t seed) : places_(n) {
         for (std::size_t i = 0; i < n; ++i) { places_[i] = i; }
         shuffle(seed);
     }
-    /// Makes an order that lists the given indices.
+    /// The order `places[0]`, `places[1]`, ...
     explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
 
     /// Shuffles the indices in the order that `seed` determines.
@@ -40,7 +40,8 @@ public:
         }
     }
 
-    /// Restricts the order to part `which` of `parts`: the indices at `which`, `which + parts`, ...
+    /// Restricts the order to every `parts`-th index, from position `which` on: position i then
+    /// returns the index at `which + i * parts`.
     index_order& part(std::size_t which, std::size_t parts) noexcept {
         first_ = which;
         step_  = parts;
@@ -60,8 +61,8 @@ private:
         z               = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
         return z ^ (z >> 31U);
     }
-    /// Returns a number below `n`, each equally likely: a number beyond the last whole multiple of
-    /// `n` is drawn again.
+    /// Returns a random number below `n`, each with equal probability: a number beyond the last
+    /// multiple of `n` is drawn again.
     static std::size_t below(std::size_t n, std::uint64_t& state) noexcept {
         std::uint64_t const over = (UINT64_MAX % n + 1) % n;
         for (;;) {

@@ -12,9 +12,9 @@
 
 namespace vram {
 
-/// A member by which an object keeps itself alive until the process ends, because something outside
-/// may still write to it, such as a callback of a device that failed. Leak checkers find the object
-/// reachable.
+/// A member by which an object keeps itself alive until the process ends, because other code may
+/// still write to it, such as a callback of a device that failed. Leak checkers find the object
+/// reachable from a list.
 ///
 ///     kept_.keep(weak_from_this().lock());
 ///
@@ -24,8 +24,8 @@ public:
     kept_for_good()                = default;
     kept_for_good(kept_for_good&&) = delete;
 
-    /// Keeps the object alive for ever. `self` must own the object that contains this member. Does
-    /// nothing if `self` is empty.
+    /// Keeps the object that contains this member alive until the process ends. `self` must own
+    /// that object; if `self` is empty, nothing happens.
     void keep(std::shared_ptr<void> self) noexcept {
         if (self == nullptr || self_ != nullptr) { return; }
         self_ = std::move(self);

@@ -14,7 +14,8 @@
 
 namespace vram {
 
-/// Error of a layout: `value` does not fit `limit`, in the dimension (or field) `dimension`.
+/// Thrown if data cannot be divided or laid out as requested: `value()` does not fit `limit()`, in
+/// the dimension or field `dimension()`.
 class layout_error : public std::exception {
 public:
     /// Reasons of a `layout_error`.
@@ -24,7 +25,8 @@ public:
         overlap,    ///< the overlap `value` is not less than the piece of `limit` bytes
         wrong_size, ///< there are `value` bytes, and `limit` are needed
         not_whole,  ///< `value` bytes are not a whole number of samples, of at most `limit`
-        no_pattern, ///< device memory is filled byte by byte, and the element's bytes differ
+        /// A device fills memory with one byte value, and the bytes of the element differ.
+        no_pattern,
     };
 
     explicit layout_error(reason why, std::size_t value = 0, std::size_t limit = 0,
@@ -35,11 +37,8 @@ public:
           dimension_{dimension},
           text_{literal(why), [this] { return text(); }} {}
 
-    /// Returns the reason of the error.
-    [[nodiscard]] reason why() const noexcept { return why_; }
-    /// Returns the number that does not fit.
+    [[nodiscard]] reason      why() const noexcept { return why_; }
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
-    /// Returns the limit that the number does not fit.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the dimension or the field, from 0.
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
