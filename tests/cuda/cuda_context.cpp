@@ -79,7 +79,7 @@ TEST_CASE("cuda_context: a pool and its streams end after a reset of the device"
 }
 
 template <class Pool>
-Pool made() {
+Pool made_before_reset() {
     if constexpr (std::default_initializable<Pool>) {
         return Pool{};
     } else {
@@ -92,7 +92,7 @@ TEST_CASE_TEMPLATE("cuda_context: a pool that ends after a reset creates no new 
     machine const          here;
     doubles::mishaps const told;
     {
-        Pool              memory = made<Pool>();
+        Pool              memory = made_before_reset<Pool>();
         cuda_stream const one, two;
         void* const       p = memory.allocate(one, 1000);
         memory.deallocate(one, p, 1000);

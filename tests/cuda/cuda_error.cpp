@@ -112,7 +112,7 @@ TEST_CASE("cuda_error: a broken context keeps its error") {
 }
 
 template <class Memory>
-Memory made() {
+Memory made_before_fault() {
     if constexpr (std::default_initializable<Memory>) {
         return Memory{};
     } else {
@@ -128,7 +128,7 @@ TEST_CASE_TEMPLATE("cuda_error: after a kernel has failed, an allocation throws 
     machine const here;
     mishaps const told;
     {
-        Memory            memory = made<Memory>();
+        Memory            memory = made_before_fault<Memory>();
         cuda_stream const one, two;
         void* const       p = memory.allocate(one, 1000);
         void* const       q = memory.allocate(one, 1000);

@@ -83,7 +83,6 @@ public:
         unsigned long long const before = its.id.exchange(now);
         if (before == 0 || before == now) { return; } // first asked, or another thread has noticed
         its.number.fetch_add(1);
-        forget_device_failure();
         if (auto const call = after_reset_.load()) { call(device); }
     }
     /// Asks for every device on which vram has created an object if it was reset since the last
