@@ -128,6 +128,7 @@ public:
     /// upstream.
     ~arena() = default;
 
+    /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         if (member* const mine = pools_.find(place_of(s))) [[likely]] {
@@ -144,12 +145,15 @@ public:
         return get<true>({nullptr, bytes, alignment});
     }
 
+    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return try_get({&s, bytes, alignment});
     }
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
+    /// throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>

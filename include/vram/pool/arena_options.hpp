@@ -20,7 +20,7 @@ struct arena_options {
     /// The largest number of shards, rounded up to a power of two. 0 means one more than the number
     /// of hardware threads, at most 64. Each shard is created when it is first used.
     unsigned     count  = 0;
-    arena_key    key    = arena_key::thread;
+    arena_key    key    = arena_key::thread;  ///< selects the shard of a request
     event_policy events = event_policy::lazy; ///< same meaning as in `pool_options`
     bool         graphs = false;              ///< same meaning as in `pool_options`
     /// If more bytes than this are reserved, all shards return their idle chunks that no stream

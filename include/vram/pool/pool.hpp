@@ -90,6 +90,7 @@ public:
     /// itself, because that would end the capture; it is reported to the error sink.
     ~pool() = default;
 
+    /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         return core_.allocate(s, bytes, alignment);
@@ -108,12 +109,15 @@ public:
         return core_.allocate_sync(bytes, alignment);
     }
 
+    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return core_.try_allocate(s, bytes, alignment);
     }
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
+    /// throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
@@ -172,7 +176,8 @@ public:
     /// States that no captured graph that used this pool will run again. The graph-retained memory
     /// becomes free. Another stream may use it after the current work of the stream that was
     /// captured.
-    void                              forget_captures() { core_.forget_captures(); }
+    void forget_captures() { core_.forget_captures(); }
+    /// Returns the options of the constructor.
     [[nodiscard]] pool_options const& options() const noexcept { return core_.options_; }
     /// The device of the memory.
     [[nodiscard]] auto device() const

@@ -19,7 +19,7 @@ struct pool_options {
     /// The largest number of reserved bytes, so that the rest is left to other users of the device.
     /// A chunk that is being returned counts until the upstream has it.
     std::size_t  max_size = unsatisfiable;
-    event_policy events   = event_policy::lazy;
+    event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory
     /// Allows streams to be captured into graphs. Every call then queries if its stream is being
     /// captured. Memory blocks freed during a capture, kept for the graph is retained for captures
     /// of that stream until `forget_captures`.
