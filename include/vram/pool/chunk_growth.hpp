@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `chunk_growth` is the interface of the two ways in which a pool obtains memory from its upstream.
+/// `chunk_growth` is the interface of the two ways in which a pool obtains memory from its
+/// upstream.
 
 #include <vram/base/requirements.hpp> // C++20
 

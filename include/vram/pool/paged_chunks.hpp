@@ -21,10 +21,10 @@
 
 namespace vram {
 
-/// The model of `chunk_growth` for virtual memory. If no free block with memory fits a request, memory is mapped to
-/// a block that lacks some, or behind the end of a chunk: first the memory that was there last,
-/// then new memory. Memory of other free pages is used instead of new memory if `options.remap` is
-/// set, or if more would be reserved than `options.slack` allows.
+/// The model of `chunk_growth` for virtual memory. If no free block with memory fits a request,
+/// memory is mapped to a block that lacks some, or behind the end of a chunk: first the memory that
+/// was there last, then new memory. Memory of other free pages is used instead of new memory if
+/// `options.remap` is set, or if more would be reserved than `options.slack` allows.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   Any number of threads may call concurrently. One thread at a time changes mappings.
@@ -52,7 +52,7 @@ public:
     /// Tells the heap where the page table is. Called again after the pool was moved.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
-    /// The unit of the sizes of chunks: a page.
+    /// Returns the unit of the sizes of chunks: a page.
     [[nodiscard]] std::size_t unit() const noexcept { return pages_.book.page(); }
     /// Returns the size of a chunk, rounded up to whole pages.
     [[nodiscard]] std::size_t chunk_size(std::size_t bytes) const noexcept {

@@ -88,7 +88,7 @@ public:
           growth_{std::move(other.growth_)} {
         growth_.attach(heap_);
     }
-    /// Returns the memory of this core before it takes that of `other`.
+    /// Returns the memory of this core to its upstream, then takes over the memory of `other`.
     pool_core& operator=(pool_core&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
@@ -195,8 +195,9 @@ public:
         return heap_.free_memory([&](block const& b) { return growth_.resident(b); });
     }
     memory_usage reset_peaks() noexcept {
-        auto const held         = lock_.hold();
-        budget_.usage.live      = heap_.live_bytes(); // only the heap counts live bytes
+        auto const held = lock_.hold();
+        // The heap counts live bytes, so they are copied here.
+        budget_.usage.live      = heap_.live_bytes();
         budget_.usage.peak_live = heap_.reset_peak();
         return budget_.usage.restart_peaks();
     }
@@ -306,7 +307,7 @@ public:
     mutable heap                 heap_; ///< reading the usage coalesces cached blocks
 
 private:
-    /// The resource that errors name.
+    /// The name of the resource in errors.
     static constexpr char const* own_name = [] {
         if constexpr (requires { Upstream::pool_name; }) {
             return Upstream::pool_name;
@@ -390,7 +391,7 @@ private:
     /// blocks, growing, waiting for another thread that remaps pages and growing, returning idle
     /// chunks and growing, waiting for everything that was freed. Returns null if all of them fail.
     void* make_room(request const& r, guard& held) {
-        // A captured stream must neither wait nor query.
+        // A stream that is being captured must neither wait nor query.
         bool const captured = r.on != nullptr && platform::capturing(*r.on);
         if (void* const p = growth_.take_partly_backed(*this, r, captured, held)) { return p; }
         if (!captured) { heap_.poll_all(); }
@@ -402,7 +403,7 @@ private:
         if (void* const p = enlarge(r, captured)) { return p; }
         held.lock();
         void* p = heap_.take_elsewhere(r, held);
-        // That thread may have left some memory.
+        // The thread that changed mappings may have left some memory.
         while (p == nullptr && !captured && growth_.await_others(held)) {
             held.unlock();
             p = growth_.grow_in_place(*this, r, false, false);
@@ -436,7 +437,8 @@ private:
             {r.asked, r.bytes, r.alignment, r.on},
             [&]() -> void* { return r.possible() ? new_chunk<true>(r, r.bytes, &r) : nullptr; },
             [&] {
-                budget_.usage.live = heap_.live_bytes(); // only the heap counts live bytes
+                // The heap counts live bytes, so they are copied here.
+                budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });
     }
@@ -502,7 +504,7 @@ private:
         for (; tries != 0 && heap_.has_idle(); --tries) {
             if (!give_chunk_back(heap_.remove_ready(), held, back)) {
                 heap_.ask_streams();
-                held.unlock(); // lets other threads take the lock
+                held.unlock(); // lets other threads take the lock before the next attempt
                 held.lock();
             } else if (saturating_add(budget_.usage.reserved, size) <= budget_.most_reserved()) {
                 return;

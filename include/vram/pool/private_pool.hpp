@@ -17,12 +17,12 @@
 
 namespace vram {
 
-/// A shard: a `pool_core` to which other threads return blocks through a queue, without the pool's lock.
-/// The shard drains the queue (`drain_remote_frees`) when it needs memory. Queued blocks still
-/// count as live, so `drain_remote_frees` must be called before the usage is read. A remote free is
-/// not queued but done at once if its time matters: if each free records its own event, if captures
-/// are tracked, on a default stream, because its handle means another stream on the draining
-/// thread, and if the stream's id cannot be queried.
+/// A shard: a `pool_core` to which other threads return blocks through a queue, without the pool's
+/// lock. The shard drains the queue (`drain_remote_frees`) when it needs memory. Queued blocks
+/// still count as live, so `drain_remote_frees` must be called before the usage is read. A remote
+/// free is not queued but done at once if its time matters: if each free records its own event, if
+/// captures are tracked, on a default stream, because its handle means another stream on the
+/// draining thread, and if the stream's id cannot be queried.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
 ///           queue is drained. A block that is freed twice, once of them remotely, may be taken
@@ -64,8 +64,8 @@ public:
         if (!was_out) { core_.refuse(p, bytes, alignment, on, at); }
     }
 
-    /// The allocator. The owner of the shard calls it directly, after `drain_remote_frees` if queued frees
-    /// matter.
+    /// The allocator. The owner of the shard calls it directly, after `drain_remote_frees` if
+    /// queued frees matter.
     [[nodiscard]] Core&       core() noexcept { return core_; }
     [[nodiscard]] Core const& core() const noexcept { return core_; }
 

@@ -38,7 +38,7 @@ public:
     }
     static void attach(heap&) noexcept {}
 
-    /// The unit of the sizes of chunks.
+    /// Returns the unit of the sizes of chunks.
     static constexpr std::size_t unit() noexcept { return bins::granule; }
     static std::size_t           chunk_size(std::size_t bytes) noexcept { return bytes; }
     static void                  add(void*, std::size_t) noexcept {}
@@ -52,7 +52,7 @@ public:
     static void* take_partly_backed(Core&, request const&, bool, guard&) noexcept {
         return nullptr;
     }
-    /// Not needed: a chunk for small blocks can be returned later.
+    /// Returns null: a small block gets a chunk of its own kind, which can be returned later.
     template <class Core>
     static void* take_in_hole(Core&, request const&) noexcept {
         return nullptr;
