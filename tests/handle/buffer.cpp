@@ -8,6 +8,7 @@
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include <cstring>  // memset
 #include <optional> // optional

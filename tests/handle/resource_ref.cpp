@@ -6,6 +6,7 @@
 #include <vram/handle/any_resource.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include <memory>
 

@@ -9,6 +9,7 @@
 #include <vram/handle/resource_ref.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,6 +7,7 @@
 
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include <doctest/doctest.h>
 

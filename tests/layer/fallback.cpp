@@ -2,6 +2,7 @@
 #include <vram/layer/fallback.hpp> // first: the header stands alone
 
 #include <vram/layer/limiting.hpp>
+#include <vram/source/null_resource.hpp>
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/minimal_resource.hpp"

@@ -2,6 +2,7 @@
 #include <vram/pool/ask_upstream.hpp> // first: the header stands alone
 
 #include <vram/layer/limiting.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include "../doubles/archetype.hpp"
 #include "../doubles/minimal_resource.hpp"

@@ -3,6 +3,7 @@
 
 #include <vram/layer/retrying.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include <doctest/doctest.h>
 

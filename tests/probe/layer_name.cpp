@@ -3,6 +3,7 @@
 
 #include <vram/layer/limiting.hpp>
 #include <vram/source/host_resource.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include <doctest/doctest.h>
 

@@ -10,6 +10,7 @@
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/source/host_resource.hpp>
+#include <vram/source/null_resource.hpp>
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/everything.hpp"

@@ -3,6 +3,7 @@
 // Two resources that stand in for each other are of one platform.
 #include <vram/layer/fallback.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/source/null_resource.hpp>
 
 vram::fallback<vram::sim_resource, vram::null_resource<>> const memory{vram::sim_resource{},
                                                                        vram::null_resource<>{}};

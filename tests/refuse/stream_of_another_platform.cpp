@@ -3,6 +3,7 @@
 // Simulated memory is used on simulated streams.
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/source/host_platform.hpp>
 
 void* ask(vram::pool<vram::sim_resource>& memory, vram::host_platform::stream stream) {
     return memory.allocate(stream, 64);

@@ -11,7 +11,6 @@
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/handle/held.hpp>          // held
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
 #include <concepts> // copy_constructible
 #include <cstddef>  // size_t
@@ -168,8 +167,5 @@ template <class R>
     requires(!std::copy_constructible<R>)
 buffer(R&, typename R::platform::stream, std::size_t = 0, std::size_t = 0, call_site = {})
     -> buffer<R&>;
-
-static_assert(!std::copy_constructible<buffer<null_resource<>>>);
-static_assert(std::is_nothrow_move_constructible_v<buffer<null_resource<>>>);
 
 } // namespace vram

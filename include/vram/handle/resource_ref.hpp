@@ -4,10 +4,9 @@
 /// \file
 /// `resource_ref` borrows a resource of any type: the usual parameter of a function that allocates.
 
-#include <vram/base/contract.hpp>        // expects
-#include <vram/concepts/diagnosed.hpp>   // refuse_platform, refuse_order
-#include <vram/handle/erased.hpp>        // erased
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/contract.hpp>      // expects
+#include <vram/concepts/diagnosed.hpp> // refuse_platform, refuse_order
+#include <vram/handle/erased.hpp>      // erased
 
 #include <concepts>    // derived_from, same_as
 #include <type_traits> // remove_const_t, remove_reference_t
@@ -111,11 +110,5 @@ template <class R>
     requires (!has_property<R, device_accessible>) && has_property<R, host_accessible>
 resource_ref(R&) -> resource_ref<typename R::platform, host_accessible>;
 // clang-format on
-
-// A reference is a resource, has two words, and is trivially copyable.
-static_assert(resource<resource_ref_of<null_resource<>>>);
-static_assert(fallible_resource<resource_ref_of<null_resource<>>>);
-static_assert(std::is_trivially_copyable_v<resource_ref_of<null_resource<>>>);
-static_assert(sizeof(resource_ref_of<null_resource<>>) == 2 * sizeof(void*));
 
 } // namespace vram

@@ -7,11 +7,11 @@
 #include <vram/base/call_site.hpp>         // call_site
 #include <vram/concepts/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/held_resource.hpp> // expect_resource
+#include <vram/concepts/powers.hpp>        // fallible_resource, owning_resource, measured_resource
 #include <vram/concepts/sited.hpp>         // sited
 #include <vram/handle/counted.hpp>         // counted
 #include <vram/handle/older_calls.hpp>     // older_calls
 #include <vram/layer/with.hpp>             // with::pending
-#include <vram/source/null_resource.hpp>   // the stand-in of the proofs below
 
 #include <cstddef> // size_t
 #include <utility> // move, forward, exchange, swap, as_const, in_place_t
@@ -220,9 +220,5 @@ namespace with {
 /// Composes a stack: `source | with::stream_ordered | with::shared`.
 inline constexpr pending<vram::shared> shared{};
 } // namespace with
-
-// A handle has every function of its resource, and is one word.
-static_assert(powers<shared<null_resource<>>>::include<null_resource<>>);
-static_assert(sizeof(shared<null_resource<>>) == sizeof(void*));
 
 } // namespace vram

@@ -5,12 +5,11 @@
 /// `std_allocator` lets standard containers use the memory of a resource, such as a `std::vector`
 /// in pinned memory.
 
-#include <vram/base/align.hpp>           // unsatisfiable
-#include <vram/concepts/property.hpp>    // host_accessible
-#include <vram/concepts/resource.hpp>    // synchronous_resource
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/handle/held.hpp>          // held
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/align.hpp>        // unsatisfiable
+#include <vram/concepts/property.hpp> // host_accessible
+#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/concepts/sited.hpp>    // sited
+#include <vram/handle/held.hpp>       // held
 
 #include <cstddef>     // size_t
 #include <type_traits> // true_type, is_empty, remove_reference_t
@@ -82,7 +81,5 @@ private:
 
     [[no_unique_address]] held<R> mr_;
 };
-
-static_assert(sizeof(std_allocator<int, null_resource<>>) == 1);
 
 } // namespace vram

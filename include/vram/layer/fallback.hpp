@@ -4,16 +4,16 @@
 /// \file
 /// `fallback` allocates from a second resource if the first one has no memory.
 
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/base/lock.hpp>            // lock
-#include <vram/base/out_of_memory.hpp>   // out_of_memory
-#include <vram/base/smaller_of.hpp>      // larger_of
-#include <vram/concepts/diagnosed.hpp>   // check_pair, refuse_copy
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/layer/address_set.hpp>    // address_set
-#include <vram/layer/pair_base.hpp>      // pair_base
-#include <vram/layer/with.hpp>           // with::layer_of
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/call_site.hpp>     // call_site
+#include <vram/base/lock.hpp>          // lock
+#include <vram/base/out_of_memory.hpp> // out_of_memory
+#include <vram/base/smaller_of.hpp>    // larger_of
+#include <vram/concepts/diagnosed.hpp> // check_pair, refuse_copy
+#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource, rounding_resource
+#include <vram/concepts/sited.hpp>     // sited
+#include <vram/layer/address_set.hpp>  // address_set
+#include <vram/layer/pair_base.hpp>    // pair_base
+#include <vram/layer/with.hpp>         // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -217,8 +217,5 @@ template <synchronous_resource Secondary>
     return layer_of<vram::fallback, Secondary>(std::move(secondary));
 }
 } // namespace with
-
-// The layer has every power of its upstreams.
-static_assert(powers<fallback<null_resource<>, null_resource<>>>::include<null_resource<>>);
 
 } // namespace vram

@@ -4,12 +4,12 @@
 /// \file
 /// `segregated` sends small requests to one resource and large requests to another.
 
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/concepts/diagnosed.hpp>   // check_pair, refuse_copy
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/layer/pair_base.hpp>      // pair_base
-#include <vram/layer/with.hpp>           // with::layer_of
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/call_site.hpp>     // call_site
+#include <vram/concepts/diagnosed.hpp> // check_pair, refuse_copy
+#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource, rounding_resource
+#include <vram/concepts/sited.hpp>     // sited
+#include <vram/layer/pair_base.hpp>    // pair_base
+#include <vram/layer/with.hpp>         // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -142,8 +142,5 @@ template <synchronous_resource Large>
     return layer_of<vram::segregated, Large>(std::move(above), threshold);
 }
 } // namespace with
-
-// The layer has every power of its upstreams.
-static_assert(powers<segregated<null_resource<>, null_resource<>>>::include<null_resource<>>);
 
 } // namespace vram

@@ -5,15 +5,15 @@
 /// `statistics` is a layer that counts live bytes and blocks, their peaks and totals, also for
 /// nested scopes.
 
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/counter.hpp>         // counter
-#include <vram/base/lock.hpp>            // lock
-#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/layer/layer_base.hpp>     // layer_base
-#include <vram/layer/with.hpp>           // with::word
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/call_site.hpp>     // call_site
+#include <vram/base/contract.hpp>      // expects
+#include <vram/base/counter.hpp>       // counter
+#include <vram/base/lock.hpp>          // lock
+#include <vram/concepts/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource, measured_resource
+#include <vram/concepts/sited.hpp>     // sited
+#include <vram/layer/layer_base.hpp>   // layer_base
+#include <vram/layer/with.hpp>         // with::word
 
 #include <concepts> // default_initializable
 #include <cstddef>  // size_t, ptrdiff_t
@@ -255,9 +255,5 @@ namespace with {
 /// `source | with::statistics`
 inline constexpr word<vram::statistics> statistics{};
 } // namespace with
-
-// The layer has every power of its upstream.
-static_assert(powers<statistics<null_resource<>>>::include<null_resource<>>);
-static_assert(measured_resource<statistics<null_resource<>>>);
 
 } // namespace vram

@@ -10,12 +10,12 @@
 #include <vram/base/report_caught.hpp>   // report_caught
 #include <vram/base/smaller_of.hpp>      // larger_of
 #include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>      // fallible_resource, reusing_resource, trimmable_resource
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/deferred_frees.hpp> // deferred_frees
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/sure_wait.hpp>      // sure_wait
 #include <vram/layer/with.hpp>           // with::word
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -275,10 +275,5 @@ namespace with {
 /// `source | with::stream_ordered`, `source | with::stream_ordered({.frees_per_event = 16})`
 inline constexpr word<vram::stream_ordered, stream_ordered_options> stream_ordered{};
 } // namespace with
-
-// The layer has every power of its upstream.
-static_assert(powers<stream_ordered<null_resource<>>>::include<null_resource<>>);
-static_assert(resource<stream_ordered<null_resource<>>>);
-static_assert(forgetting_resource<stream_ordered<null_resource<>>>);
 
 } // namespace vram

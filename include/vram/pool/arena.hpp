@@ -4,14 +4,15 @@
 /// \file
 /// `arena` gives each thread, or each stream, its own pool over one shared upstream.
 
-#include <vram/base/call_site.hpp>         // call_site
-#include <vram/base/contract.hpp>          // expects
-#include <vram/base/error.hpp>             // report_error
-#include <vram/base/memory_usage.hpp>      // memory_usage
-#include <vram/base/out_of_memory.hpp>     // out_of_memory
-#include <vram/base/report_caught.hpp>     // report_caught
-#include <vram/base/thread_number.hpp>     // thread_number
-#include <vram/concepts/diagnosed.hpp>     // refuse_copy, checked_upstream
+#include <vram/base/call_site.hpp>     // call_site
+#include <vram/base/contract.hpp>      // expects
+#include <vram/base/error.hpp>         // report_error
+#include <vram/base/memory_usage.hpp>  // memory_usage
+#include <vram/base/out_of_memory.hpp> // out_of_memory
+#include <vram/base/report_caught.hpp> // report_caught
+#include <vram/base/thread_number.hpp> // thread_number
+#include <vram/concepts/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>    // fallible_resource, trimmable_resource, retiring_resource
 #include <vram/concepts/refused_free.hpp>  // refused_free
 #include <vram/layer/layer_base.hpp>       // layer_base
 #include <vram/layer/with.hpp>             // with::word
@@ -24,7 +25,6 @@
 #include <vram/pool/registered_source.hpp> // registered_source
 #include <vram/pool/stream_key.hpp>        // stream_key
 #include <vram/pool/stream_seats.hpp>      // stream_seats
-#include <vram/source/null_resource.hpp>   // the stand-in of the proofs below
 
 #include <bit>      // bit_ceil
 #include <concepts> // default_initializable, assignable_from, copy_constructible
@@ -467,8 +467,5 @@ namespace with {
 /// `source | with::stream_ordered | with::arena`, `... | with::arena({.key = arena_key::stream})`
 inline constexpr word<vram::arena, arena_options> arena{};
 } // namespace with
-
-static_assert(powers<arena<null_resource<>>>::include<null_resource<>>);
-static_assert(resource<arena<null_resource<>>> && retiring_resource<arena<null_resource<>>>);
 
 } // namespace vram

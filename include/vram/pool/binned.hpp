@@ -11,6 +11,7 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_ordered_upstream
 #include <vram/concepts/is_ending.hpp>    // is_ending
+#include <vram/concepts/powers.hpp>       // fallible_resource
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
@@ -18,7 +19,6 @@
 #include <vram/pool/large_blocks.hpp>     // large_blocks
 #include <vram/pool/size_classes.hpp>     // size_classes
 #include <vram/pool/slab_base.hpp>        // slab_base
-#include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -294,8 +294,5 @@ namespace with {
 /// `source | with::stream_ordered | with::binned`, `... | with::binned({.largest = 4_MiB})`
 inline constexpr word<vram::binned, binned_options> binned{};
 } // namespace with
-
-static_assert(powers<binned<null_resource<>>>::include<null_resource<>>);
-static_assert(resource<binned<null_resource<>>> && retiring_resource<binned<null_resource<>>>);
 
 } // namespace vram

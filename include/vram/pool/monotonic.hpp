@@ -4,13 +4,14 @@
 /// \file
 /// `monotonic` allocates from chunks with a bump pointer, and frees everything at once.
 
-#include <vram/base/align.hpp>            // align, align_down, default_alignment
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/contract.hpp>         // expects
-#include <vram/base/error.hpp>            // report_error
-#include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_upstream
-#include <vram/concepts/growth.hpp>       // growth
-#include <vram/concepts/is_ending.hpp>    // is_ending
+#include <vram/base/align.hpp>         // align, align_down, default_alignment
+#include <vram/base/call_site.hpp>     // call_site
+#include <vram/base/contract.hpp>      // expects
+#include <vram/base/error.hpp>         // report_error
+#include <vram/concepts/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/growth.hpp>    // growth
+#include <vram/concepts/is_ending.hpp> // is_ending
+#include <vram/concepts/powers.hpp>    // fallible_resource, retiring_resource, forgetting_resource
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
@@ -20,7 +21,6 @@
 #include <vram/pool/monotonic_mark.hpp>   // monotonic_mark
 #include <vram/pool/pool_options.hpp>     // pool_options
 #include <vram/pool/stream_bump.hpp>      // stream_bump
-#include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -368,9 +368,5 @@ namespace with {
 /// `source | with::monotonic`, `source | with::monotonic({.initial_size = 1_GiB})`
 inline constexpr word<vram::monotonic, pool_options> monotonic{};
 } // namespace with
-
-static_assert(powers<monotonic<null_resource<>>>::include<null_resource<>>);
-static_assert(resource<monotonic<null_resource<>>> &&
-              retiring_resource<monotonic<null_resource<>>>);
 
 } // namespace vram

@@ -4,17 +4,16 @@
 /// \file
 /// `pool` divides large chunks into blocks, and reuses freed blocks in stream order.
 
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/base/memory_usage.hpp>    // memory_usage
-#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>      // located_resource, fallible_resource
-#include <vram/layer/with.hpp>           // with::word
-#include <vram/pool/bins.hpp>            // bins
-#include <vram/pool/default_growth.hpp>  // default_growth
-#include <vram/pool/free_pieces.hpp>     // free_pieces
-#include <vram/pool/pool_core.hpp>       // pool_core
-#include <vram/pool/pool_options.hpp>    // pool_options
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/call_site.hpp>      // call_site
+#include <vram/base/memory_usage.hpp>   // memory_usage
+#include <vram/concepts/diagnosed.hpp>  // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>     // located_resource, fallible_resource
+#include <vram/layer/with.hpp>          // with::word
+#include <vram/pool/bins.hpp>           // bins
+#include <vram/pool/default_growth.hpp> // default_growth
+#include <vram/pool/free_pieces.hpp>    // free_pieces
+#include <vram/pool/pool_core.hpp>      // pool_core
+#include <vram/pool/pool_options.hpp>   // pool_options
 
 #include <concepts> // default_initializable, assignable_from, same_as
 #include <cstddef>  // size_t
@@ -206,8 +205,5 @@ struct pool_word : word<vram::pool, pool_options> {
 };
 inline constexpr pool_word pool{};
 } // namespace with
-
-static_assert(powers<pool<null_resource<>>>::include<null_resource<>>);
-static_assert(resource<pool<null_resource<>>> && retiring_resource<pool<null_resource<>>>);
 
 } // namespace vram

@@ -5,10 +5,9 @@
 /// `registered_source` is the upstream of one shard of an arena: a reference to the shared
 /// `chunk_registry`.
 
-#include <vram/base/error.hpp>           // report_error
-#include <vram/concepts/powers.hpp>      // resource, fallible_resource
-#include <vram/pool/chunk_registry.hpp>  // chunk_registry
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/error.hpp>          // report_error
+#include <vram/concepts/powers.hpp>     // resource, fallible_resource
+#include <vram/pool/chunk_registry.hpp> // chunk_registry
 
 #include <cstddef> // size_t
 #include <new>     // bad_alloc
@@ -103,8 +102,5 @@ private:
     registry* all_;
     unsigned  owner_;
 };
-
-static_assert(resource<registered_source<null_resource<>>>);
-static_assert(fallible_resource<registered_source<null_resource<>>>);
 
 } // namespace vram

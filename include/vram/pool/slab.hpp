@@ -10,11 +10,11 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/over_size.hpp>        // over_size
 #include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>       // fallible_resource
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/layer/with.hpp>            // with::layer
 #include <vram/pool/pool_options.hpp>     // pool_options
 #include <vram/pool/slab_base.hpp>        // slab_base
-#include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -192,8 +192,5 @@ namespace with {
     return layer<vram::slab>(block_bytes, options);
 }
 } // namespace with
-
-static_assert(powers<slab<null_resource<>>>::include<null_resource<>>);
-static_assert(resource<slab<null_resource<>>> && retiring_resource<slab<null_resource<>>>);
 
 } // namespace vram

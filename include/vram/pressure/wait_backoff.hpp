@@ -4,10 +4,9 @@
 /// \file
 /// `wait_backoff` is a retry policy that waits with exponential backoff.
 
-#include <vram/base/durations.hpp>       // nanoseconds, milliseconds
-#include <vram/base/smaller_of.hpp>      // smaller_of
-#include <vram/concepts/retry.hpp>       // retry, failed_attempt
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/durations.hpp>  // nanoseconds, milliseconds
+#include <vram/base/smaller_of.hpp> // smaller_of
+#include <vram/concepts/retry.hpp>  // retry, failed_attempt
 
 #include <thread>  // sleep_for
 #include <utility> // move
@@ -57,7 +56,5 @@ private:
     std::chrono::nanoseconds    longest_;
     [[no_unique_address]] Sleep sleep_;
 };
-
-static_assert(retry<wait_backoff<>, null_resource<>>);
 
 } // namespace vram
