@@ -34,8 +34,7 @@ namespace vram {
 /// A source either writes into pinned memory in place (`filling_source`), or is a range of spans or
 /// vectors that the loader copies there. Batches come in the source's order. The constructor
 /// allocates all memory; no step of the loop allocates. `++` releases the current batch and does
-/// not wait for the next one. The loop waits for a batch when it dereferences or compares the
-/// iterator.
+/// not wait for the next one: the loop waits when it dereferences or compares the iterator.
 ///
 /// Failure   If the source or a copy fails, the exception is thrown at the batch that failed, after
 ///           all batches before it. The range has then ended. An exception of the source is the
@@ -46,8 +45,8 @@ namespace vram {
 /// Threads   The source runs on the threads of the producers. The loop runs on one thread of the
 ///           caller. A batch may be released on any thread. The destructor joins the producers.
 /// Streams   The consumer's stream waits for the copy of each batch. The copy stream waits for the
-///           last use of a slot before it overwrites the slot. The host waits for neither. Moving a
-///           loader invalidates its iterators.
+///           last use of a device block before it overwrites the block. No host thread waits for
+///           either. Moving a loader invalidates its iterators.
 /// Cost      A step of the loop takes a lock twice, records one event and makes one stream wait.
 template <class Source, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
@@ -59,16 +58,16 @@ public:
     using stream   = typename Platform::stream;
     using batch    = vram::batch<Platform>;
 
-    /// Allocates the blocks from the platform's own resources, on the device of the stream
-    /// `consumer`.
+    /// Allocates the loader's blocks from the platform's own resources, on the device of the loop's
+    /// stream `consumer`.
     explicit loader(Source source, stream consumer, loader_options options = {},
                     call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
         : loader{std::move(source),      consumer, make<Device>(consumer),
                  make<Pinned>(consumer), options,  at} {}
 
-    /// Allocates the blocks from the resources `device` and `pinned`. The loader owns them; to
-    /// share a resource, pass a handle such as `shared` or `resource_ref`.
+    /// Allocates the loader's blocks from the resources `device` and `pinned`, which the loader
+    /// then owns. To share a resource, pass a handle such as `shared` or `resource_ref`.
     loader(Source source, stream consumer, Device device, Pinned pinned,
            loader_options options = {}, call_site at = call_site::current())
         : core_{make_core(at, std::move(source), consumer, std::move(device), std::move(pinned),
@@ -76,9 +75,9 @@ public:
           consumer_{consumer},
           at_{at} {}
 
-    /// Allocates the blocks from the platform's own resources, and enqueues the copies on the
-    /// caller's stream `copies`. That stream must be non-blocking (cudaStreamNonBlocking), and must
-    /// outlive the loader and its batches.
+    /// Allocates the loader's blocks from the platform's own resources, and enqueues the copies on
+    /// the caller's stream `copies`. That stream must be non-blocking (cudaStreamNonBlocking), and
+    /// must outlive the loader and its batches.
     loader(Source source, stream consumer, stream copies, loader_options options = {},
            call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
@@ -103,9 +102,8 @@ public:
 
     class iterator;
 
-    /// Begins to read the range. A loader can be read once until `restart`: a second call of
-    /// `begin` throws `loader_error{already_begun}`.
-    /// Errors of the range name the line `at`, which is that of the loop.
+    /// Returns an iterator at the next batch. The range can be read once: a second call throws
+    /// `loader_error{already_begun}`, unless `restart` was called in between.
     [[nodiscard]] iterator begin(call_site at = call_site::current()) {
         if (std::exchange(begun_, true)) {
             throw loader_error{loader_error{loader_error::reason::already_begun}.from(at)};
@@ -116,8 +114,8 @@ public:
     /// Returns the sentinel that an iterator equals at the end of the range.
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-    /// Ends the range: no further batch is produced. Batches in use stay valid. Must be called on
-    /// the thread that runs the loop.
+    /// Ends the range: no further batch is produced. Batches that the program still has stay valid.
+    /// Must be called on the thread that runs the loop.
     void stop() noexcept {
         core_->request_stop();
         current_.release();
@@ -125,7 +123,7 @@ public:
     }
 
     /// Makes the range readable again from the beginning of the source, after its end or after
-    /// `stop`. If batches are shuffled, they come in the order of the next epoch. Throws
+    /// `stop`. If batches are shuffled, each pass over the source (epoch) has a new order. Throws
     /// `loader_error{not_ended}` if the range has not ended.
     void restart(call_site at = call_site::current())
         requires restartable_source<Source>
@@ -135,19 +133,20 @@ public:
         begun_ = false;
     }
 
-    /// Returns the number of batches of this epoch in this loader's shard. Returns nothing if the
-    /// number is known only at the end: if the source has no `size()`, or if `last_batch::drop`
-    /// leaves out batches of a source without `batch_bytes(index)`.
+    /// Returns the number of batches that this loader delivers in the current pass over the source.
+    /// The result is empty if the number is known only at the end: if the source has no `size()`,
+    /// or if `last_batch::drop` leaves out batches of a source without `batch_bytes(index)`.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
-    /// Returns the counts and times of this loader so far: filling, copying, using, waiting.
+    /// Returns counters and times since the construction, such as the time spent filling and
+    /// waiting.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
     /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() const { return core_->states(); }
 
 private:
-    /// State of the batch at the iterator: not yet taken, taken, or there is none because the range
-    /// has ended.
+    /// The batch at the iterator is not yet taken from the loader (`asking`) or taken (`there`), or
+    /// the range has ended.
     enum class state { asking, there, ended };
 
     /// Creates a default-constructed resource on the device of the stream `consumer`.
@@ -188,7 +187,7 @@ private:
     call_site             at_; ///< line of the loop or, before it, of the constructor
 };
 
-/// Input iterator of a loader. It takes its batch from the loader when it is first dereferenced or
+/// The input iterator of a loader. It waits for its batch when it is first dereferenced or
 /// compared.
 template <class Source, class Platform, class Device, class Pinned>
 class loader<Source, Platform, Device, Pinned>::iterator {
@@ -201,16 +200,16 @@ public:
     iterator(iterator&&)            = default;
     iterator& operator=(iterator&&) = default;
 
-    /// Returns the batch at the iterator. Waits for it if it was not taken yet.
+    /// Returns the batch at the iterator. Waits for the batch if the loop has not yet accessed it.
     [[nodiscard]] batch& operator*() const {
         of_->fetch();
         return of_->current_;
     }
     [[nodiscard]] batch* operator->() const { return &**this; }
 
-    /// Releases the batch at the iterator. The next batch is taken when it is dereferenced.
+    /// Releases the batch at the iterator and advances to the next one, which is not waited for.
     iterator& operator++() {
-        // Takes the batch first if the loop has not looked at it, so that `++` skips that batch.
+        // If the loop has not accessed the batch, take it first, so that `++` skips this batch.
         of_->fetch();
         of_->advance();
         return *this;
@@ -232,11 +231,11 @@ private:
 };
 
 namespace detail {
-/// Type in which a loader stores its source. An lvalue range is stored as a reference to it, and an
+/// The type in which a loader stores its source. Of an lvalue range it stores a reference; an
 /// rvalue range is moved in. A callable is copied or moved in.
 template <class Source>
 struct kept_source {
-    using type = std::decay_t<Source>; // decays, so that a function becomes a pointer
+    using type = std::decay_t<Source>; // decay turns a function into a pointer
 };
 template <class Source>
     requires copied_source<std::remove_cvref_t<Source>>

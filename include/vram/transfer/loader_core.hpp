@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `loader_core` is the state of a loader that outlives its range: the producers, the slots, and
-/// their memory.
+/// `loader_core` is the state of a loader that exists until its last batch is released.
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/smaller_of.hpp>         // larger_of, smaller_of
@@ -32,12 +31,12 @@
 
 namespace vram {
 
-/// State of a loader that must exist until its last batch has been released: the source, the
-/// producers' threads, the slots and their memory.
+/// The state of a loader that exists until its last batch has been released: the source, the
+/// producers (threads that fill batches), the blocks for batches, and their memory.
 ///
 /// Failure   The constructor throws an exception of the resources, or `over_limit` if the budget is
-///           too small. It then frees all that it allocated. Later failures of the source or of a
-///           copy are stored, and thrown at the batch that failed.
+///           too small. It then frees everything that it allocated. A later exception of the source
+///           or of a copy is stored, and thrown when the loop asks for the batch that failed.
 /// Threads   `run` executes on the threads of the producers. All other functions are called on the
 ///           consumer's thread.
 /// Streams   Copies are enqueued on a non-blocking stream of the loader, or on the caller's stream
@@ -78,16 +77,16 @@ public:
 
     ~loader_core() { shut_down(); }
 
-    /// Tells the producers to stop: no further batch is filled.
+    /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // Stop the ring first: if the stop token makes a source return, its producer then
-        // begins no further batch.
+        // Stop the ring before the source: if the stop token makes a source return, its producer
+        // then finds that no further batch is wanted.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Stops the producers, joins their threads, and waits for the copies in progress. The stop
-    /// token of a source that takes long asks it to return.
+    /// Stops the producers, joins their threads, and waits for copies that are being enqueued. The
+    /// stop token requests a source that takes long to return.
     void shut_down() noexcept {
         if (!this->in_owning_process()) { return; } // a forked child has none of these threads
         request_stop();
@@ -95,16 +94,16 @@ public:
         for (auto& t : threads_) { t.join(); }
         threads_.clear();
         this->await_copier();
-        // If no wait proves that all callbacks and completion flags have arrived, the memory that
-        // they write to must stay allocated.
+        // If no wait proves that all callbacks have run and all completion flags are written, the
+        // memory that they access must stay allocated.
         bool const over = this->lane_.drain() && (!memory_.has_flags() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
-    /// Returns the number of batches of this epoch, if it is known before the end of the epoch.
+    /// Returns the number of batches in the current pass over the source, if known before its end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
 
-    /// Starts the next epoch from the beginning of the source.
+    /// Starts the next pass over the source, from its beginning.
     void restart()
         requires restartable_source<Source>
     {
@@ -149,9 +148,9 @@ private:
         start();
     }
 
-    /// Returns the options with all defaults (`0`) replaced by numbers. Throws if the budget is too
-    /// small or if the source lacks a function that the options need. Called before anything is
-    /// allocated.
+    /// Returns the options `o` with each 0 that means a default replaced by a number. Throws if the
+    /// budget is too small, or if the source lacks a function that the options need. Nothing has
+    /// been allocated yet.
     static loader_options complete(loader_options o, batch_source<Source> const& source) {
         if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
         if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }
@@ -174,7 +173,7 @@ private:
     }
 
     void start() {
-        stop_.emplace(); // in place: g++ 12 warns of an uninitialised temporary
+        stop_.emplace(); // in place, because g++ 12 warns of an uninitialised temporary
         std::size_t const mine = share();
         this->begin(mine, std::move(order_));
         down_ = false;
@@ -189,8 +188,8 @@ private:
         }
     }
 
-    /// Determines the batches of this epoch and their order. Returns the number of batches in this
-    /// loader's shard, or `none` if it is not known.
+    /// Determines the order in which this loader requests batches from the source in the new pass.
+    /// Returns the number of these batches, or `none` if it is not known.
     std::size_t share() {
         loader_options const& o = this->options_;
         total_                  = source_.size();
@@ -204,24 +203,25 @@ private:
         std::size_t const n    = drop ? choose_full() : total_;
         if (o.shuffle && order_.size() != 0) {
             order_.shuffle(o.seed + epoch_);
-        } else if (o.shuffle) { // a last batch that may be short stays the last
+            // If the last batch may be short, it is not shuffled and stays the last.
+        } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             order_         = index_order{all ? n : n - 1, o.seed + epoch_};
         }
         order_.part(o.shard, o.shards);
-        // The first `rest` shards have one batch more.
+        // the first `rest` loaders that share the source get one batch more
         std::size_t const rest = drop ? 0 : n % o.shards;
         std::size_t const mine = n / o.shards + (rest > o.shard);
         if (!drop || exact()) { batches_ = mine; }
         return mine;
     }
-    /// Returns true if the batches that `last_batch::drop` leaves out are known before the epoch
-    /// begins.
+    /// Returns true if it is known before any batch is filled which ones `last_batch::drop` leaves
+    /// out.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || this->options_.shards > 1;
     }
-    /// Counts the batches that are not known to be short, and returns their number. If they are not
-    /// the first batches of the source, lists their indices in `order_`.
+    /// Returns the number of batches that are not known to be short. If these are not the first
+    /// batches of the source, lists their indices in `order_`.
     std::size_t choose_full() {
         if constexpr (source_type::measured) {
             std::vector<std::size_t> full;
@@ -235,9 +235,9 @@ private:
             return total_ - (this->options_.shards > 1 && total_ != 0 && last_is_short());
         }
     }
-    /// Returns true if the last batch is short. Asks a source without `batch_bytes(index)` to
-    /// produce its last batch for this, because all shards must leave out the same batches. Must be
-    /// called while no batch is being filled or copied.
+    /// Returns true if the source's last batch is short. Makes a source without
+    /// `batch_bytes(index)` produce this batch, because all loaders that share the source must
+    /// leave out the same batches. Must be called while no batch is being filled or copied.
     bool last_is_short() {
         if (asked_of_ == total_) { return last_short_; }
         std::size_t const last = total_ - 1;
@@ -274,19 +274,19 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        if constexpr (batch_source<Source>::fills) { // repeats until a batch is not left out
+        if constexpr (batch_source<Source>::fills) { // repeats while batches are left out
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
             while (slot* const s = this->slot_now()) { produce(*s); }
         }
     }
 
-    /// Fills the pinned slot `p` with its batch. The batch is copied later, when its turn has come
-    /// and a device slot is free.
+    /// Calls the source to fill the pinned block `p` with the batch assigned to it. The batch is
+    /// copied to the device later, in order, once a device block is free.
     void produce(pinned& p) noexcept
         requires(batch_source<Source>::fills)
     {
-        // Moved to the ring below, so that this thread keeps no reference to the exception.
+        // moved to the ring below, so that this thread keeps no reference to the exception
         std::exception_ptr why;
         try {
             this->clear(p);
@@ -315,7 +315,8 @@ private:
         } catch (...) { why = std::current_exception(); }
         this->ended(p, std::move(why));
     }
-    /// Lets a source that enqueues its own copies fill the device slot `s`.
+    /// Calls a source that enqueues its own copies to fill the device block `s` with the batch
+    /// assigned to it.
     void produce(slot& s) noexcept
         requires(!batch_source<Source>::fills)
     {
@@ -352,8 +353,8 @@ private:
         this->ended(s, std::move(why));
     }
 
-    /// Calls the source by `call` and returns the bytes of the batch. If the source throws, the
-    /// exception is stored in a `loader_error` that names the batch.
+    /// Returns the bytes of the batch that `call` obtains from the source. An exception of the
+    /// source is rethrown as a `loader_error` with the numbers of the batch.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {
@@ -366,9 +367,9 @@ private:
 
     enum class verdict { batch, left_out, end };
 
-    /// Decides if a batch of `bytes` bytes is delivered, is left out, or is the end of the range.
-    /// Throws `loader_error` if the source ends early, or if the batch is too short and cannot be
-    /// left out.
+    /// Returns the treatment of a batch of `bytes` bytes: the loop gets it, it is left out because
+    /// it is short, or the range ends. Throws `loader_error` if the source ends early, or if the
+    /// batch is short but cannot be left out.
     [[nodiscard]] verdict judge(std::size_t bytes) const {
         loader_options const& o = this->options_;
         if (bytes == 0) {
@@ -384,8 +385,8 @@ private:
         return loader_error{loader_error::reason::ends_early, 0, 0, total_};
     }
 
-    /// Returns true if a block is filled with `pad_with` before the source writes into it. A short
-    /// batch of several fields has unused room after each field.
+    /// Returns true if the block of batch `asked` is filled with `pad_with` before the source
+    /// writes into it. The source may write a short batch with gaps (see `fields`).
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (this->options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -403,20 +404,21 @@ private:
 
     batch_source<Source> source_;
     device               where_;
-    /// Keeps the consumer's stream valid, which may be destroyed before its batches are released.
+    /// Keeps the handle of the loop's stream valid: it may be destroyed before its batches are
+    /// released.
     stream_hold<Platform>           held_;
     memory                          memory_;
-    std::optional<std::stop_source> stop_; ///< asks the sources of this epoch to return
+    std::optional<std::stop_source> stop_; ///< its token requests the source to return
     std::uint64_t                   epoch_ = 0;
-    /// Order of the epoch's indices, until the epoch begins.
+    /// Order in which batches are requested, until `start` passes it to the ring.
     index_order order_;
-    /// Number of batches by the source's `size()`.
+    /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
-    std::size_t full_  = 0; ///< bytes of a batch that is not short
-    /// Value of `total_` for which `last_short_` was found.
+    std::size_t full_  = 0; ///< bytes of a full batch; one with fewer is short
+    /// Value of `total_` when `last_short_` was computed.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
-    /// Number of batches of the epoch, if known before its end.
+    /// Number of batches in this pass over the source, if known before its end.
     std::optional<std::size_t> batches_;
     bool                       inline_;
     bool                       down_ = true;

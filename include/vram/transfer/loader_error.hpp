@@ -16,11 +16,11 @@
 
 namespace vram {
 
-/// Error of a loader or unloader, with its reason and the numbers of the batch. `what()` contains
+/// Thrown by a loader or unloader, with a reason and the numbers of the batch. `what()` contains
 /// them.
 ///
-/// After `all_held`, `capturing` and `timed_out` the batch is not lost: the loop may remove the
-/// cause and ask again.
+/// After `all_held`, `capturing` and `timed_out` no batch is lost: the loop may remove the cause
+/// and continue.
 ///
 ///     catch (loader_error const& e) {
 ///         e.index(), e.source_index();    // number of the batch, and index given to the source
@@ -30,28 +30,30 @@ class loader_error : public std::exception {
 public:
     /// Reasons of a `loader_error`.
     enum class reason {
-        too_large,       ///< the source returned `bytes` bytes, more than the `limit` of a slot
-        all_held,        ///< no batch can come, because the program holds a batch in every slot
+        too_large, ///< the source returned `bytes` bytes, more than the `limit` of a slot
+        /// The program has not released any device block, so no further batch can be copied.
+        all_held,
         capturing,       ///< the consumer's stream is being captured into a graph
         already_begun,   ///< `begin()` was called a second time without a `restart()`
         wrong_alignment, ///< `span<T>`: `bytes` is not a multiple of `limit`, the size of `T`
         not_ended,       ///< `restart()` before the end of the range, and without a `stop()`
         timed_out,       ///< no batch came within `loader_options::timeout`; see `states()`
         no_size,         ///< `shuffle` is set, but the source has no `size()`
-        no_index,        ///< there are shards, but the source does not receive the index
-        ended,           ///< a result was sent after the unloader had ended
-        forked,          ///< this process is a forked child of the process that made the loader
-        source_failed,   ///< the source threw `cause`, or returned the negative number `returned`
-        ends_early,      ///< the source returned 0 bytes for one of its `limit` batches
-        /// A batch has `bytes` bytes instead of `limit` and cannot be left out, because there are
-        /// several shards or because the source's `batch_bytes(index)` differs.
+        /// `shards` is more than 1, but the source does not receive the index of the batch.
+        no_index,
+        ended,         ///< a result was sent after its unloader had ended
+        forked,        ///< this process is a forked child of the process that made the loader
+        source_failed, ///< the source threw `cause`, or returned the negative number `returned`
+        /// The source returned 0 bytes for one of the `limit` batches of its `size()`.
+        ends_early,
+        /// A batch has `bytes` bytes instead of `limit` and cannot be left out, because several
+        /// loaders share the source, or because the source's `batch_bytes(index)` differs.
         short_batch,
     };
 
     /// Value of `source_index()` if the error has no such index.
     static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
 
-    /// Makes an error with the reason `why` and its numbers.
     explicit loader_error(reason why, std::size_t index = 0, std::size_t bytes = 0,
                           std::size_t limit = 0, slot_states const& states = {}) noexcept
         : why_{why}, index_{index}, bytes_{bytes}, limit_{limit}, states_{states} {
@@ -73,8 +75,8 @@ public:
         return e;
     }
 
-    /// Sets the numbers of the batch: `index` is its place in the order, `source_index` the index
-    /// given to the source. Returns this error.
+    /// Sets the numbers of the batch: `index` in the loop's order, and `source_index`, the index
+    /// passed to the source. Returns this error.
     loader_error& at(std::size_t index, std::size_t source_index) noexcept {
         index_        = index;
         source_index_ = source_index;
@@ -92,11 +94,10 @@ public:
     /// Returns the line of the program that called the loader or unloader; unknown if the caller
     /// passed none. `what()` begins with it.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
-    /// Returns the reason of the error.
-    [[nodiscard]] reason why() const noexcept { return why_; }
-    /// Returns the place of the batch in the loader's order, from 0.
+    [[nodiscard]] reason    why() const noexcept { return why_; }
+    /// Returns the number of the batch in the order in which the loop gets them, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
-    /// Returns the index that the source was asked for, or `unknown` if the error has no such
+    /// Returns the index that was passed to the source, or `unknown` if the error has no such
     /// index.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
     /// Returns the bytes of the batch, if the reason concerns them.
@@ -105,7 +106,7 @@ public:
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the negative number that the source returned, or 0.
     [[nodiscard]] long long returned() const noexcept { return returned_; }
-    /// Returns the states of all slots, if the reason is `timed_out`.
+    /// Returns how many blocks of the loader were in each state, if the reason is `timed_out`.
     [[nodiscard]] slot_states const& states() const noexcept { return states_; }
 
     /// Returns the exception that the source threw, or null.

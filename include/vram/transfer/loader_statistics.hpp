@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `loader_statistics` are the times that a loop spent filling, copying and waiting.
+/// `loader_statistics` are the times that a loader and its loop spent filling, copying and waiting.
 
 #include <vram/base/requirements.hpp> // C++20
 #include <vram/base/smaller_of.hpp>   // larger_of, smaller_of
@@ -15,7 +15,7 @@ namespace vram {
 /// Counts and times of one loader. Times are in nanoseconds of the platform's clock, which is
 /// virtual on a simulated device.
 struct loader_statistics {
-    std::uint64_t batches  = 0; ///< batches handed to the consumer
+    std::uint64_t batches  = 0; ///< batches that the loop has received
     std::uint64_t bytes    = 0; ///< bytes copied to the device
     std::uint64_t left_out = 0; ///< short batches left out by `last_batch::drop`
     std::uint64_t fill_ns  = 0; ///< time spent in the source, summed over all producers
@@ -23,30 +23,31 @@ struct loader_statistics {
     /// Device time from the point at which the loop's stream received a batch to the batch's
     /// release. Needs `loader_options::timing`.
     std::uint64_t use_ns = 0;
-    /// Time that producers waited for an empty block because all were in use.
+    /// Time that producers waited because no pinned block was empty, summed over all.
     std::uint64_t slot_ns   = 0;
     std::uint64_t pinned_ns = 0; ///< host time that producers waited for the event of a copy
     /// Time that the loop waited because no batch was ready. Includes the time to enqueue the copy
     /// of that batch.
     std::uint64_t stall_ns = 0;
-    /// From the first fill to the last batch that the loop asked for.
+    /// Time from the first fill to the last batch that the loop received.
     std::uint64_t wall_ns = 0;
-    /// Number of times that a producer waited for an event of the device.
+    /// Number of times that a producer (a thread that fills batches) waited for an event.
     std::uint64_t host_waits = 0;
-    /// Pinned and device blocks, all allocated before the first batch.
+    /// Number of allocations, all made before the first batch.
     std::uint64_t allocations = 0;
-    std::uint64_t pageable    = 0; ///< blocks of pageable memory that should have been pinned
-    std::uint64_t producers   = 1; ///< threads that fill batches
+    /// Number of blocks that are pageable because no more memory could be pinned.
+    std::uint64_t pageable  = 0;
+    std::uint64_t producers = 1; ///< threads that fill batches
 
-    /// Stages of a loader that can limit its speed.
+    /// The stages of a loop that can limit its speed: filling, copying, and using the batches.
     enum class bound { producer, transfer, compute };
 
     /// Returns the time of the slowest stage (filling per producer, copying, or using).
     [[nodiscard]] std::uint64_t slowest_ns() const noexcept {
         return larger_of(fill_ns / producers, larger_of(copy_ns, use_ns));
     }
-    /// Returns the slowest stage's own time divided by the total time. 1 means that all other work
-    /// is hidden behind that stage. Needs `loader_options::timing`.
+    /// Returns the time of the slowest stage divided by the total time. 1 means that all other work
+    /// overlaps with that stage. Needs `loader_options::timing`.
     [[nodiscard]] double overlap() const noexcept {
         return wall_ns == 0 ? 0
                             : smaller_of(1.0, static_cast<double>(slowest_ns()) /

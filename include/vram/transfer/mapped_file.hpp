@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `mapped_file` is a file as memory: only the touched pages are read.
+/// `mapped_file` maps a file into memory: only the pages that are accessed are read.
 
 #if __has_include(<sys/mman.h>)
 
@@ -24,8 +24,8 @@ namespace vram {
 
 /// Options of mapping a file.
 struct mapped_file_options {
-    /// Bytes of a new file, all zero, to be written through the mapping. 0 means an existing file,
-    /// which is only read.
+    /// If not 0, creates a file of so many zero bytes, which can be written through the mapping. 0
+    /// opens an existing file, which can only be read.
     std::size_t create = 0;
     /// If true, the whole file is read when it is mapped, and not page by page at the first access.
     bool populate = false;
@@ -69,7 +69,8 @@ public:
           bytes_{std::exchange(other.bytes_, {})},
           writable_{other.writable_} {}
     mapped_file& operator=(mapped_file&& other) noexcept {
-        mapped_file gone{std::move(other)}; // the previous file of this object ends with it
+        // Its destructor unmaps the previous file of this object.
+        mapped_file gone{std::move(other)};
         std::swap(file_, gone.file_);
         std::swap(bytes_, gone.bytes_);
         std::swap(writable_, gone.writable_);
@@ -104,8 +105,8 @@ public:
                 (size() - header) / sizeof(Element)};
     }
 
-    /// Announces an access to these bytes soon, so that the system may begin to read them. It does
-    /// not report if it does.
+    /// Announces that `bytes` bytes from `offset` on are accessed soon, so that the system may
+    /// begin to read them. The system may ignore this, and reports no error.
     void will_need(std::size_t offset, std::size_t bytes) const noexcept {
         if (offset >= size()) { return; }
         std::size_t const begin = align_down(offset, page);
@@ -122,7 +123,7 @@ public:
     }
 
 private:
-    // A multiple of the page sizes 4, 16 and 64 KiB.
+    // a multiple of the page sizes in use: 4, 16 and 64 KiB
     static constexpr std::size_t page = std::size_t{1} << 16;
 
     [[noreturn]] void fail(int code, std::size_t bytes) const {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `memory_chunks` is a loader's source in host memory, such as a mapped file or a vector.
+/// `memory_chunks` is a loader's source whose batches are parts of host memory.
 
 #include <vram/transfer/chunking.hpp> // chunking
 
@@ -22,7 +22,7 @@ namespace vram {
 /// For memory that is pinned already, `pinned_chunks` avoids this copy.
 ///
 /// Failure   The constructor throws `layout_error` if the memory cannot be divided as requested.
-/// Threads   Several threads may call `fill` at once.
+/// Threads   Several threads may call `fill` concurrently.
 /// Cost      One memcpy for each batch, 5 to 12 GB/s per thread.
 class memory_chunks {
 public:
@@ -37,7 +37,7 @@ public:
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
 
-    /// Returns the memory of batch `index`, in place.
+    /// Returns the part of the memory that is batch `index`, without a copy.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {
         auto const [offset, bytes] = cut_[index];
         return from_.subspan(offset, bytes);

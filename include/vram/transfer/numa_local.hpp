@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// A platform that knows the NUMA node of a device: `P::numa_local{device}` is a guard for the
-/// calling thread.
+/// A platform that knows the NUMA node of a device: `P::numa_local{device}` is a guard that keeps
+/// the calling thread on that node.
 template <class P>
 concept has_near_device = std::constructible_from<typename P::numa_local, typename P::device>;
 

@@ -18,9 +18,9 @@ namespace vram {
 ///     piece_plan plan{1_GiB, 4_MiB, 256_KiB};
 ///     auto const [offset, bytes] = plan[i];      // i < plan.pieces()
 ///
-/// A small first piece starts the link early, and small last pieces leave little to do when the
-/// last copy arrives. Threads that each take the next piece finish one after the other, not all at
-/// once.
+/// The transfer over the link begins when the first piece is filled, so that piece is small. Small
+/// last pieces leave little work after the last copy. Threads that each take the next piece finish
+/// one after the other, not all at the same time.
 ///
 /// Cost      About forty additions in the constructor, a few for each query. Offsets are multiples
 ///           of 4 KiB.
@@ -38,7 +38,7 @@ public:
 
     constexpr piece_plan() noexcept = default;
 
-    /// \param largest, first  bytes; rounded up to `unit`. `first` is limited to `largest`
+    /// \param largest, first bytes of the largest and of the first piece; rounded up to `unit`
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
         std::size_t const most = align(larger_of(largest, unit), unit);
@@ -74,7 +74,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t steps = 63; ///< an eighth more each time: up to a factor of 1600
+    static constexpr std::size_t steps = 63; ///< growth by an eighth each: a factor of 1600
 
     [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {
         if (i <= ramp_) { return ends_[i]; }
@@ -85,7 +85,7 @@ private:
     std::size_t bytes_  = 0;
     std::size_t all_    = 0; ///< bytes of the transfer, rounded up to the unit
     std::size_t pieces_ = 0;
-    /// Number of growing pieces, and of shrinking ones.
+    /// Number of growing pieces; as many shrink at the end.
     std::size_t ramp_ = 0;
     /// Bytes of each piece between the growing and the shrinking ones.
     std::size_t middle_ = unit;

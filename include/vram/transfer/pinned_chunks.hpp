@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pinned_chunks` is a loader's source in pinned memory, which is copied to the device directly.
+/// `pinned_chunks` is a loader's source whose batches are parts of pinned memory.
 
 #include <vram/concepts/platform_of.hpp>   // platform_of
 #include <vram/transfer/memory_chunks.hpp> // memory_chunks
@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// A source with pieces of the memory `from` as batches. The memory must be pinned or registered,
-/// and unchanged until the last copy is complete.
+/// A loader's source: its batches are parts of `from`, which the device copies without staging. The
+/// memory must be pinned or registered, and unchanged until the last copy is complete.
 ///
 ///     pinned_chunks source{std::as_bytes(std::span{samples}), 64_MiB};
 ///     source.enqueue({device, 64_MiB}, 3, stream);              // called by a loader
@@ -39,7 +39,7 @@ public:
         return chunks_.batch_bytes(index);
     }
 
-    /// Returns the memory of batch `index`, in place.
+    /// Returns the part of the memory that is batch `index`, without a copy.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {
         return chunks_[index];
     }

@@ -22,10 +22,10 @@ concept has_timing = requires(typename P::device d, typename P::event const& e) 
     { P::elapsed(e, e) } -> std::convertible_to<std::uint64_t>;
 };
 
-/// Pinned block for one batch. It is free again when the copy that reads or writes it is complete,
-/// which is earlier than the end of the batch's use on the device.
+/// A pinned block for one batch, with its state and its events. The block can be used again once
+/// the copy between it and the device is complete, even if the batch is still used on the device.
 ///
-/// Threads   A slot belongs to one side at a time, according to its state.
+/// Threads   One thread at a time accesses a slot; its state determines which.
 template <class Platform>
 struct pinned_slot {
     using event  = typename Platform::event;
@@ -41,35 +41,40 @@ struct pinned_slot {
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0;
-    std::size_t filled = 0; ///< bytes that are the source's; the rest is padding
+    std::size_t filled = 0; ///< bytes of the batch that the source wrote; the rest is padding
     std::size_t index  = 0;
-    /// Index that the source was asked for.
+    /// Index of the batch that was passed to the source.
     std::size_t asked = 0;
 
-    std::uint64_t copy_number = 0; ///< number of its last copy, counted from 1
-    std::uint64_t sequence    = 0; ///< number of its copy among the copies of all slots
-    /// Completion flag in pinned memory: at the end of a copy, the device writes `copy_number`
-    /// there.
-    std::uint32_t* flag            = nullptr;
-    std::size_t    completed_early = 0; ///< copies found complete by polling before their callbacks
+    std::uint64_t copy_number = 0; ///< number of copies of this slot so far
+    /// Number of the slot's last copy in the order of the copies of all slots.
+    std::uint64_t sequence = 0;
+    /// Completion flag: a word in pinned memory into which the device writes `copy_number` after
+    /// the copy.
+    std::uint32_t* flag = nullptr;
+    /// Copies found complete by an event query whose callbacks have not yet run.
+    std::size_t completed_early = 0;
 
-    /// Event that completes when its copy, or a later one, is complete.
-    event const* over      = nullptr;
-    pinned_slot* next      = nullptr;
-    void*        owner     = nullptr; ///< the ring, for a callback that receives only the slot
-    state        now       = state::empty;
-    bool         timed     = false;
-    bool         pageable  = false; ///< the slot has pageable memory, because pinning failed
-    bool         in_flight = false; ///< `copied` must be waited for before it is filled again
-    bool         enqueued  = false; ///< its copy is enqueued, so its event may be queried
-    bool         flagged   = false; ///< a completion flag reports the end of its copy
-    /// Neither an event nor a wait proves that its copy is complete.
+    /// Event that is complete when the slot's last copy, or a later one, is complete.
+    event const* over = nullptr;
+    pinned_slot* next = nullptr;
+    /// The ring that owns the slot, for a callback, which receives only the slot.
+    void* owner    = nullptr;
+    state now      = state::empty;
+    bool  timed    = false;
+    bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
+    /// A thread must wait for `copied` before it fills the block again.
+    bool in_flight = false;
+    bool enqueued  = false; ///< the copy is enqueued, so `over` may be queried
+    bool flagged   = false; ///< the device writes `*flag` at the end of the copy
+    /// True if neither an event nor a wait proves that the last copy is complete.
     bool end_unknown = false;
-    bool left_out    = false; ///< the batch is left out, so it is not copied
-    /// `begun` and `copied` enclose a copy, and its time is not read yet.
+    bool left_out    = false; ///< the batch is left out of the range, so it is not copied
+    /// True if `begun` and `copied` enclose a copy whose time has not been read yet.
     bool unmeasured = false;
 
-    /// Returns true if the completion flag shows that copy `which`, or a later one, is complete.
+    /// Returns true if `*flag` shows that the copy with the number `which`, or a later one, is
+    /// complete.
     [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
         return static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) >= 0;

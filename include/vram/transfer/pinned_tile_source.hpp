@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `pinned_tile_source` is a pinned volume as a loader's source: the copy engine cuts the tiles
-/// out.
+/// `pinned_tile_source` is a loader's source whose batches are tiles of a volume in pinned memory.
 
 #include <vram/concepts/platform_of.hpp> // platform_of
 #include <vram/transfer/tile_source.hpp> // tile_source
@@ -33,8 +32,8 @@ namespace vram {
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
-    /// Makes a source of the tiles `cut` of `volume`. `outside` is the element beyond the border
-    /// for `boundary::constant`.
+    /// Creates a source of the tiles `cut` of `volume`. With `boundary::constant`, elements beyond
+    /// the border of the volume have the value `outside`.
     pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
                        Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
@@ -53,7 +52,6 @@ public:
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }
-    /// Returns the tiles of the volume.
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `platform_clock` is the host's time, virtual if the platform's time is virtual.
+/// `platform_clock` is the host's clock, which is virtual on the simulated platform.
 
 #include <vram/base/durations.hpp> // steady_clock
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `ring` is pinned memory in chunks, with the threads and the stream that copy through them.
+/// `ring` is the pinned chunks of a `staging`, with the threads and the stream that copy.
 
 #include <vram/base/align.hpp>               // align
 #include <vram/base/contract.hpp>            // expects
@@ -24,11 +24,11 @@
 namespace vram {
 
 /// Chunks of pinned memory for each thread of a team, and a stream that copies between them and the
-/// device. The constructor allocates everything, and it is kept until the end.
+/// device. The constructor allocates everything, and the destructor frees it.
 ///
 /// Failure   The constructor throws the exceptions of the resource and the platform, and then leaks
-///           nothing. If a copy may still use the memory at the end, it is reported as a leak and
-///           not freed.
+///           nothing. If a copy may still use the memory when the destructor runs, it is reported
+///           as a leak and not freed.
 /// Threads   A lane (the chunks of one thread) belongs to that thread. All threads share the
 ///           stream.
 /// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
@@ -42,7 +42,7 @@ public:
     struct chunk {
         explicit chunk(device where) : copied{where} {}
 
-        typename Platform::event copied; ///< event behind the last copy that used the chunk
+        typename Platform::event copied; ///< event recorded after the last copy that used the chunk
         std::byte*               memory = nullptr;
         /// Index of the piece of the transfer in this chunk.
         std::size_t piece     = 0;
@@ -77,16 +77,17 @@ public:
     [[nodiscard]] std::size_t           chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns false in a forked child, which has none of the threads.
+    /// Returns false in a forked child of the process that created the ring: its threads do not
+    /// exist there.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return home_.here() && !threads_stand_still<Platform>();
     }
-    /// Marks the pinned memory as lost, because no wait proves that the device is done with it. The
-    /// destructor then reports a leak and does not free it.
+    /// Makes the destructor report the pinned memory as a leak instead of freeing it. Called if no
+    /// wait proves that the device has finished with it.
     void leak_memory() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:
-    // Its destructor frees the memory, also if the constructor of `ring` throws.
+    // A member, so that its destructor frees the memory also if the constructor of `ring` throws.
     struct pinned_memory {
         pinned_memory(ring& of, unsigned threads) : owner{of} {
             detail::expect_resource(of.pinned_, "staging: the handle holds a resource");
@@ -100,7 +101,7 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            // Relaxed suffices: no other thread runs any more.
+            // relaxed suffices: the other threads have ended
             if (lost.load(std::memory_order_relaxed)) {
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `ring_transfer` is one transfer through a ring: threads take piece after piece until all are
-/// moved.
+/// `ring_transfer` is one transfer of a `staging`: several threads move its pieces through pinned
+/// chunks.
 
 #include <vram/base/smaller_of.hpp>     // smaller_of
 #include <vram/transfer/piece_plan.hpp> // piece_plan
@@ -16,15 +16,15 @@
 
 namespace vram {
 
-/// Moves the pieces of a plan between the device and the host's end, in the direction that `Host`
-/// supports. For an upload, `Host` has `fill(chunk, offset, bytes)`; for a download, `empty(chunk,
-/// offset, bytes)`. Any thread calls them.
+/// Moves the pieces of a plan between the device and the host. For an upload, `Host` has
+/// `fill(chunk, offset, bytes)`, which writes a piece into a pinned chunk; for a download,
+/// `empty(chunk, offset, bytes)`, which reads it from one. Any thread calls them.
 ///
 /// A thread takes the next piece when one of its chunks is free, so pieces begin in order. After a
 /// failure no further piece begins, and the pieces in progress are finished.
 ///
 /// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
-/// Threads   All threads of the ring call `run` at once.
+/// Threads   All threads of the ring call `run` concurrently.
 /// Streams   Copies are enqueued on the ring's stream. No copy is in progress when the last thread
 ///           returns.
 /// Cost      One copy, one event and at most one host wait for each piece. Nothing is allocated.
@@ -36,7 +36,7 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host} {}
 
-    /// Moves pieces on the calling thread, which is the ring's thread `thread`, until none is left.
+    /// Moves pieces on the calling thread, the one with the number `thread`, until none is left.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
@@ -50,7 +50,7 @@ public:
     [[nodiscard]] bool failed() const noexcept { return failed_.load() != no_failure; }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
 
-    /// Returns the number of bytes from the beginning that are moved without a gap.
+    /// Returns the length of the part, from the beginning, that was moved without a gap.
     [[nodiscard]] std::size_t whole() const noexcept {
         std::size_t const first = smaller_of(undone_.load(), next_.load());
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
@@ -61,15 +61,16 @@ private:
 
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    /// Returns the next piece that no thread has taken, or `none` at the end and after a failure.
+    /// Returns the number of the next piece that no thread has taken, or `none` if there is none or
+    /// a piece has failed.
     std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < plan_.pieces() ? i : none;
     }
 
-    /// Upload loop of one thread: waits for a free chunk, fills it with the next piece, and
-    /// enqueues its copy.
+    /// The upload loop of one thread: waits until a chunk of its `lane` is free, fills it with the
+    /// next piece, and enqueues its copy.
     void upload(std::span<chunk> lane) noexcept {
         for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
             chunk& c = lane[k];
@@ -84,8 +85,8 @@ private:
         }
     }
 
-    /// Download loop of one thread: enqueues a copy into each of its chunks, empties the oldest one
-    /// into the host's end, and repeats.
+    /// The download loop of one thread: enqueues a copy into each chunk of its `lane`, passes the
+    /// oldest one to the host when it is complete, and repeats.
     void download(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {
@@ -107,7 +108,7 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        // The chunk's content is unknown.
+        // the device has failed, so the content of the chunk is not known
         if (failed_.load() == the_device) { return undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
@@ -128,8 +129,8 @@ private:
         }
     }
 
-    /// Blocks the host until the copy of the chunk `c` is complete. Returns false if the copy
-    /// failed or its end cannot be known.
+    /// Blocks the calling thread until the copy of the chunk `c` is complete. Returns false if the
+    /// copy failed, or if it is not known to be complete.
     bool await_copy(chunk& c) noexcept {
         if (!c.in_flight || !c.recorded) { return !c.in_flight; }
         try {
@@ -144,9 +145,9 @@ private:
         return true;
     }
 
-    /// Blocks the host until the copy of the chunk `c` is complete, if necessary by waiting for the
-    /// stream or the whole device, because the next transfer uses the chunk. If every wait fails,
-    /// the ring's memory is marked as lost.
+    /// Blocks the calling thread until the copy of the chunk `c` is complete, because the next
+    /// transfer uses the chunk: waits for its event, else for the stream, else for the device. If
+    /// every wait fails, the pinned memory is never freed.
     void await_copy_for_sure(chunk& c) noexcept {
         if (await_copy(c)) { return; }
         auto const waited = [&](auto const& place) {
@@ -184,7 +185,7 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> undone_{none};
     std::atomic<int>         failed_{no_failure};
-    /// Exception of the first failure; read after all threads have returned.
+    /// The exception of the first failure; read only after all threads have returned.
     std::exception_ptr cause_;
 };
 

@@ -14,12 +14,12 @@
 
 namespace vram {
 
-/// Device block for one batch, with the events that protect it. A stream that reads the block waits
-/// for `copied`. Before the block is overwritten, the copy stream waits on the device for
-/// `released` and for the events of all further streams that used the batch.
+/// A device block for one batch, with the events that order its uses. A stream that reads the block
+/// waits for `copied`. Before the block is overwritten, the copy stream waits for `released` and
+/// for an event of each further stream that used the batch.
 ///
-/// Threads   A slot belongs to one side at a time: to the thread that copies into it, or to the
-///           batch that holds it.
+/// Threads   One thread at a time accesses a slot: the thread that copies into it, or the one that
+///           uses the batch.
 template <class Platform>
 struct slot {
     using event  = typename Platform::event;
@@ -28,42 +28,48 @@ struct slot {
 
     explicit slot(device where) : copied{where}, released{where} {}
 
-    event copied;   ///< the copy into the block, or out of it, is complete
-    event released; ///< the loop's stream is done with the block
+    event copied;   ///< event recorded after the copy into the block, or out of it
+    event released; ///< event recorded on the loop's stream after its last use of the block
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0; ///< bytes of the batch
     std::size_t filled = 0; ///< bytes of the batch from the source; the rest is padding
-    std::size_t index  = 0; ///< place of the batch in the loader's order
-    std::size_t asked  = 0; ///< index that the source was asked for (see `loader_options::shuffle`)
+    std::size_t index  = 0; ///< number of the batch in the loop's order, from 0
+    /// Index of the batch that was passed to the source (see `loader_options::shuffle`).
+    std::size_t asked = 0;
 
-    std::vector<stream> others; ///< further streams that use the batch
-    /// Holds on the streams in `others`, which may be destroyed before the batch is released.
+    std::vector<stream> others; ///< streams other than the loop's that use the batch
+    /// Keep the handles in `others` valid: the streams may be destroyed before the batch is
+    /// released.
     std::vector<stream_hold<Platform>> others_held;
-    /// One event per stream in `others`; kept for reuse.
+    /// One event for each stream in `others`, recorded after its last use of the block; kept for
+    /// reuse.
     std::vector<event> others_released;
-    /// Device of each event in `others_released`; an event can be recorded only on its own device.
+    /// The device of each event in `others_released`. An event can only be recorded on a stream of
+    /// its device.
     std::vector<device> others_on;
 
-    std::uint32_t* flag        = nullptr; ///< completion flag of the copy into this block, or null
-    std::uint64_t  copy_number = 0; ///< number of that copy, which the flag reaches at its end
+    /// Word in pinned memory that the device writes after the copy into this block, or null.
+    std::uint32_t* flag        = nullptr;
+    std::uint64_t  copy_number = 0; ///< value that `*flag` reaches when that copy is complete
 
-    slot*         next  = nullptr;
-    std::size_t   use   = 0; ///< index of its pair of events in `use_times`
-    std::uint64_t range = 0; ///< profiler range of the batch's use
-    /// `released` is recorded and no stream or thread has waited for it.
+    slot* next = nullptr;
+    /// Index of the pair of events in `use_times` that measures the batch's use.
+    std::size_t   use   = 0;
+    std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
+    /// True if `released` is recorded and nothing has waited for it yet.
     bool in_use = false;
-    /// Neither an event nor a wait proves that its last use is complete.
+    /// True if neither an event nor a wait proves that the last use of the block is complete.
     bool end_unknown = false;
 
-    /// Makes the stream `s` wait for the copy into the block. If the completion flag shows that the
-    /// copy is complete, `s` does not wait for the event.
+    /// Makes the stream `s` wait for the copy into the block. If `*flag` shows that the copy is
+    /// complete, no wait is needed.
     void await_copy(stream s) const {
         bool const over = flag != nullptr && pinned_slot<Platform>::flag_reached(flag, copy_number);
         if (!over) { Platform::wait(s, copied); }
     }
-    /// Adds the stream `s` to the users of the block. `s` waits for the copy now, and the block is
-    /// not overwritten before the work on `s` is done.
+    /// Adds a stream `s` that uses the block. `s` waits for the copy into the block, and the block
+    /// is not overwritten before the work on `s` is complete.
     void add_user(stream s) {
         for (stream const& known : others) {
             if (known == s) { return; }
@@ -75,8 +81,8 @@ struct slot {
         others.push_back(s);
         others_held.push_back(hold_stream<Platform>(s));
     }
-    /// Records the events of all users of the block: `released` on the stream `on`, and one event
-    /// on each further stream.
+    /// Records an event after the last use of the block on each stream that uses it: `released` on
+    /// the loop's stream `on`, and one event on each further stream.
     void record_users(stream on) {
         Platform::record(released, on);
         in_use = true;
@@ -84,14 +90,14 @@ struct slot {
             Platform::record(others_released[i], others[i]);
         }
     }
-    /// Makes the stream `on` wait until all users of the block are done.
+    /// Makes the stream `on` wait for the events that `record_users` recorded.
     void await_users(stream on) {
         if (!in_use) { return; }
         Platform::wait(on, released);
         for (std::size_t i = 0; i < others.size(); ++i) { Platform::wait(on, others_released[i]); }
         forget_users();
     }
-    /// Blocks the host until all users of the block are done.
+    /// Blocks the calling thread until the events that `record_users` recorded are complete.
     void synchronize_users() {
         if (!in_use) { return; }
         Platform::synchronize(released);
@@ -107,8 +113,8 @@ struct slot {
     }
 
 private:
-    /// Makes event `n` of `others_released` an event of the device `where`. Reuses an existing
-    /// event of that device if there is one.
+    /// Makes `others_released[n]` an event of the device `where`: an existing one, if there is one,
+    /// or else a new one.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

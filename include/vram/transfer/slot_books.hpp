@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `slot_books` is the slot table of a loader: the state of each slot, and the batch that comes
-/// next.
+/// `slot_books` records the state of each of a loader's blocks (slots), and the number of the next
+/// batch.
 
 #include <vram/transfer/index_order.hpp> // index_order
 #include <vram/transfer/slot_order.hpp>  // slot_order
@@ -18,13 +18,14 @@
 
 namespace vram {
 
-/// Slots of a loader in queues by state, and the end of the range as far as it is known. Pinned
-/// slots cycle through empty, filling, filled, copying, empty. Device slots cycle through free,
-/// ready, held, free. If there are no pinned slots, the device slots are filled directly.
+/// Queues of a loader's blocks by state, and the number of batches as far as it is known. Pinned
+/// blocks are in turn empty, filling, filled and copying. Device blocks are in turn free, ready
+/// (the batch waits for the loop) and held (the loop uses the batch). If there are no pinned
+/// blocks, the source fills device blocks directly.
 ///
 /// Failure   Only the constructor and `add` allocate, and can throw.
 /// Threads   One thread at a time; the caller holds the loader's lock.
-/// Cost      Constant time. Near the end of the range, each query looks at every pinned slot.
+/// Cost      Constant time. Near the end of the range, each query examines every pinned block.
 template <class Slot, class Pinned>
 class slot_books {
 public:
@@ -35,15 +36,15 @@ public:
         pinned_.reserve(pinned);
     }
 
-    /// Adds a slot. All slots must be added before any other function is called.
+    /// Adds a device or pinned block. All blocks must be added before any other function is called.
     void add(Slot& s) noexcept { free_.push(s); }
     void add(Pinned& p) {
         pinned_.push_back(&p);
         empty_.push(p);
     }
 
-    /// Begins an epoch of `batches` batches (`none` if the number is unknown), which the source is
-    /// asked for in `order`. No slot may be being filled or copied.
+    /// Begins a pass over the source with `batches` batches (`none` if the number is unknown),
+    /// which are requested in the order `order`. No block may be being filled or copied.
     void begin(std::size_t batches, index_order order) noexcept {
         order_ = std::move(order);
         error_ = nullptr;
@@ -62,8 +63,8 @@ public:
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
     [[nodiscard]] bool begun() const noexcept { return index_ != 0; }
 
-    /// Assigns the next batch to an empty pinned slot, which must exist. Returns null if there is
-    /// no further batch.
+    /// Assigns the next batch to an empty pinned block, which must exist, and returns the block.
+    /// Returns null if there is no further batch.
     Pinned* fill() noexcept {
         if (no_more()) { return nullptr; }
         Pinned& p = *empty_.pop();
@@ -76,8 +77,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned slot `p`: it is not copied, and its turn in the order is
-    /// skipped.
+    /// Leaves out the batch of the pinned block `p`: it is not copied, and the loop gets the next
+    /// one in its place.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -86,16 +87,16 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true once after a pinned slot with a left-out batch has become empty.
+    /// Returns true if a pinned block with a left-out batch has become empty since the last call.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// Ends the range at the batch of `p`, because the source has no batch for it. `why` is the
-    /// error, or null.
+    /// Ends the range before the batch of the pinned block `p`, because the source has no batch or
+    /// threw `why`, which is null if it did not throw.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
     }
-    /// Assigns the next batch to a free device slot, which must exist. The calling thread then
-    /// fills it. Returns null if there is no further batch.
+    /// Assigns the next batch to a free device block, which must exist, and returns the block. The
+    /// calling thread then makes the source fill it. Returns null if there is no further batch.
     Slot* fill_slot() noexcept {
         if (no_more()) { return nullptr; }
         copying_ = true;
@@ -106,8 +107,8 @@ public:
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
-    /// Takes the next filled slot `from` and a free device slot `to`. The calling thread then
-    /// copies between them. `can_copy()` must be true.
+    /// Takes the next filled pinned block `from` and a free device block `to`, between which the
+    /// calling thread then copies. `can_copy()` must be true.
     void copy(Pinned*& from, Slot*& to) noexcept {
         from = filled_.pop();
         to   = free_.pop();
@@ -122,23 +123,24 @@ public:
     }
     /// Returns true if a thread is enqueueing a copy.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
-    /// Returns the number of copies that have begun and are not known to be complete.
+    /// Returns the number of copies that were begun and are not known to be complete.
     [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
-    /// Ends the enqueueing of the copy into `s`. If `problem` is not null, the copy failed and the
-    /// range ends at that batch.
+    /// Records that the copy into the device block `s` is enqueued, or failed with the exception
+    /// `problem`; then the range ends before that batch.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// Ends the range at the batch of the device slot `s`, because the source has no batch for it.
+    /// Ends the range before the batch of the device block `s`, because the source has no batch or
+    /// threw `why`, which is null if it did not throw.
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Makes the pinned slot `p` empty again, because its copy is complete.
+    /// Makes the pinned block `p` empty again, because its copy is complete.
     void make_empty(Pinned& p) noexcept {
         if (p.now == Pinned::state::copying) { --in_flight_; }
         p.now      = Pinned::state::empty;
@@ -160,13 +162,13 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if the consumer holds every device slot and a batch needs one, so that no batch
-    /// can come.
+    /// Returns true if no further batch can come because the loop has not released any device
+    /// block.
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if every batch before the end of the range is ready or was taken by the
-    /// consumer.
+    /// Returns true if no further batch becomes ready: every batch of the range is ready or was
+    /// taken by the loop.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -176,9 +178,10 @@ public:
         }
         return true;
     }
-    /// Ends the range after the batches that have begun. `why` is thrown after them.
+    /// Ends the range after the batches that were assigned to blocks so far; then `why` is thrown.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
-    /// Returns the exception that ended the range on the first call, and null afterwards.
+    /// Returns the exception that ended the range, or null if there is none or it was returned
+    /// before.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
 
     [[nodiscard]] slot_states states() const noexcept {
@@ -202,15 +205,15 @@ private:
         s.asked = order_[s.index];
         return s;
     }
-    /// Empties the pinned slots with left-out batches at the front of the order.
+    /// Makes the pinned blocks empty whose batch is next in the order but left out.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
             make_empty(*filled_.pop());
             passed_ = true;
         }
     }
-    /// Ends the range before batch `index`, unless it already ends earlier. `why` is thrown there,
-    /// if it is not null.
+    /// Ends the range before batch `index`, unless it already ends earlier. `why`, if not null, is
+    /// thrown in place of that batch.
     void end_at(std::size_t index, std::exception_ptr why) noexcept {
         if (index >= end_) { return; }
         end_   = index;
@@ -224,15 +227,18 @@ private:
     slot_order<Pinned>   filled_;
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
-    std::exception_ptr   error_;            ///< exception to throw at the end of the range
-    std::size_t          end_       = none; ///< index of the first batch that does not exist
-    std::size_t          index_     = 0;    ///< index of the batch that is filled next
-    std::size_t          in_flight_ = 0;
-    std::uint64_t        sequence_  = 0;     ///< number of copies begun so far
-    std::size_t          held_      = 0;     ///< device slots that the consumer's batches hold
-    std::size_t          slots_     = 0;     ///< number of device slots in all
-    bool                 copying_   = false; ///< a thread is enqueueing a copy
-    bool                 passed_    = false; ///< result of the next call of `take_passed`
+    std::exception_ptr   error_; ///< exception to throw at the end of the range
+    /// Number of batches in the range, or `none` if not known.
+    std::size_t   end_       = none;
+    std::size_t   index_     = 0; ///< index of the next batch to be assigned to a block
+    std::size_t   in_flight_ = 0;
+    std::uint64_t sequence_  = 0; ///< number of copies begun so far
+    /// Number of device blocks with batches that the loop uses.
+    std::size_t held_    = 0;
+    std::size_t slots_   = 0;     ///< number of all device blocks
+    bool        copying_ = false; ///< true if a thread is enqueueing a copy
+    /// True if a pinned block with a left-out batch has become empty.
+    bool passed_ = false;
 };
 
 } // namespace vram

@@ -19,14 +19,15 @@
 
 namespace vram {
 
-/// A loader's ring with its copies. A copy is enqueued by the consumer if it waits for a batch.
-/// Otherwise the thread that completes a pair of a filled slot and a free one enqueues it: a
-/// producer that filled, or a thread that released a batch. The copy stream waits on the device for
-/// the last users of the slot. At the end of a copy, a callback or a completion flag makes the
-/// pinned slot empty, and no host thread waits.
+/// Enqueues a loader's copies. If the loop waits for a batch, its thread enqueues the copy.
+/// Otherwise the thread that completes the pair of a filled pinned block and a free device block
+/// does: a producer that filled, or a thread that released a batch. The copy stream waits for the
+/// last uses of the device block. At the end of a copy, a callback or a completion flag (a word in
+/// pinned memory that the device writes) makes the pinned block empty, and no host thread waits.
 ///
-/// Failure   The exception of a copy is thrown at its batch. If a callback cannot be enqueued, the
-///           thread that fills the pinned slot next waits for the event of the copy instead.
+/// Failure   The exception of a copy is thrown when the loop asks for that batch. If a callback
+///           cannot be enqueued, the thread that fills the pinned block next waits for the event of
+///           the copy instead.
 /// Streams   One stream carries the copies, and another one the callbacks.
 /// Cost      A copy costs one stream wait, one event, and the wait and the call of the callback.
 ///           Nothing is allocated.
@@ -41,7 +42,7 @@ public:
     using typename ring::slot;
     using typename ring::stream;
 
-    /// Returns the counts and times so far. Must be called on the consumer's thread.
+    /// Returns the counters and times so far. Must be called on the loop's thread.
     [[nodiscard]] loader_statistics statistics() {
         this->expect_owning_process();
         if (this->options_.timing) { measure_empties(); }
@@ -52,8 +53,8 @@ public:
     }
 
 protected:
-    /// Byte with which `checker` overwrites blocks. Read as a `float` it is NaN, and read as an
-    /// unsigned integer the largest number.
+    /// The byte with which `loader_options::checker` overwrites blocks. As a `float` it reads as
+    /// NaN, and as an unsigned integer as the largest number.
     static constexpr unsigned char poison = 0xFF;
 
     slot_copier(loader_options const& options, device where, std::optional<stream> copies)
@@ -62,8 +63,9 @@ protected:
     }
     ~slot_copier() = default;
 
-    /// Prepares the pinned slot `p` to be filled. Waits for its copy if no callback or flag reports
-    /// the copy's end, reads its time, and overwrites the block if `checker` is set.
+    /// Prepares the pinned block `p` to be filled: waits for its copy if no callback or flag
+    /// reports the end, reads the time of the copy, and overwrites the block if
+    /// `loader_options::checker` is set.
     void clear(pinned& p) {
         if (p.in_flight) {
             std::uint64_t const since = clock::now();
@@ -89,7 +91,7 @@ private:
         }
     }
 
-    /// Enqueues the copy of a batch from the pinned slot `from` to the device slot `to`. Returns
+    /// Enqueues the copy of a batch from the pinned block `from` to the device block `to`. Returns
     /// null, or the exception if it failed. `from` becomes empty when the copy is complete,
     /// possibly before this function returns.
     std::exception_ptr copy(pinned& from, slot& to) noexcept {
@@ -107,7 +109,8 @@ private:
             from.flagged = false;
             if (from.timed) { Platform::record(from.copied, on); }
             if (this->options_.call_back) { lane_.set_flag(from); }
-            bool const unseen = !from.timed && !from.flagged; // a completion flag needs no event
+            // With a completion flag, no event is needed.
+            bool const unseen = !from.timed && !from.flagged;
             if (unseen) { Platform::record(from.copied, on); }
             Platform::record(to.copied, on);
             from.over      = from.flagged ? &to.copied : &from.copied;
@@ -121,8 +124,8 @@ private:
             return problem;
         }
     }
-    /// Arranges the report that the copy out of `from` is complete: by its completion flag, by a
-    /// callback, or by a wait of the thread that fills the slot next.
+    /// Arranges that `from` becomes empty when its copy is complete: by its completion flag, by a
+    /// callback, or by a wait of the thread that fills the block next.
     void depart(pinned& from, slot& to) noexcept {
         from.unmeasured = from.timed;
         if (from.flagged) { return; }

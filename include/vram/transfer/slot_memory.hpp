@@ -27,8 +27,8 @@
 
 namespace vram {
 
-/// Allocates a block for every slot, and frees the blocks when it is destroyed. A pinned block is
-/// freed when its copy is complete, and a device block when its users are done. If the device
+/// Owns the memory of a loader's or unloader's slots (places for one batch). The destructor frees a
+/// pinned block when its copy is complete, and a device block when its uses are. If the device
 /// resource is stream-ordered, device blocks are freed on the copy stream.
 ///
 /// Failure   `take` throws the exceptions of the resources; the destructor frees the blocks
@@ -61,8 +61,8 @@ public:
     slot_memory(slot_memory&&) = delete;
 
     /// Allocates `bytes` bytes for each slot. If `pageable` is true, a block that cannot be pinned
-    /// is pageable; returns the number of such blocks. Also allocates completion flags if no
-    /// block is pageable and everything fits in `budget`.
+    /// is pageable; returns the number of such blocks. Also allocates a completion flag for each
+    /// pinned slot, if no block is pageable and everything fits in `budget`.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const with_flags =
@@ -103,7 +103,8 @@ public:
         }
     }
 
-    /// Returns true if the slots have completion flags.
+    /// Returns true if the slots have completion flags: words that the device writes after each
+    /// copy.
     [[nodiscard]] bool has_flags() const noexcept { return flags_ != nullptr; }
 
 private:
@@ -115,14 +116,14 @@ private:
             if (on_host_.empty()) { return; }
             try {
                 flags_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
-            } catch (...) { return; } // the blocks were allocated, so go on without flags
+            } catch (...) { return; } // the blocks are allocated, so the loader works without flags
             for (std::size_t i = 0; i < on_host_.size(); ++i) {
                 on_host_[i].flag = ::new (flags_ + apart * i) std::uint32_t{0};
             }
         }
     }
-    /// Frees the completion flags once the copy stream is done, because the device writes a flag
-    /// after its copy.
+    /// Frees the completion flags after waiting for the copy stream, in which the device writes
+    /// them.
     void free_flags() noexcept {
         if (flags_ == nullptr) { return; }
         if (!wait(copies_)) { return lost(flags_); }
@@ -182,7 +183,8 @@ private:
             return false;
         }
     }
-    /// Reports a block as a leak, because it is not known if the device still uses it.
+    /// Reports the block `memory` as a leak instead of freeing it, because it is not known if the
+    /// device still uses it.
     void lost(std::byte* memory) noexcept {
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,

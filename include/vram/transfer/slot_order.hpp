@@ -11,8 +11,9 @@
 
 namespace vram {
 
-/// Reorders slots by `index`, from 0 without gaps. At most `window` slots may be in progress at
-/// once. If `ordered` is false, it is a plain queue.
+/// A queue from which slots come in the order of their `index`, from 0 without gaps, in whatever
+/// order they were added. The indices in progress must differ by less than `window`. If `ordered`
+/// is false, slots come in the order in which they were added.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant time, except `drop_from`. It allocates only in the constructor.
@@ -28,7 +29,7 @@ public:
             places_[s.index % places_.size()] = &s;
         }
     }
-    /// Returns the slot with the next index, or null if that slot has not been pushed.
+    /// Returns the slot with the next index, or null if that slot has not been added yet.
     [[nodiscard]] Slot* front() const noexcept {
         return places_.empty() ? queue_.front() : places_[next_ % places_.size()];
     }
@@ -57,7 +58,8 @@ public:
     }
 
 private:
-    std::vector<Slot*> places_; ///< slots by index modulo the window; empty if unordered
+    /// Slots by `index` modulo the window; empty if slots are not reordered.
+    std::vector<Slot*> places_;
     slot_queue<Slot>   queue_;
     std::size_t        next_ = 0;
 };

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `slot_ring` is the consumer's side of a loader's ring: it hands out filled slots as batches and
-/// takes released ones back.
+/// `slot_ring` passes a loader's filled blocks to its loop as batches, and takes released ones
+/// back.
 
 #include <vram/base/durations.hpp>        // nanoseconds
 #include <vram/base/report_caught.hpp>    // report_caught
@@ -21,12 +21,12 @@
 
 namespace vram {
 
-/// State that a loader, its producers and the batches in use share.
+/// The state that a loader, its producers (threads that fill batches) and the batches in use share.
 ///
-/// Failure   An exception of a producer or of a copy is stored, and thrown at the batch that
-///           failed.
-/// Threads   Any number of threads may release batches. One thread, the consumer, asks for the next
-///           batch.
+/// Failure   An exception of a producer or of a copy is stored, and thrown when the loop asks for
+///           that batch.
+/// Threads   Any number of threads may release batches. One thread, that of the loop (the
+///           consumer), asks for the next batch.
 /// Cost      A step of the consumer takes the lock `gate_` twice. Nothing is allocated.
 template <class Platform>
 class slot_ring : public slot_supply<Platform>,
@@ -39,8 +39,9 @@ public:
     using typename supply::slot;
     using typename supply::stream;
 
-    /// Returns the next batch in order, after making the stream `s` wait for its copy. Returns null
-    /// at the end of the range. The host waits only for producers, not for the device.
+    /// Returns the block of the next batch in order, after making the stream `s` wait for its copy.
+    /// Returns null at the end of the range. The calling thread waits for producers, but not for
+    /// the device.
     slot* take(stream s) {
         this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
@@ -50,7 +51,7 @@ public:
         try {
             got->await_copy(s);
             times_.begin(*got, s);
-        } catch (...) { // a failed copy may be noticed only here: the range ends
+        } catch (...) { // the error of a copy may be detected only here; it ends the range
             ended_ = true;
             give(*got);
             throw;
@@ -60,22 +61,22 @@ public:
         return got;
     }
 
-    /// Releases the batch in slot `s`. The slot is reused after the work that the stream `on` and
-    /// the batch's further streams have received so far.
+    /// Releases the batch in the device block `s`. The block is overwritten after the work that was
+    /// enqueued so far on the stream `on` and on the batch's further streams.
     void release(slot& s, stream on) noexcept {
-        // In a forked child, the slot belongs to the parent.
+        // in a forked child, the block belongs to the parent
         if (!this->in_owning_process()) { return; }
         stage<Platform>::end(s.range);
         try {
             times_.end(s, on);
             s.record_users(on);
-        } catch (...) { // there is no event to wait for later, so wait now
+        } catch (...) { // without an event to wait for later, wait now
             report_caught({.kind     = error_kind::platform_error,
                            .pointer  = s.memory,
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // If the slot is not known to be free, it is never used again.
+            // if the wait failed, the block may be in use and is never overwritten
             if (!await_users_of(s, on)) { return; }
         }
         released(s);
@@ -90,16 +91,17 @@ protected:
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Fills a slot on the consumer's thread. Does nothing if the loader has producer threads.
+    /// Fills a block on the loop's thread. Does nothing if the loader has producer threads.
     virtual void produce_inline() = 0;
-    /// Called when the events of all users of `s` have been recorded, before `s` is reused.
+    /// Called after an event was recorded on each stream that used the device block `s`, before `s`
+    /// is used again.
     virtual void released(slot& s) noexcept = 0;
 
-    /// Starts an epoch. No producer is running and no copy is in progress. Batches of an earlier
-    /// epoch may be released concurrently.
+    /// Starts a new pass over the source. No producer is running and no copy is in progress. Other
+    /// threads may release batches of an earlier pass during the call.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->gate_.hold();
-        // Each callback has come or never will.
+        // every callback has run, or never will
         for (auto& p : this->pinned_) { p.completed_early = 0; }
         this->books_.begin(batches, std::move(order));
         taken_          = 0;
@@ -153,18 +155,18 @@ private:
         }
         return nullptr;
     }
-    /// Waits until a batch is ready, or until none can come. If a filled pinned slot and a free
-    /// device slot exist, the consumer enqueues the copy itself, because the producer has the next
-    /// batch to fill. If a batch is ready already, a producer that is awake enqueues the copy.
-    /// Returns false after `timeout`. Adds to `spare` the time of copies that were made while a
-    /// batch was ready.
+    /// Waits until a batch is ready, or until none can come. If a filled pinned block and a free
+    /// device block exist, the calling thread (of the loop) enqueues the copy, because the producer
+    /// has the next batch to fill. If a batch is ready already, a producer that is awake enqueues
+    /// the copy. Returns false after `timeout`. Adds to `spare` the time of copies that were made
+    /// while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came = wait(held, [&] {
                 return this->books_.ready() || this->can_copy() || can_fill_here() ||
                        this->stopping_ || this->books_.exhausted() || this->books_.all_held();
             });
-            // If so, the consumer does not depend on the copy.
+            // if a batch is ready, the loop does not depend on the copy
             bool const there = this->books_.ready();
             bool const fills = can_fill_here();
             bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
@@ -178,8 +180,8 @@ private:
             if (there) { spare += clock::now() - since; }
         }
     }
-    /// Returns true if the consumer must fill a free device slot itself: there are no producer
-    /// threads and no pinned slots, and no batch is ready.
+    /// Returns true if the thread of the loop must fill a free device block itself: there are no
+    /// producer threads and no pinned blocks, and no batch is ready.
     [[nodiscard]] bool can_fill_here() const noexcept {
         auto const& b = this->books_;
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
@@ -208,7 +210,7 @@ private:
             auto const held = this->gate_.hold();
             this->books_.give(s);
             fills = this->idle_ != 0 && this->pinned_.empty();
-            // To wake a sleeping producer would take longer than to copy on this thread.
+            // waking a sleeping producer would take longer than copying on this thread
             theirs = this->awake_ != 0 && this->can_copy();
             mine   = !theirs && this->can_copy();
         }
@@ -216,8 +218,9 @@ private:
         if (theirs) { this->notify_awake(); }
         if (mine) { this->copy_all(); }
     }
-    /// Blocks the host until all users of `s` are done: the stream `on` and the further streams.
-    /// Returns false if a wait failed, so that the slot must not be reused.
+    /// Blocks the calling thread until all uses of the device block `s` are complete, on the stream
+    /// `on` and on the further streams. Returns false if a wait failed: the block must then not be
+    /// overwritten.
     static bool await_users_of(slot& s, stream on) noexcept {
         auto const device_of = [](stream of) { return [of] { return Platform::device_of(of); }; };
         s.end_unknown        = !sure_wait<Platform>(on, device_of(on));
@@ -228,8 +231,9 @@ private:
         return !s.end_unknown;
     }
 
-    std::size_t   taken_     = 0; ///< number of batches that the consumer took in this epoch
-    std::uint64_t passed_ns_ = 0; ///< `wall_ns` of earlier epochs
+    /// Number of batches that the loop took in this pass over the source.
+    std::size_t   taken_     = 0;
+    std::uint64_t passed_ns_ = 0; ///< `wall_ns` of earlier passes over the source
     bool          ended_     = false;
 };
 

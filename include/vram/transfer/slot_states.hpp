@@ -10,22 +10,23 @@
 
 namespace vram {
 
-/// Counts of a loader's blocks by state, and of waiting producers. If a loader stalls, the state of
-/// all blocks shows the cause: `filling` means that the source is slow, `filled` with `held` that
-/// the loop keeps its batches, `copying` that the device is slow.
+/// The number of a loader's blocks in each state, and of waiting producers. If a loader stalls,
+/// they show the cause: if most blocks are `filling`, the source is slow; if they are `filled` and
+/// `held`, the loop does not release its batches; if they are `copying`, the device is slow.
 struct slot_states {
     // Pinned blocks.
-    /// pinned blocks that are free
+    /// number of pinned blocks that are free
     std::size_t empty   = 0;
-    std::size_t filling = 0; ///< a producer's source is writing into the block
-    std::size_t filled  = 0; ///< the block waits for a free device block, or for its turn
-    std::size_t copying = 0; ///< its copy is not known to be complete
+    std::size_t filling = 0; ///< number of pinned blocks that the source is writing
+    /// Number of filled pinned blocks that wait for a device block or their turn.
+    std::size_t filled  = 0;
+    std::size_t copying = 0; ///< number of pinned blocks whose copy is not known to be complete
     // Device blocks.
-    std::size_t unused = 0; ///< the device block is free: released, or never used
-    std::size_t ready  = 0; ///< the device block has a batch, which waits for the loop
-    std::size_t held   = 0; ///< the loop holds the batch in the device block
+    std::size_t unused = 0; ///< number of device blocks that are free
+    std::size_t ready  = 0; ///< number of device blocks with a batch that waits for the loop
+    std::size_t held   = 0; ///< number of device blocks whose batch the loop is using
 
-    std::size_t waiting = 0; ///< producers that wait for an empty block
+    std::size_t waiting = 0; ///< number of producers that wait for a free block
 
     friend bool operator==(slot_states const&, slot_states const&) = default;
 };

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `slot_supply` is the producers' side of a loader's ring: the slot table, its lock, and the rules
-/// for waiting and copying.
+/// `slot_supply` assigns batches to a loader's blocks, and lets producers wait and enqueue copies.
 
 #include <vram/base/durations.hpp>             // microseconds, nanoseconds, seconds
 #include <vram/base/gate.hpp>                  // the gate of platforms where time is real
@@ -28,9 +27,10 @@
 
 namespace vram {
 
-/// Operations of producers and copies on a loader's slots. When a filled pinned slot and a free
-/// device slot exist, the thread that completed the pair enqueues the copy (`copy_all`). If the
-/// consumer is waiting for a batch, the consumer enqueues the copy instead.
+/// Operations of a loader's producers (threads that fill batches) and copies on its blocks. When a
+/// filled pinned block and a free device block exist, the thread that completed the pair enqueues
+/// the copy (`copy_all`). If the consumer (the thread of the loop) is waiting for a batch, it
+/// enqueues the copy instead.
 ///
 /// Threads   Any number of producers. No function of the platform is called while the lock `gate_`
 ///           is held, because a callback may need the lock.
@@ -64,7 +64,8 @@ protected:
 
     using guard = decltype(std::declval<typename Platform::gate&>().hold());
 
-    /// Makes the slots. `options` must be complete: a depth of 0 is not replaced by its default.
+    /// Creates the slots. Each 0 in `options` that means a default must have been replaced by a
+    /// number.
     slot_supply(loader_options const& options, device where)
         : options_{options}, books_{options.pinned_depth, options.device_depth, options.ordered} {
         slots_.reserve(options.device_depth);
@@ -78,7 +79,7 @@ protected:
     }
     ~slot_supply() = default;
 
-    /// Throws `loader_error{forked}` in a forked child. A child must not even take the lock, which
+    /// Throws `loader_error{forked}` in a forked child. A child must not even lock the mutex, which
     /// another thread of the parent may have held at the fork.
     void expect_owning_process(std::size_t index = 0) const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
@@ -86,11 +87,11 @@ protected:
 
     /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`).
     virtual void copy_all() noexcept = 0;
-    /// Asks the device for the end of copies that have not called back.
+    /// Queries the events of copies whose callback has not run yet.
     virtual void check_copies() noexcept = 0;
 
-    /// Waits for an empty pinned slot and assigns the next batch to it. Returns null if there is no
-    /// further batch. The caller enqueues possible copies while it waits.
+    /// Waits for an empty pinned block and assigns the next batch to it. While it waits, the
+    /// calling producer enqueues copies. Returns null if there is no further batch.
     pinned* await_pinned() {
         for (;;) {
             {
@@ -101,47 +102,47 @@ protected:
             copy_all();
         }
     }
-    /// Assigns the next batch to a pinned slot, for a loader without producer threads. Returns null
-    /// if a batch is filled or ready, or if there is no further batch. Waits at most for a copy
-    /// that empties a slot.
+    /// Assigns the next batch to a pinned block, for a loader without producer threads. Returns
+    /// null if a batch is filled or ready, or if there is no further batch. Waits at most until one
+    /// copy is complete and its block empty.
     pinned* pinned_now() {
         auto held = gate_.hold();
         if (books_.waiting() || books_.ready()) { return nullptr; }
         idle(held, [&] { return books_.no_more() || books_.can_fill(); });
         return fill();
     }
-    /// Waits for a free device slot and assigns the next batch to it. The caller enqueues the
-    /// copies and then calls `posted`. Returns null if there is no further batch.
+    /// Waits for a free device block and assigns the next batch to it. The caller makes the source
+    /// enqueue its copies and then calls `posted`. Returns null if there is no further batch.
     slot* await_slot() {
         auto held = gate_.hold();
         idle(held, [&] { return books_.no_more() || books_.can_fill_slot(); });
         return fill_slot();
     }
-    /// Assigns the next batch to a free device slot, for a loader without producer threads. Does
-    /// not wait. Returns null if no slot is free, if a batch is ready, or if there is no further
+    /// Assigns the next batch to a free device block, for a loader without producer threads. Does
+    /// not wait. Returns null if no block is free, if a batch is ready, or if there is no further
     /// batch.
     slot* slot_now() {
         auto const held = gate_.hold();
         return books_.ready() || !books_.can_fill_slot() ? nullptr : fill_slot();
     }
 
-    /// Marks the pinned slot `p` as filled, which took `fill_ns` nanoseconds. Enqueues its copy, or
-    /// wakes the consumer to do so.
+    /// Records that the source has filled the pinned block `p` in `fill_ns` nanoseconds. Enqueues
+    /// its copy, or wakes the waiting consumer, which then enqueues it.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
         bool wake = false, passed = false;
         {
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             books_.filled(p);
-            // Wake the waiting consumer: it copies this slot, or it finds the end of the range.
+            // Wake the waiting consumer: it copies this block, or it detects the end of the range.
             wake   = consumer_waits_;
             passed = books_.take_passed() && idle_ != 0;
         }
         if (wake || passed) { gate_.notify(); }
         if (!wake) { copy_all(); }
     }
-    /// Makes the slot `s` (pinned or device) empty again, because its batch is left out. The next
-    /// batch follows.
+    /// Makes the pinned or device block `s` empty again, because its batch is left out: the loop
+    /// gets the next batch in its place.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {
@@ -153,8 +154,8 @@ protected:
         }
         gate_.notify();
     }
-    /// Ends the range at the batch of the slot `s` (pinned or device), because the source has no
-    /// batch for it. `why` is the error, or null.
+    /// Ends the range before the batch of the pinned or device block `s`, because the source has no
+    /// batch or threw `why`, which is null if it did not throw.
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -163,7 +164,8 @@ protected:
         }
         gate_.notify();
     }
-    /// Makes the device slot `s` ready for the consumer, because its copies are enqueued.
+    /// Makes the batch in the device block `s` available to the loop, because its copies are
+    /// enqueued.
     void posted(slot& s, std::uint64_t fill_ns) noexcept {
         bool wake = false;
         {
@@ -175,9 +177,9 @@ protected:
         if (wake) { gate_.notify(); }
     }
 
-    /// Claims a filled pinned slot `from` and a free device slot `to` for a copy by this thread.
-    /// Returns false if there is no such pair, or if another thread is copying. A claim ends with a
-    /// call of `copied`, which claims the next pair.
+    /// Takes a filled pinned block `from` and a free device block `to`, between which the calling
+    /// thread then copies. Returns false if there is no such pair, or if another thread is copying.
+    /// The caller then calls `copied`, which ends the copy and takes the next pair.
     bool claim(pinned*& from, slot*& to) noexcept {
         auto const held = gate_.hold();
         return claim_next(from, to);
@@ -187,12 +189,12 @@ protected:
         {
             auto const held = gate_.hold();
             if (problem == nullptr && from->now == pinned::state::copying) {
-                // Otherwise the copy is already complete, and the slot may hold another batch.
+                // If not, the copy is complete already, and the block may contain another batch.
                 from->enqueued = true;
             }
             bool const flies = from->now == pinned::state::copying && idle_ != 0;
             bool const alone = awake_ == 0 && books_.in_flight() == 1;
-            // No thread watches this copy.
+            // true if no thread waits for or polls the end of this copy
             bool const unseen = flies && (from->flagged ? !polling_ : alone);
             bool const wanted = consumer_waits_ && !consumer_copies_;
             wake              = wanted || unseen || stopping_ || problem != nullptr;
@@ -202,18 +204,18 @@ protected:
         if (wake) { gate_.notify(); }
         return more;
     }
-    /// Waits until no thread enqueues a copy; called after `stop`. A thread that releases a batch
-    /// may also copy, and nothing joins that thread.
+    /// Waits until no thread is enqueueing a copy; called after `stop`. The copying thread may be
+    /// one that released a batch, which nothing joins.
     void await_copier() {
         auto held = gate_.hold();
         gate_.wait(held, [&] { return !books_.copying(); });
     }
-    /// Makes the pinned slot `p` empty again; called by the callback after its copy.
+    /// Makes the pinned block `p` empty again; called by the callback after its copy.
     void copy_completed(pinned& p) noexcept {
         bool wake = false;
         {
             auto const held = gate_.hold();
-            // Polling found the end of the copy before its callback came.
+            // the block was made empty before this callback ran, by an event query
             if (p.completed_early != 0) {
                 --p.completed_early;
                 return;
@@ -223,8 +225,8 @@ protected:
         }
         if (wake) { gate_.notify(); }
     }
-    /// Makes the pinned slot `p` empty again, because polling found its copy complete.
-    /// `copy_number` is the number of that copy; a later copy of `p` is not affected.
+    /// Makes the pinned block `p` empty again, because an event query showed that its copy with the
+    /// number `copy_number` is complete. Does nothing if `p` has begun another copy since.
     void copy_completed_early(pinned& p, std::uint64_t copy_number) noexcept {
         {
             auto const held = gate_.hold();
@@ -234,7 +236,7 @@ protected:
         }
         gate_.notify();
     }
-    /// Adds `p` to the empty pinned slots again and wakes threads that wait for one.
+    /// Makes the pinned block `p` empty again and wakes threads that wait for one.
     void put_back(pinned& p) noexcept {
         {
             auto const held = gate_.hold();
@@ -242,8 +244,9 @@ protected:
         }
         gate_.notify();
     }
-    /// An enqueued copy that is not known to be complete. `which` is its number in its pinned slot,
-    /// or 0 if there is no such copy. `over` is an event that completes no earlier than the copy.
+    /// An enqueued copy that is not known to be complete. `which` is the number of the copy among
+    /// those of its pinned block, or 0 if there is no such copy. `over` is an event that completes
+    /// no earlier than the copy.
     struct copy_in_progress {
         std::uint64_t                   which = 0;
         typename Platform::event const* over  = nullptr;
@@ -253,8 +256,8 @@ protected:
         if (p.now != pinned::state::copying || !p.enqueued) { return {}; }
         return {p.copy_number, p.over};
     }
-    /// Ends the range with the error `why`, because the device has failed. Batches that are not
-    /// filled yet never come.
+    /// Ends the range with the exception `why`, because the device has failed. Batches that are not
+    /// assigned to a block yet are not produced.
     void fail(std::exception_ptr why) noexcept {
         {
             auto const held = gate_.hold();
@@ -263,26 +266,27 @@ protected:
         gate_.notify();
     }
 
-    /// Removes all empty pinned slots from the table and returns them, so that their times can be
-    /// read. `put_back` adds each again.
+    /// Removes all empty pinned blocks from the queue and returns them, so that the times of their
+    /// copies can be read. `put_back` returns each to the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = gate_.hold();
-        complete_flagged(); // at the end no producer polls the completion flags any more
+        complete_flagged(); // at the end of a range no producer polls the completion flags
         return books_.take_empties();
     }
 
-    /// Time that a waiting thread stays awake before it sleeps. Small batches take about as long.
+    /// The time for which a waiting thread polls before it sleeps. A small batch takes about as
+    /// long.
     static constexpr std::chrono::microseconds awake{100};
     static constexpr bool                      stays_awake =
         requires(typename Platform::gate& g, guard& held, bool (*ready)()) {
             g.wait_awake(held, awake, ready);
         };
-    /// Lets the waiting producers that are awake test their conditions again.
+    /// Makes the waiting producers that poll evaluate their conditions again.
     void notify_awake() noexcept {
         if constexpr (stays_awake) { gate_.notify_awake(); }
     }
 
-    /// Calls `note` with the statistics while the lock is held, to change or read them.
+    /// Calls `note` with the loader's statistics, to change or read them, while the lock is held.
     template <class Note>
     auto note(Note note) {
         auto const held = gate_.hold();
@@ -290,8 +294,8 @@ protected:
     }
 
     [[nodiscard]] bool can_copy() const noexcept { return !stopping_ && books_.can_copy(); }
-    /// Returns true if a producer must enqueue a copy: a copy is possible, and the consumer is not
-    /// waiting for a batch.
+    /// Returns true if a waiting producer must enqueue a copy: a pair of blocks is available, and
+    /// the consumer is not waiting for a batch.
     [[nodiscard]] bool        must_copy() const noexcept { return can_copy() && !consumer_waits_; }
     [[nodiscard]] slot_states count_states() const noexcept {
         slot_states n = books_.states();
@@ -305,15 +309,17 @@ protected:
     typename Platform::gate gate_;
     books                   books_;
     loader_statistics       figures_;
-    std::size_t             idle_           = 0; ///< number of producers that wait
-    std::size_t             awake_          = 0; ///< number of waiting producers that do not sleep
-    std::uint64_t           begun_          = 0; ///< time of the first fill of the epoch
-    bool                    consumer_waits_ = false; ///< the consumer waits for a batch
-    /// The waiting consumer is copying or filling a slot.
+    std::size_t             idle_ = 0; ///< number of producers that wait
+    /// Number of waiting producers that poll instead of sleeping.
+    std::size_t awake_ = 0;
+    /// Time of the first fill in this pass over the source.
+    std::uint64_t begun_          = 0;
+    bool          consumer_waits_ = false; ///< true while the consumer waits for a batch
+    /// True while the waiting consumer enqueues a copy or fills a block.
     bool consumer_copies_ = false;
     bool stopping_        = false;
-    bool polling_         = false; ///< a producer polls the completion flags
-    bool backing_off_     = false; ///< a producer polls for released batches
+    bool polling_         = false; ///< true while a producer polls the completion flags
+    bool backing_off_     = false; ///< true while a producer polls for released batches
 
 private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
@@ -334,8 +340,9 @@ private:
         if (!books_.begun()) { begun_ = clock::now(); }
     }
 
-    /// Waits as a producer until `there()` is true or the loader stops. If the callback of a copy
-    /// is overdue, asks the device about it, because a device that has failed calls no callback.
+    /// Waits, as a producer, until `there()` returns true or the loader stops. A failed device
+    /// calls no callbacks: if the callback of a copy has not run after one second, queries the
+    /// event of the copy, which then returns the error.
     template <class There>
     void idle(guard& held, There there) {
         auto const ready = [&] { return stopping_ || there(); };
@@ -344,7 +351,8 @@ private:
         if (ready()) { return; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        std::uint64_t turn   = 0; // turn of the copy for which this thread last stayed awake
+        // Number of the copy whose flag this thread last polled without sleeping.
+        std::uint64_t turn = 0;
         ++idle_;
         while (!ready()) {
             if (should_poll()) {
@@ -366,7 +374,7 @@ private:
         figures_.slot_ns += clock::now() - since;
     }
 
-    /// Waits for `ready` without sleeping, for the time `awake`. Returns true if it became true.
+    /// Polls until `ready()` returns true, at most for the time `awake`. Returns the last result.
     template <class Ready>
     bool wait_awake(guard& held, Ready const& ready) {
         if constexpr (stays_awake) {
@@ -378,9 +386,10 @@ private:
             return false;
         }
     }
-    /// Returns true if this producer should poll, with growing pauses, for the release of a device
-    /// slot that a filled slot needs. It then enqueues the copy, so that the consumer neither
-    /// copies nor wakes another thread. After one second it blocks instead.
+    /// Returns true if this producer should poll, with increasing pauses, for the release of a
+    /// device block that a filled pinned block needs. The producer then enqueues the copy, so that
+    /// the consumer neither copies nor wakes another thread. After one second the producer blocks
+    /// instead.
     [[nodiscard]] bool should_back_off(std::uint64_t since) {
         if constexpr (stays_awake) {
             return !backing_off_ && books_.waiting() && clock::now() - since < watchdog_ns;
@@ -407,7 +416,8 @@ private:
             return false;
         }
     }
-    /// Returns the pinned slot of the oldest copy in progress that has a completion flag, or null.
+    /// Returns the pinned block of the oldest copy in progress that has a completion flag (a word
+    /// in pinned memory that the device writes after the copy), or null.
     [[nodiscard]] pinned* oldest_flagged() noexcept {
         pinned* first = nullptr;
         for (pinned& p : pinned_) {
@@ -416,7 +426,7 @@ private:
         }
         return first;
     }
-    /// Makes each pinned slot empty if its completion flag shows that its copy is complete.
+    /// Makes each pinned block empty whose completion flag shows that its copy is complete.
     void complete_flagged() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {
@@ -426,8 +436,8 @@ private:
             }
         }
     }
-    /// Polls the completion flag of the oldest copy, and makes its pinned slot empty when the copy
-    /// is complete. One producer polls at a time. The others wait, and one of them polls next.
+    /// Polls the completion flag of the oldest copy, and makes its pinned block empty when the copy
+    /// is complete. One producer at a time polls; the others wait, and one of them polls next.
     template <class Ready>
     void poll_flag(guard& held, Ready const& ready, std::uint64_t& looked, std::uint64_t& turn) {
         pinned&             p           = *oldest_flagged();
@@ -448,11 +458,12 @@ private:
             check_copies();
             held = gate_.hold();
         }
-        // Wakes another producer, which polls next.
+        // another producer polls next
         if (idle_ > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// Time after which the device is asked if a copy is complete. A copy takes far less.
+    /// The time after which the event of a copy is queried, in case the device has failed. A copy
+    /// takes far less.
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 

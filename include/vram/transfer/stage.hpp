@@ -20,7 +20,8 @@ concept has_ranges = requires(char const* name, std::uint64_t range) {
     P::name_thread(name);
 };
 
-/// A profiler range for the length of a scope. Does nothing if the platform has no profiler.
+/// A profiler range from the construction to the destruction of this object. Does nothing if the
+/// platform has no profiler.
 ///
 ///     stage<Platform> const filling{"vram fill"};
 template <class Platform>
