@@ -130,7 +130,8 @@ private:
     }
 
     cuda_device      device_;
-    mutable unsigned life_ = none; ///< of the device, when a block was last allocated
+    mutable unsigned life_ =
+        none; ///< life of the device at the last allocation (see `cuda_context`)
 };
 
 } // namespace vram
