@@ -129,9 +129,9 @@ private:
         return std::atomic_ref{life_}.load(std::memory_order_relaxed);
     }
 
-    cuda_device      device_;
-    mutable unsigned life_ =
-        none; ///< life of the device at the last allocation (see `cuda_context`)
+    cuda_device device_;
+    /// Life of the device at the last allocation (see `cuda_context`), or `none`.
+    mutable unsigned life_ = none;
 };
 
 } // namespace vram
