@@ -20,9 +20,8 @@
 namespace vram {
 
 /// Fast copies between pageable host memory or files and the device, through chunks of pinned
-/// memory. Host threads copy into or out of some chunks while the device copies the other ones. A
-/// `staging` is created once and kept: a call allocates no memory, pins nothing and starts no
-/// thread.
+/// memory. Host threads copy into or out of some chunks while the device copies others. Create a
+/// `staging` once and keep it: its calls allocate no memory, pin nothing and start no thread.
 ///
 ///     staging stage{stream};
 ///     stage.upload(stream, device, weights);              // a vector, a span
@@ -30,8 +29,8 @@ namespace vram {
 ///     auto const how = stage.download(stream, results, device);
 ///     puts(how.reason());                                 // "many bytes of pageable memory ..."
 ///
-/// Memory that is pinned, managed or read through the host's page tables is copied directly, and so
-/// are few bytes (`path_for`).
+/// Memory that is pinned or managed, or that the device reads through the host's page tables, is
+/// copied directly, and so is a small amount of any memory (see `path_for`).
 ///
 /// Failure   A call throws `staging_error` with the number of complete bytes and the cause; no copy
 ///           is in progress then. The constructor throws the exceptions of memory, threads and
@@ -54,13 +53,13 @@ class staging : public staging_core<Platform, Pinned> {
 public:
     using typename core::stream;
 
-    /// Creates a staging for the device of the stream `s`, with the platform's own pinned memory.
+    /// Creates a `staging` for the device of the stream `s`, with the platform's own pinned memory.
     explicit staging(stream s, staging_options const& options = {})
         requires std::default_initializable<Pinned>
         : staging{s, make_pinned(s), options} {}
 
-    /// Creates a staging with memory from the resource `pinned`, which it owns. Pass a handle to
-    /// share a resource.
+    /// Creates a `staging` whose pinned memory comes from the resource `pinned`, which it owns.
+    /// Pass a handle such as `shared` to share a resource.
     staging(stream s, Pinned pinned, staging_options const& options = {})
         : core{s, std::move(pinned), options} {}
 

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `staging_core` is the part of `staging` that does not depend on the host's end: the paths, and
-/// the choice of a path.
+/// `staging_core` is the part of `staging` that is the same for memory and files: the ways to copy.
 
 #include <vram/base/call_site.hpp>           // call_site
 #include <vram/base/smaller_of.hpp>          // larger_of, smaller_of
@@ -24,13 +23,13 @@
 
 namespace vram {
 
-/// Chooses a path for a number of bytes and moves them along it: one copy, the ring of pinned
-/// chunks, or storage that the device reads by itself.
+/// Chooses how to copy a number of bytes, and copies them: by one copy, through the ring of pinned
+/// chunks, or directly between storage and the device.
 ///
 /// Failure   As `staging`.
 /// Threads   Any thread may call. Calls run one at a time, except small direct copies.
-/// Streams   A non-blocking stream of the ring carries the copies. It waits for an event of the
-///           caller's stream first.
+/// Streams   A non-blocking stream of the ring carries the copies. Before its first copy, it waits
+///           for the earlier work of the caller's stream.
 template <class Platform, synchronous_resource Pinned>
 class staging_core {
 public:
@@ -41,8 +40,7 @@ public:
     staging_core(staging_core const&)            = delete;
     staging_core& operator=(staging_core const&) = delete;
 
-    /// Returns the path that a copy of `bytes` bytes at the host address `host` takes, in both
-    /// directions.
+    /// Returns how `bytes` bytes at the host address `host` are copied to or from the device.
     [[nodiscard]] transfer_path path_for(void const* host, std::size_t bytes) const {
         if (bytes == 0) { return transfer_path::nothing; }
         memory_kind const kind = kind_of(host, bytes);
@@ -52,14 +50,14 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// Returns the path that a copy of `bytes` bytes of a file takes.
+    /// Returns how `bytes` bytes of a file are copied.
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
-    /// Returns the path that a copy of `bytes` bytes of the file `of` takes: `gds` if the file can
-    /// reach the device directly and the bytes are many.
+    /// Returns how `bytes` bytes of the file `of` are copied: by `gds` if there are many and the
+    /// file can be read into device memory directly.
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
@@ -109,8 +107,8 @@ protected:
         }
     }
 
-    /// Runs `body`, and turns each exception into a `staging_error` with the path, the number of
-    /// bytes and the line `at` of the caller.
+    /// Calls `body`, and rethrows each exception as a `staging_error` with the path and the number
+    /// of bytes.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         return detail::naming<staging_error>(at, [&] {
@@ -123,9 +121,9 @@ protected:
         });
     }
 
-    /// Moves the bytes by one copy on the stream `s`. The host waits for the copy, except for few
-    /// pageable bytes: the platform's copy then returns only when it no longer uses the host
-    /// memory.
+    /// Copies the bytes by one copy on the stream `s`. The calling thread waits for the copy,
+    /// except for a small copy of pageable memory: the platform's copy itself returns only when it
+    /// no longer uses the host memory.
     staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
         if (way == transfer_path::direct_small) {
@@ -137,13 +135,14 @@ protected:
         try {
             Platform::record(before_, s);
             Platform::synchronize(before_);
-        } catch (...) { // no copy may be in progress when this is thrown
+        } catch (...) { // no copy may be in progress when the exception leaves
             if (!waited(s)) { (void)waited(where()); }
             throw;
         }
         return {bytes, way, 1, 1};
     }
-    /// Moves the bytes through the ring of pinned chunks. Blocks the host until they are moved.
+    /// Copies the bytes through the ring of pinned chunks. Blocks the calling thread until they are
+    /// copied.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -168,8 +167,9 @@ protected:
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};
     }
 
-    /// Moves the bytes between storage and the device without host memory (GPUDirect Storage). The
-    /// host first waits for the stream `s`, because the storage knows no streams.
+    /// Copies the bytes between storage and the device without host memory (GPUDirect Storage). The
+    /// calling thread first waits for the stream `s`, because the storage does not take part in
+    /// stream order.
     template <class Move>
     staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
@@ -185,10 +185,11 @@ protected:
 private:
     using pinning = ring<Platform, Pinned>;
 
-    /// Largest transfer of cuFile.
+    /// Bytes of one transfer: the largest that cuFile makes.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// Guard that gives the ring to one call at a time. The constructor waits for its turn.
+    /// A guard for the ring, which one call at a time uses. The constructor waits until no other
+    /// call uses it.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -247,7 +248,7 @@ private:
     staging_options         options_;
     typename Platform::gate gate_;
     bool                    busy_ = false;
-    /// Event behind the earlier work of the caller's stream.
+    /// Event recorded after the earlier work of the caller's stream.
     typename Platform::event                 before_;
     bool                                     page_tables_;
     std::unique_ptr<pinning, delete_at_home> ring_;

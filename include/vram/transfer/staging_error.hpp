@@ -17,7 +17,7 @@
 
 namespace vram {
 
-/// Error of a staging call. Either a part of the copy failed, and `cause()` is its exception, or
+/// Thrown by a call of a `staging`: a part of the copy failed, and `cause()` is its exception, or
 /// the arguments of the call were invalid.
 ///
 ///     try { stage.upload(stream, to, from); } catch (staging_error const& e) {
@@ -60,21 +60,20 @@ public:
     /// Returns the line of the program that called the staging; unknown if the caller passed none.
     /// `what()` begins with it.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
-    /// Returns the reason of the error.
-    [[nodiscard]] reason why() const noexcept { return why_; }
+    [[nodiscard]] reason    why() const noexcept { return why_; }
     /// Returns the number of bytes from the beginning that are complete without a gap. Later bytes
     /// may have been moved as well.
     [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
     /// Returns the number of bytes that the call was to move.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns the path that the bytes were taking.
+    /// Returns how the bytes were being copied.
     [[nodiscard]] transfer_path path() const noexcept { return path_; }
     /// Returns the invalid address of the call, or null.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
 
     /// Returns the exception of the part that failed; null if the arguments were invalid.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Throws the cause, or this error if there is none.
+    /// Throws `cause()`, or this error if it has no cause.
     [[noreturn]] void rethrow_cause() const {
         if (cause_ != nullptr) { std::rethrow_exception(cause_); }
         throw staging_error{*this};

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `staging_options` are the pinned memory and the threads of staging, and the sizes from which it
-/// uses them.
+/// `staging_options` are the pinned memory and the threads of a `staging`, and its limits by size.
 
 #include <vram/base/requirements.hpp> // C++20
 #include <vram/base/smaller_of.hpp>   // larger_of, smaller_of
@@ -24,11 +23,11 @@ struct staging_options {
     /// Bytes of a chunk, a multiple of 4 KiB. All chunks together should fit in the last-level
     /// cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Bytes of the first piece, or a 2048th of the whole if that is more. Pieces grow to a whole
-    /// chunk, and shrink at the end.
+    /// Bytes of the first piece that is copied, or a 2048th of all bytes if that is more. Pieces
+    /// grow to a whole chunk, and shrink at the end.
     std::size_t first_bytes = std::size_t{128} << 10;
-    /// Largest number of bytes of host memory that the platform copies directly, because its own
-    /// copy is as fast.
+    /// Largest number of bytes of host memory that the platform copies directly, because that is as
+    /// fast.
     std::size_t direct_bytes = std::size_t{1} << 20;
     /// Largest number of bytes of a file that the caller's thread copies alone, because other
     /// threads would wake too late. Also applies to host memory if it is more than `direct_bytes`.

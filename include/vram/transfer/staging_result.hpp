@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `staging_result` is the number of bytes that a call of staging moved, and their path.
+/// `staging_result` states how many bytes a call of a `staging` copied, and how.
 
 #include <vram/transfer/transfer_path.hpp> // transfer_path
 
@@ -10,11 +10,12 @@
 
 namespace vram {
 
-/// Result of a staging call. It always moved all bytes; if it cannot, the call throws instead.
+/// The result of a call of a `staging`, which has copied all bytes; if it cannot, it throws
+/// instead.
 struct staging_result {
-    /// Number of bytes that were moved.
+    /// Number of bytes that were copied.
     std::size_t bytes = 0;
-    /// Path that the bytes took.
+    /// The way in which they were copied.
     transfer_path path    = transfer_path::nothing;
     std::size_t   pieces  = 0; ///< number of copies that the device made
     unsigned      threads = 0; ///< number of host threads that took part

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tile_copies` lists the copies that bring a tile out of its volume, and back.
+/// `tile_copies` lists the copies between a volume in memory and one of its tiles.
 
 #include <vram/transfer/box_copies.hpp> // box_copies
 #include <vram/transfer/tiles.hpp>      // tiles, tile_box
@@ -11,14 +11,14 @@
 
 namespace vram {
 
-/// Part of a tile that is in memory.
+/// Selects the part of a tile that a block of memory contains.
 enum class tile_part {
     whole, ///< the tile with its halo, as in a batch
     inner, ///< the tile without its halo, contiguous row by row
 };
 
 /// The copies between a volume and a tile. Each is passed as a `pitched_copy` to a function of the
-/// caller, which makes it on the host or enqueues it on a stream.
+/// caller, which executes it on the host or enqueues it on a stream.
 ///
 ///     tile_copies<3> const copies{cut, sizeof(float)};
 ///     copies.gather(7, device, volume, [&](pitched_copy const& c) { Platform::copy(stream, c); });
@@ -33,7 +33,7 @@ enum class tile_part {
 template <std::size_t Rank>
 class tile_copies {
 public:
-    /// Makes the list for the tiles of `cut`, with `element` bytes for each element.
+    /// Creates the lists of copies for the tiles of `cut`, with `element` bytes for each element.
     tile_copies(tiles<Rank> const& cut, std::size_t element) : cut_{cut}, element_{element} {}
 
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return cut_; }
@@ -48,7 +48,7 @@ public:
     [[nodiscard]] bool inside(std::size_t index) const {
         tile_box<Rank> const box = cut_[index];
         for (std::size_t d = 0; d < Rank; ++d) {
-            // From the first element of the tile on.
+            // elements from the first one of the tile on, without the halo before it
             std::size_t const past = box.extent[d] - box.before[d];
             if (box.before[d] > box.origin[d]) { return false; }
             if (past > cut_.options().extent[d] - box.origin[d]) { return false; }
@@ -56,14 +56,15 @@ public:
         return true;
     }
 
-    /// Visits the copies from the volume to the batch of tile `index` at `to`.
+    /// Calls `visit` for each copy that collects tile `index` with its halo from the volume into
+    /// the memory at `to`.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};
         all.template walk<0>();
     }
-    /// Visits the copies from `from`, which contains `part` of tile `index`, to the tile's place in
-    /// the volume.
+    /// Calls `visit` for each copy that writes tile `index` without its halo to its place in the
+    /// volume. `from` contains the part `part` of the tile.
     template <class Visit>
     void scatter(std::size_t index, void const* from, tile_part part, void* volume,
                  Visit visit) const {
@@ -79,7 +80,7 @@ public:
     }
 
 private:
-    /// Combines the contiguous runs of each dimension with those of the other dimensions.
+    /// Visits each combination of the contiguous runs of one dimension with those of the others.
     template <class Visit>
     struct runs {
         tile_copies const&   of;

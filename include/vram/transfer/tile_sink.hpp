@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tile_sink` assembles results of tiles to a volume.
+/// `tile_sink` writes the results of tiles into a volume in memory.
 
 #include <vram/concepts/platform_of.hpp>  // platform_of
 #include <vram/transfer/layout_error.hpp> // layout_error
@@ -15,8 +15,8 @@
 
 namespace vram {
 
-/// Writes results of tiles into a volume: the reverse of a `tile_source`. Halos are left out, so
-/// that each element of the volume is written once, in any order of the tiles.
+/// Writes results of tiles into a volume: the reverse of a `tile_source`. Halos are not written, so
+/// each element of the volume is written once. The tiles may come in any order.
 ///
 ///     tile_sink results{cut, result};                      // for batches of tile and halo
 ///     tile_sink results{cut, result, tile_part::inner};    // for batches of the tile alone
@@ -26,16 +26,16 @@ namespace vram {
 /// Failure   Throws `layout_error{wrong_size}` if the volume or a tile has the wrong number of
 ///           elements. `enqueue` throws errors of the platform.
 /// Threads   Several threads may write different tiles.
-/// Streams   `enqueue` enqueues the copies on the stream; the tile is in the volume when the stream
-///           has passed them. A pageable volume works as well: then the host waits for each tile.
+/// Streams   `enqueue` enqueues the copies on the stream; the tile is in the volume when they are
+///           complete. A pageable volume works as well: then the host waits for each tile.
 /// Cost      One copy, or on the host one memcpy for each row. For four dimensions see
 ///           `tile_copies`.
 template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
 public:
-    /// Makes a sink for results of the tiles `cut` into `volume`. `part` states if a result
-    /// contains the halo.
+    /// Creates a sink that writes results of the tiles `cut` into `volume`. `part` states if a
+    /// result contains the halo of its tile.
     tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
         : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
         if (volume.size() != cut.volume()) {
@@ -45,16 +45,15 @@ public:
     }
 
     /// Returns the number of tiles.
-    [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
-    /// Returns the tiles of the volume.
+    [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
-    /// Writes tile `index` to the volume on the host, at once.
+    /// Writes tile `index` from host memory into the volume. It is written when the call returns.
     void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
         demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), copy_box);
     }
-    /// Enqueues the copies of tile `index` from the device to the volume on `stream`.
+    /// Enqueues on `stream` the copies of tile `index` from device memory into the volume.
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
                  Stream const& stream) const {

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `tile_source` is a volume in memory as a loader's source: a tile with its halo in each batch.
+/// `tile_source` is a loader's source whose batches are tiles, with their halo, of a volume in
+/// memory.
 
 #include <vram/transfer/layout_error.hpp> // layout_error
 #include <vram/transfer/tile_copies.hpp>  // tile_copies
@@ -33,8 +34,8 @@ template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_source {
 public:
-    /// Makes a source of the tiles `cut` of `volume`. `outside` is the element beyond the border
-    /// for `boundary::constant`.
+    /// Creates a source of the tiles `cut` of `volume`. With `boundary::constant`, elements beyond
+    /// the border of the volume have the value `outside`.
     tile_source(tiles<Rank> const& cut, std::span<Element const> volume, Element outside = {})
         : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
         using why                  = layout_error::reason;
@@ -54,16 +55,14 @@ public:
     }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
-    /// Returns the tiles of the volume.
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
     /// Returns the list of copies between the volume and its tiles.
     [[nodiscard]] tile_copies<Rank> const& copies() const noexcept { return copies_; }
-    /// Returns the volume.
     [[nodiscard]] std::span<Element const> volume() const noexcept { return volume_; }
-    /// Returns the element beyond the border for `boundary::constant`.
+    /// Returns the value of elements beyond the border with `boundary::constant`.
     [[nodiscard]] Element const& outside() const noexcept { return outside_; }
 
-    /// Gathers tile `index` and its halo into `to`. Returns the bytes of the tile, or 0 after the
+    /// Copies tile `index` and its halo into `to`. Returns the bytes of the tile, or 0 after the
     /// last one. If the tile does not fit in `to`, nothing is written.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
@@ -71,7 +70,7 @@ public:
         std::size_t const bytes = copies_.bytes(index);
         if (bytes > to.size()) { return bytes; }
         if (cut().options().outside == boundary::constant && !copies_.inside(index)) {
-            // A local copy, because writes to `to` could alias the member.
+            // a local copy, because writes to `to` could alias the member
             Element const value = outside_;
             for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
                 std::memcpy(to.data() + at, &value, sizeof(Element));

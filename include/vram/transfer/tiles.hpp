@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tiles` is a volume of one to four dimensions, cut into tiles with a halo.
+/// `tiles` divides a volume of one to four dimensions into tiles with a halo.
 
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/smaller_of.hpp>       // larger_of, smaller_of
@@ -14,7 +14,7 @@
 
 namespace vram {
 
-/// Order of the tiles of a volume.
+/// Selects the order of the tiles of a volume.
 enum class tile_order {
     last_fastest,  ///< the last dimension varies fastest, as in memory
     first_fastest, ///< the first dimension varies fastest
@@ -25,22 +25,23 @@ enum class tile_order {
 template <std::size_t Rank>
 struct tile_options {
     std::size_t extent[Rank]{}; ///< elements of the volume in each dimension
-    /// Elements of a tile; at the far border a tile may have fewer.
+    /// Elements of a tile in each dimension; the last tiles may have fewer.
     std::size_t tile[Rank]{};
-    /// Elements that a batch contains beyond its tile, on each side.
+    /// Elements beyond its tile that a batch contains, on each side (the halo).
     std::size_t halo[Rank]{};
-    boundary    outside = boundary::clip; ///< elements of a halo beyond the border of the volume
-    /// Order of the tiles.
+    boundary    outside = boundary::clip; ///< values of the halo beyond the border of the volume
+    /// Order of the tiles and their batches.
     tile_order order = tile_order::last_fastest;
 };
 
-/// One tile: its place in the volume, and the layout of its batch. A plain value that kernels can
-/// use.
+/// One tile: its position in the volume, and the layout of its batch (the tile with its halo). A
+/// plain value that kernels can use.
 template <std::size_t Rank>
 struct tile_box {
     std::size_t origin[Rank]; ///< first element of the tile in the volume, without halo
     std::size_t inner[Rank];  ///< elements of the tile in each dimension
-    std::size_t before[Rank]; ///< halo elements in the batch before the tile
+    /// Elements of the halo in the batch before the tile, in each dimension.
+    std::size_t before[Rank];
     std::size_t extent[Rank]; ///< elements of the batch (tile and halo) in each dimension
 
     friend bool operator==(tile_box const&, tile_box const&) = default;
@@ -54,8 +55,8 @@ struct tile_box {
 ///     cut[17].origin;          // first element of the tile of batch 17
 ///     cut.index_of({100, 0, 511});   // the batch with this element in its tile
 ///
-/// A batch is its tile with the halo, contiguous row by row. If the volume ends within a tile, the
-/// tile is cut there. With `boundary::clip` the halo is cut as well. Such a batch is smaller.
+/// A batch contains a tile with its halo, contiguous row by row. If the volume ends within a tile,
+/// the tile ends there. With `boundary::clip` the halo ends there as well. Such a batch is smaller.
 ///
 /// Failure   The constructor throws `layout_error` with the dimension if a tile is empty or a
 ///           number is too large. A volume without elements has no tiles.
@@ -67,7 +68,6 @@ class tiles {
 public:
     using box_type = tile_box<Rank>;
 
-    /// Divides a volume into tiles.
     explicit tiles(tile_options<Rank> options) : options_{options} {
         using why                  = layout_error::reason;
         constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / 4;
@@ -97,11 +97,10 @@ public:
     [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
     /// Returns the number of elements of the volume.
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
-    /// Returns the options with which the volume was cut.
     [[nodiscard]] tile_options<Rank> const& options() const noexcept { return options_; }
 
-    /// Returns the number of elements of the batch of `box`. `inner_elements` returns that of its
-    /// tile alone.
+    /// `elements` returns the number of elements of a tile with its halo, and `inner_elements` that
+    /// of the tile without.
     [[nodiscard]] static constexpr std::size_t elements(box_type const& box) noexcept {
         return product(box.extent);
     }
@@ -127,8 +126,7 @@ public:
         return box;
     }
 
-    /// Returns the index of the batch with the tile that contains the element at `place` of the
-    /// volume.
+    /// Returns the index of the tile that contains the element at `place` of the volume.
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
@@ -156,14 +154,15 @@ private:
         for (std::size_t const n : of) { all *= n; }
         return all;
     }
-    /// Returns the largest number of elements of a batch in dimension `d`.
+    /// Returns the largest number of elements of a tile with its halo in dimension `d`.
     [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
         auto const [extent, tile, halo] = at(d);
         if (extent == 0) { return 0; }
         if (options_.outside != boundary::clip) { return smaller_of(tile, extent) + 2 * halo; }
         return tile >= extent ? extent : smaller_of(extent, tile + 2 * halo);
     }
-    /// Writes the extent of tile `place` in dimension `d` to `box`.
+    /// Computes position and size of the tile with the number `place` in dimension `d`, and writes
+    /// them to `box`.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;

@@ -2,13 +2,13 @@
 #pragma once
 
 /// \file
-/// `transfer_path` is the path of bytes between the host and the device.
+/// `transfer_path` is the way in which bytes are copied between the host and the device.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// Paths of a copy. `reason` returns a sentence that explains each.
+/// The ways in which bytes are copied. `reason` returns the condition for each as a sentence.
 enum class transfer_path : unsigned char {
     nothing,
     direct_pinned,
@@ -21,7 +21,6 @@ enum class transfer_path : unsigned char {
     gds,
 };
 
-/// Returns the name of the path.
 [[nodiscard]] constexpr char const* name(transfer_path path) noexcept {
     switch (path) {
     case transfer_path::nothing: return "nothing";
@@ -37,7 +36,7 @@ enum class transfer_path : unsigned char {
     return "unknown";
 }
 
-/// Returns the reason for which a path is taken, as a sentence.
+/// Returns the condition under which bytes are copied this way, as a sentence.
 [[nodiscard]] constexpr char const* reason(transfer_path path) noexcept {
     switch (path) {
     case transfer_path::nothing: return "there are no bytes to move";

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `typed_source` lets a source fill elements instead of bytes.
+/// `typed_source` makes a loader's source of a function that writes elements instead of bytes.
 
 #include <vram/transfer/batch_source.hpp> // batch_count
 
@@ -17,8 +17,8 @@
 namespace vram {
 
 /// A loader's source made of a callable that receives a span of elements and returns the number of
-/// elements that it wrote. 0 means the end, and a negative number means that it failed. The
-/// callable may also take the index, or the index and the stop token.
+/// elements that it wrote. 0 means that there is no further batch, and a negative number that the
+/// callable failed. The callable may also take the index, or the index and the stop token.
 ///
 ///     loader batches{typed<float>([&](std::span<float> to, std::size_t index) {
 ///         return read_samples(index, to);
@@ -34,7 +34,6 @@ class typed_source {
     using elements = std::span<Element>;
 
 public:
-    /// Makes a source from the callable `fill`.
     explicit typed_source(Fill fill) : fill_{std::move(fill)} {}
 
     auto operator()(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
@@ -54,12 +53,12 @@ public:
     }
 
 private:
-    /// Returns `to` as elements. Bytes at the end that are less than an element are left out.
+    /// Returns `to` as elements, as many as fit.
     static elements room(std::span<std::byte> to) noexcept {
         return {reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
     }
-    /// Converts a number of elements to bytes. A number that overflows becomes the largest one,
-    /// which the loader refuses. A negative number is unchanged.
+    /// Converts a number of elements to bytes. If the result would overflow, returns the largest
+    /// number, which the loader refuses. A negative number is unchanged.
     template <class Count>
     static constexpr auto bytes(Count count) noexcept {
         static_assert(
@@ -82,7 +81,7 @@ private:
     Fill fill_;
 };
 
-/// Makes a source of elements from the callable `fill`.
+/// Creates a loader's source from a callable `fill` that writes elements.
 template <class Element, class Fill>
 [[nodiscard]] typed_source<Element, Fill> typed(Fill fill) {
     return typed_source<Element, Fill>{std::move(fill)};

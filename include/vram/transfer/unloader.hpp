@@ -21,8 +21,8 @@
 namespace vram {
 
 /// A function that receives results: `sink(bytes, index)`. `bytes` is pinned memory that is valid
-/// until the sink returns, and `index` the number of the result. The sink returns nothing. It
-/// throws if it fails.
+/// until the function returns, and `index` the number of the result, from 0. It returns nothing,
+/// and throws if it fails.
 template <class F>
 concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t>;
 
@@ -44,9 +44,10 @@ concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t
 ///           thrown the exception, the destructor reports it to the error sink with the index of
 ///           the result.
 /// Threads   One thread of the caller. The sink runs on the unloader's thread. `next` blocks the
-///           host if the sink is so far behind that every slot is full.
-/// Streams   The producer's stream waits for the copy of the slot's previous result. The copy
-///           stream waits for the work that writes the results. The host waits for neither.
+///           calling thread while every device block contains a result that waits for the sink.
+/// Streams   Before the producer's stream overwrites a device block, it waits for the copy of the
+///           previous result. The copy stream waits for the work that writes the results. No host
+///           thread waits for either.
 /// Cost      The constructor allocates all memory. A result costs two events and two stream waits.
 template <class Sink, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
@@ -64,15 +65,15 @@ public:
 
     class result;
 
-    /// Allocates the blocks from the platform's own resources, on the device of the stream
-    /// `producer`.
+    /// Allocates the unloader's blocks from the platform's own resources, on the device of the
+    /// stream `producer`, which writes the results.
     explicit unloader(Sink sink, stream producer, unloader_options options = {})
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
         : unloader{std::move(sink), producer, make<Device>(producer), make<Pinned>(producer),
                    options} {}
 
-    /// Allocates the blocks from the resources `device` and `pinned`. The unloader owns them; to
-    /// share a resource, pass a handle such as `shared` or `resource_ref`.
+    /// Allocates the unloader's blocks from the resources `device` and `pinned`, which the unloader
+    /// then owns. To share a resource, pass a handle such as `shared` or `resource_ref`.
     unloader(Sink sink, stream producer, Device device, Pinned pinned,
              unloader_options options = {})
         : core_{new core(std::move(sink), producer, std::move(device), std::move(pinned), options),
@@ -89,16 +90,17 @@ public:
     }
     ~unloader() { shut_down(); }
 
-    /// Returns device memory for the next result. Blocks the host while every slot is full.
+    /// Returns device memory for the next result. Blocks the calling thread while no device block
+    /// is free.
     [[nodiscard]] result next(call_site at = call_site::current()) {
         auto& slot = detail::naming<loader_error>(
             at, [&]() -> typename core::slot& { return core_->take(producer_); });
         return result{core_, slot, producer_};
     }
 
-    /// Sends a copy of the device memory `from`, taken after the current work of the producer's
-    /// stream. Later work on that stream may overwrite `from`. An empty `from` is a result of 0
-    /// bytes.
+    /// Sends the contents of the device memory `from`, after the work enqueued so far on the
+    /// producer's stream, as the next result. Later work on that stream may overwrite `from`. An
+    /// empty `from` is a result of 0 bytes.
     void push(std::span<std::byte const> from, call_site at = call_site::current()) {
         if (from.size() > core_->batch_bytes()) {
             throw loader_error{loader_error{loader_error::reason::too_large, core_->sent(),
@@ -110,14 +112,14 @@ public:
         r.send(from.size(), at);
     }
 
-    /// Blocks the host until the sink has received all results that were sent.
+    /// Blocks the calling thread until the sink has received all results that were sent.
     void finish(call_site at = call_site::current()) {
         detail::naming<loader_error>(at, [&] { core_->finish(); });
     }
 
     /// Returns the number of results sent so far.
     [[nodiscard]] std::size_t sent() const noexcept { return core_->sent(); }
-    /// Returns the number of blocks of pageable memory that should have been pinned.
+    /// Returns the number of blocks that are pageable because no more memory could be pinned.
     [[nodiscard]] std::size_t pageable() const noexcept { return core_->pageable(); }
 
 private:
@@ -135,9 +137,9 @@ private:
     stream                producer_;
 };
 
-/// Device memory for one result, lent to the program. Work on the device writes it, and `send`
-/// queues it for the sink. If the object is destroyed without `send`, there is no result: the host
-/// waits for the work that may write the memory, and then the slot is free again.
+/// Device memory for one result. Work on the device writes the result, and `send` passes it to the
+/// unloader. If the object is destroyed without `send`, there is no result: the destructor waits
+/// for the work that may write the memory, and the block can then be used again.
 template <class Sink, class Platform, class Device, class Pinned>
     requires result_sink<Sink>
 class unloader<Sink, Platform, Device, Pinned>::result {
@@ -156,7 +158,7 @@ public:
     }
     ~result() { drop(); }
 
-    /// Returns device memory, aligned to 256 bytes; null after `send`.
+    /// Returns the device memory for the result, aligned to 256 bytes; null after `send`.
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
@@ -171,19 +173,19 @@ public:
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }
 
-    /// Adds the stream `s` to those that write the result. Later work on `s` waits until the slot
-    /// is free, and the copy of the result waits for the work on `s`.
+    /// Adds a stream `s` that writes the result. Later work on `s` waits until the block's previous
+    /// result is copied, and the copy of this result waits for the work on `s`.
     void record_stream(stream s) {
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
-    /// Sends the first `bytes` bytes as the result. The copy waits for the work that the producer's
-    /// stream and the recorded streams have received so far. A result of 0 bytes also has an index:
-    /// the sink receives an empty span.
+    /// Sends the first `bytes` bytes of the memory as the next result. The copy waits for the work
+    /// enqueued so far on the producer's stream and on the recorded streams. A result of 0 bytes
+    /// also has an index: the sink receives an empty span.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
         detail::naming<loader_error>(at, [&] { core_->send(slot_, bytes, stream_); });
     }
-    /// Sends the whole room of the slot as the result.
+    /// Sends all bytes of the memory as the next result.
     void send(call_site at = call_site::current()) { send(size(), at); }
 
 private:

@@ -25,7 +25,7 @@
 
 namespace vram {
 
-/// State of an unloader that must exist until its last result has been sent or destroyed.
+/// The state of an unloader that exists until its last result has been sent or destroyed.
 ///
 /// Failure   The constructor throws the exceptions of the resources, and then leaks nothing.
 /// Threads   The sink runs on a thread of the unloader. All other functions are called on the
@@ -66,8 +66,8 @@ public:
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
-        // If no wait proves that all callbacks and completion flags have arrived, the memory that
-        // they write to must stay allocated.
+        // If no wait proves that all callbacks have run and all completion flags are written, the
+        // memory that they access must stay allocated.
         bool const over = this->lane_.drain() && (!memory_.has_flags() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
@@ -100,7 +100,8 @@ private:
 
     Sink   sink_;
     device where_;
-    /// Keeps the producer's stream valid, which may be destroyed before its results are sent.
+    /// Keeps the handle of the producer's stream valid: it may be destroyed before its results are
+    /// sent.
     stream_hold<Platform>     held_;
     memory                    memory_;
     std::size_t               pageable_ = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `unloader_ring` is the slot table of an unloader: full device slots are copied to pinned blocks
-/// that a sink reads.
+/// `unloader_ring` records the states of an unloader's blocks (slots), and enqueues the copies
+/// between them.
 
 #include <vram/base/durations.hpp>            // seconds
 #include <vram/base/error_kind.hpp>           // error_kind
@@ -34,11 +34,11 @@
 
 namespace vram {
 
-/// Slots of an unloader and the copies between them. Device slots cycle through free, held by the
-/// program, full, and free again; the next user waits on the device for the copy, and the host does
-/// not. Pinned slots cycle through empty, copying, copied, and empty again when the sink
-/// has returned. The thread that completes a pair of a full slot and an empty one enqueues the
-/// copy.
+/// Blocks of an unloader and the copies between them. Device blocks are in turn free, held by the
+/// program, and full (the result waits for its copy). A stream that reuses a device block waits for
+/// its last copy, but no host thread does. Pinned blocks are in turn empty, copying and copied, and
+/// empty again when the sink has returned. The thread that completes a pair of a full device block
+/// and an empty pinned one enqueues the copy.
 ///
 /// Failure   An exception of the sink or of a copy is thrown by each later call of the program.
 /// Threads   One thread of the program and one of the sink. No function of the platform is called
@@ -60,8 +60,8 @@ public:
         return home_.here() && !threads_stand_still<Platform>();
     }
 
-    /// Returns a slot for the next result, after making the stream `s` wait for the copy of the
-    /// slot's previous result. Blocks the host while every slot is full.
+    /// Returns a device block for the next result, after making the stream `s` wait for the copy of
+    /// the block's previous result. Blocks the calling thread while no device block is free.
     slot& take(stream s) {
         expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
@@ -86,9 +86,9 @@ public:
         return *got;
     }
 
-    /// Queues the first `bytes` bytes of the slot `from` as the next result. The copy waits for the
-    /// work that the stream `on` and the slot's further streams have received so far. Sets `from`
-    /// to null. If this function throws, the slot still belongs to the caller.
+    /// Queues the first `bytes` bytes of the device block `from` as the next result. The copy waits
+    /// for the work enqueued so far on the stream `on` and on the block's further streams. Sets
+    /// `from` to null. If this function throws, the block still belongs to the caller.
     void send(slot*& from, std::size_t bytes, stream on) {
         expect_owning_process();
         if (bytes > options_.batch_bytes) {
@@ -98,7 +98,7 @@ public:
         if (stopping_) { throw loader_error{loader_error::reason::ended, index_}; }
         slot& s = *from;
         s.record_users(on);
-        from    = nullptr; // from here on the slot belongs to the ring
+        from    = nullptr; // from here on the block belongs to the unloader
         s.size  = bytes;
         s.index = index_++;
         {
@@ -108,7 +108,7 @@ public:
         }
         copy_all();
     }
-    /// Returns the slot `s` without a result. No work may still be writing to it.
+    /// Makes the device block `s` free again, without a result. No work may still be writing to it.
     void give_back(slot& s) noexcept {
         {
             auto const held = gate_.hold();
@@ -117,10 +117,11 @@ public:
         }
         gate_.notify();
     }
-    /// Returns the slot `s` without a result, after the host has waited for the work on the stream
-    /// `on` and the slot's further streams. If a wait fails, the slot is never used again.
+    /// Makes the device block `s` free again, without a result, after the calling thread has waited
+    /// for the work on the stream `on` and on the block's further streams. If a wait fails, the
+    /// block is never used again.
     void drop(slot& s, stream on) noexcept {
-        if (!in_owning_process()) { return; } // in a forked child, the slot belongs to the parent
+        if (!in_owning_process()) { return; } // in a forked child, the block belongs to the parent
         s.end_unknown = !sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
         for (stream const& other : s.others) {
             bool const over =
@@ -131,7 +132,7 @@ public:
         if (!s.end_unknown) { give_back(s); }
     }
 
-    /// Blocks the host until the sink has received all results that were sent.
+    /// Blocks the calling thread until the sink has received all results that were sent.
     void finish() {
         expect_owning_process();
         auto held = gate_.hold();
@@ -142,7 +143,8 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return options_.batch_bytes; }
 
 protected:
-    /// Makes the slots. `options` must be complete: a depth of 0 is not replaced by its default.
+    /// Creates the slots. Each 0 in `options` that means a default must have been replaced by a
+    /// number.
     unloader_ring(unloader_options const& options, device where)
         : options_{options},
           lane_{where, std::nullopt, options.priority},
@@ -160,8 +162,8 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has received all results or has failed, and then lets the sink's thread
-    /// end.
+    /// Waits until the sink has received all results or has failed. Then `await_copied` returns
+    /// null, so that the sink's thread can end.
     void stop() noexcept {
         bool lost = false;
         {
@@ -174,11 +176,12 @@ protected:
         if (lost) { report_lost(); }
     }
 
-    /// Waits on the sink's thread for the next result in order. Returns null after `stop`.
+    /// Called on the sink's thread: waits for the next result in order and returns its pinned
+    /// block. Returns null after `stop`.
     pinned* await_copied() {
         auto held   = gate_.hold();
         auto looked = clock::now();
-        // Index of the result for which this thread last stayed awake.
+        // index of the result whose flag this thread last polled without sleeping
         std::size_t seen  = static_cast<std::size_t>(-1);
         auto const  ready = [&] {
             return stopping_ || (problem_ == nullptr && copied_.front() != nullptr);
@@ -208,8 +211,8 @@ protected:
         }
         return stopping_ ? nullptr : copied_.pop();
     }
-    /// Makes the pinned slot `p` empty again, because the sink has returned. `problem` is the
-    /// sink's exception, or null.
+    /// Makes the pinned block `p` empty again, because the sink has returned or thrown `problem`,
+    /// which is null if it returned.
     void written(pinned& p, std::exception_ptr problem) noexcept {
         {
             auto const held = gate_.hold();
@@ -227,20 +230,20 @@ protected:
     std::vector<pinned> pinned_;
 
 private:
-    /// Throws `loader_error{forked}` in a forked child. A child must not even take the lock, which
+    /// Throws `loader_error{forked}` in a forked child. A child must not even lock the mutex, which
     /// another thread of the parent may have held at the fork.
     void expect_owning_process() const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
-    /// Throws `loader_error{ended}` if the process is ending: no copy is enqueued then, and no copy
-    /// would report its end.
+    /// Throws `loader_error{ended}` if the process is ending: then no copy can be enqueued, and no
+    /// callback runs.
     static void expect_platform(std::size_t index) {
         if (is_ending<Platform>()) { throw loader_error{loader_error::reason::ended, index}; }
     }
 
-    /// Enqueues copies as long as a full device slot and an empty pinned block exist. Runs on the
-    /// thread of the program or of the sink. One thread copies at a time.
+    /// Enqueues copies as long as a full device block and an empty pinned block exist. Called on
+    /// the thread of the program or of the sink; one of them at a time copies.
     void copy_all() noexcept {
         for (;;) {
             slot*   from = nullptr;
@@ -301,7 +304,8 @@ private:
         }
         return nullptr;
     }
-    /// Moves each pinned slot with a set completion flag to `copied_`. The lock must be held.
+    /// Adds to `copied_` each pinned block whose completion flag shows that its copy is complete.
+    /// The lock must be held.
     void complete_flagged() noexcept {
         while (pinned* const p = flagged_.front()) {
             if (!pinned::flag_reached(p->flag, p->copy_number)) { return; }
@@ -320,8 +324,8 @@ private:
         gate_.notify();
     }
 
-    /// Asks the device for the end of copies with an overdue callback, because a device that has
-    /// failed calls no callback. Stores the error if there is one.
+    /// Queries the events of copies whose callback has not run in time, because a device that has
+    /// failed calls no callbacks. Stores the error that the query returns, if any.
     void check_copies() noexcept {
         try {
             expect_platform(none); // `index_` belongs to the program's thread
@@ -337,16 +341,16 @@ private:
         }
     }
 
-    /// Stores the first failure: `what` (the sink or a copy) threw `why` at the result `index`, or
-    /// at an unknown one (`none`). Later failures are ignored. The lock must be held.
+    /// Stores the exception `why`, which the sink or a copy (`what`) threw at the result `index`,
+    /// or at an unknown one (`none`). Only the first failure is stored. The lock must be held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);
         failed_  = what;
         at_      = index;
     }
-    /// Reports the stored exception to the error sink, because no later call of the program can
-    /// throw it.
+    /// Reports the stored exception to the error sink, because the program makes no further call
+    /// that could throw it.
     void report_lost() noexcept {
         char what[64];
         if (at_ == none) {
@@ -378,17 +382,17 @@ private:
     home_process            home_;
     typename Platform::gate gate_;
     slot_queue<slot>        free_;
-    slot_queue<slot>        full_; ///< device slots that wait for a pinned block
+    slot_queue<slot>        full_; ///< device blocks whose results wait for an empty pinned block
     slot_queue<pinned>      empty_;
-    /// Slots with a copy in progress that sets a completion flag, in order.
+    /// Pinned blocks with a copy in progress whose end a completion flag shows, in order.
     slot_queue<pinned> flagged_;
-    slot_order<pinned> copied_; ///< pinned slots that wait for the sink, in order
+    slot_order<pinned> copied_; ///< pinned blocks whose results wait for the sink, in order
     std::exception_ptr problem_;
-    char const*        failed_ = "";   ///< the sink or the copy, which threw `problem_`
+    char const*        failed_ = "";   ///< "the sink" or "the copy", which threw `problem_`
     std::size_t        at_     = none; ///< index of the result that failed, or `none`
     std::size_t        index_  = 0;
-    std::size_t        held_   = 0; ///< number of slots that the program holds
-    /// Results between the start of the copy and the sink's return.
+    std::size_t        held_   = 0; ///< number of device blocks that the program holds as results
+    /// Number of results that were being copied or are with the sink.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;
     bool        stopping_  = false;

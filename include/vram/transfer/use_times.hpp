@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `use_times` measures how long batches are used on the device.
+/// `use_times` measures the device time between the delivery of each batch and its release.
 
 #include <vram/transfer/pinned_slot.hpp> // has_timing
 #include <vram/transfer/slot.hpp>        // slot
@@ -14,9 +14,9 @@
 
 namespace vram {
 
-/// Pairs of timed events around the uses of batches. There are more pairs than batches in progress.
-/// A pair is read when its turn comes again; its previous use is complete then, as a rule. If it is
-/// not, the new use is not timed.
+/// Records a timed event at the start and at the end of the use of each batch. There are more pairs
+/// of events than batches in progress; a pair is read before it is used again. If its previous use
+/// is not complete then, the new use is not timed.
 ///
 /// Threads   One thread calls `begin` and `sum`. Any thread may call `end` for a slot for which
 ///           `begin` was called.
@@ -58,7 +58,7 @@ public:
         }
     }
 
-    /// Returns the sum of all complete uses in nanoseconds.
+    /// Returns the total duration of all complete uses in nanoseconds.
     [[nodiscard]] std::uint64_t sum() {
         for (pair& p : pairs_) { read(p); }
         return sum_;
@@ -101,7 +101,7 @@ private:
         }
     }
 
-    std::deque<pair> pairs_; ///< a deque, because events of its elements must not move
+    std::deque<pair> pairs_; ///< a deque, because its elements must not move
     std::size_t      next_ = 0;
     std::uint64_t    sum_  = 0;
 };
