@@ -6,11 +6,15 @@
 #include <vram/cuda/cuda_fill.hpp>
 #include <vram/cuda/cuda_resource.hpp>
 
+#include <atomic>   // atomic
+#include <chrono>   // us
 #include <cstddef>  // byte
 #include <optional> // optional
+#include <thread>   // thread
 #include <utility>  // in_place
 
 using namespace vram;
+using namespace std::chrono_literals;
 using tests::machine;
 
 TEST_CASE("cuda_freed_streams: it waits once for each stream that was recorded and not forgotten") {
@@ -127,14 +131,54 @@ TEST_CASE("cuda_freed_streams: a free during a wait is waited for the next time"
     machine const      here;
     cuda_freed_streams freed;
     cuda_stream const  s;
-    freed.note(s);
-    // A note before each call of `synchronize`: the last ones come after the event was recorded.
+    int                times = 0;
+    // A note before each call that `synchronize` makes after its wait.
     for (std::uint64_t n = 1;; ++n) {
-        doubles::cudart::before_call(n, [&] { freed.note(s); });
+        freed.note(s);
+        auto const waits = doubles::cudart::calls("cudaEventSynchronize");
+        bool       noted = false;
+        doubles::cudart::before_call(n, [&] {
+            noted = doubles::cudart::calls("cudaEventSynchronize") != waits;
+            if (noted) { freed.note(s); }
+        });
         freed.synchronize();
-        bool const noted = doubles::cudart::nobody_comes_in();
         CHECK(freed.empty() != noted);
-        if (!noted) { break; }
+        times += noted ? 1 : 0;
+        if (!doubles::cudart::nobody_comes_in()) { break; }
+    }
+    CHECK(times > 0);
+}
+
+TEST_CASE("cuda_freed_streams: a stream is retired and destroyed before any call of a wait") {
+    machine const      here;
+    cuda_freed_streams freed;
+    bool               again = true;
+    for (std::uint64_t n = 1; again; ++n) {
+        cudaStream_t raw = nullptr;
+        cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+        freed.note(raw);
+        std::atomic<bool> done{false};
+        std::thread       other;
+        auto const        end = [&] {
+            freed.retire(raw);
+            CHECK(cudaStreamDestroy(raw) == cudaSuccess);
+            done = true;
+        };
+        doubles::cudart::before_call(n, [&] {
+            other = std::thread{end};
+            // Where the lock is held, the other thread waits for this one.
+            for (int i = 0; i < 50 && !done; ++i) { std::this_thread::sleep_for(200us); }
+        });
+        freed.synchronize();
+        again = doubles::cudart::nobody_comes_in();
+        if (again) {
+            other.join();
+        } else {
+            end();
+        }
+        freed.synchronize();
+        CHECK(freed.empty());
+        CHECK(doubles::cudart::dangling() == 0);
     }
 }
 #endif

@@ -69,20 +69,16 @@ public:
     /// The stream `s` is about to be destroyed: an event is recorded behind the frees, and
     /// `synchronize` waits for that. If no event can be recorded, the stream is forgotten.
     void retire(cuda_stream_view s) noexcept {
+        auto const held = lock_.hold();
         try {
-            auto       held = lock_.hold();
-            auto const at   = find(s);
+            auto const at = find(s);
             if (at == streams_.end()) { return; }
-            retired_.reserve(retired_.size() + 1);
             user const one = std::move(*at);
             streams_.erase(at);
-            held.unlock();
             cuda_device_guard const on{one.where};
             auto const              place = std::make_shared<cuda_event>(one.where);
             recorded const          how   = record(*place, one);
-            if (how != recorded::pending && how != recorded::done) { return; }
-            held.lock();
-            retired_.push_back(place);
+            if (how == recorded::pending || how == recorded::done) { retired_.push_back(place); }
         } catch (...) {}
     }
     /// Forgets the stream `s`, which may be destroyed already.
@@ -95,30 +91,38 @@ public:
     /// destroyed by its raw handle, and the per-thread default stream of another thread. It makes
     /// no call that could break a capture (`record_behind`).
     void synchronize() {
-        struct remembered {
-            std::vector<user>   streams;
-            std::vector<shared> retired;
-        };
-        remembered const now = [this] {
+        auto const streams = [this] {
             auto const held = lock_.hold();
-            return remembered{streams_, retired_};
+            return streams_;
         }();
-        for (shared const& each : now.retired) {
-            each->synchronize();
-            auto const held = lock_.hold();
-            drop_if(retired_, [&](shared const& other) { return other == each; });
-        }
-        for (user const& each : now.streams) {
+        for (user const& each : streams) {
             cuda_device_guard const on{each.where};
             cuda_event              place{each.where};
-            recorded const          how = record(place, each);
-            if (how == recorded::captured) { continue; } // for the next `synchronize`
-            if (how == recorded::pending || how == recorded::done) { place.synchronize(); }
+            std::uint64_t           frees = 0;
+            {
+                // A stream is not retired, and then destroyed, while an event is recorded on it.
+                auto const held = lock_.hold();
+                auto const at   = find(each.stream, each.id);
+                if (at == streams_.end()) { continue; }
+                frees              = at->frees;
+                recorded const how = record(place, *at);
+                if (how == recorded::captured) { continue; } // for the next `synchronize`
+            }
+            place.synchronize(); // without a wait if it was not recorded
             auto const held = lock_.hold();
-            drop_if(streams_, [&](user const& other) {
-                return other.stream == each.stream && other.id == each.id &&
-                       other.frees == each.frees;
+            drop_if(streams_, [&](user const& now) {
+                return now.stream == each.stream && now.id == each.id && now.frees == frees;
             });
+        }
+        // Last, because a stream may have been retired since.
+        auto const retired = [this] {
+            auto const held = lock_.hold();
+            return retired_;
+        }();
+        for (shared const& each : retired) {
+            each->synchronize();
+            auto const held = lock_.hold();
+            drop_if(retired_, [&](shared const& now) { return now == each; });
         }
     }
 
@@ -168,8 +172,11 @@ private:
 
     /// The handle of a default stream means another stream on another thread or device.
     [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) {
-        std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
-        auto                at = streams_.begin();
+        return find(s, cuda_stream_ids::is_proper(s.get()) ? 0 : s.id());
+    }
+    /// \param id  0: any
+    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s, std::uint64_t id) noexcept {
+        auto at = streams_.begin();
         while (at != streams_.end() && !(at->stream == s && (id == 0 || id == at->id))) { ++at; }
         return at;
     }
