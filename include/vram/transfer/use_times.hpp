@@ -10,7 +10,8 @@
 #include <atomic>  // atomic
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
-#include <deque>   // deque
+#include <memory>  // unique_ptr, make_unique
+#include <vector>  // vector
 
 namespace vram {
 
@@ -31,7 +32,10 @@ public:
 
     use_times(device where, std::size_t pairs) {
         if constexpr (has_timing<Platform>) {
-            for (std::size_t i = 0; i < pairs; ++i) { pairs_.emplace_back(where); }
+            pairs_.reserve(pairs);
+            for (std::size_t i = 0; i < pairs; ++i) {
+                pairs_.push_back(std::make_unique<pair>(where));
+            }
         }
     }
 
@@ -40,7 +44,7 @@ public:
             s.use = untimed;
             if (pairs_.empty()) { return; }
             pass_over_held();
-            pair& p = pairs_[next_ % pairs_.size()];
+            pair& p = *pairs_[next_ % pairs_.size()];
             read(p);
             if (p.now.load(std::memory_order_acquire) != state::idle) { return; }
             Platform::record(p.from, on);
@@ -51,7 +55,7 @@ public:
     void end([[maybe_unused]] slot<Platform>& s, [[maybe_unused]] stream on) {
         if constexpr (has_timing<Platform>) {
             if (pairs_.empty() || s.use == untimed) { return; }
-            pair& p = pairs_[s.use];
+            pair& p = *pairs_[s.use];
             s.use   = untimed;
             Platform::record(p.to, on);
             p.now.store(state::ended, std::memory_order_release);
@@ -60,7 +64,7 @@ public:
 
     /// Returns the total duration of all complete uses in nanoseconds.
     [[nodiscard]] std::uint64_t sum() {
-        for (pair& p : pairs_) { read(p); }
+        for (auto const& p : pairs_) { read(*p); }
         return sum_;
     }
 
@@ -88,7 +92,7 @@ private:
     /// stop the timing of the others.
     void pass_over_held() noexcept {
         for (std::size_t i = 0; i < pairs_.size(); ++i, ++next_) {
-            pair const& p = pairs_[next_ % pairs_.size()];
+            pair const& p = *pairs_[next_ % pairs_.size()];
             if (p.now.load(std::memory_order_relaxed) != state::begun) { return; }
         }
     }
@@ -101,9 +105,9 @@ private:
         }
     }
 
-    std::deque<pair> pairs_; ///< a deque, because its elements must not move
-    std::size_t      next_ = 0;
-    std::uint64_t    sum_  = 0;
+    std::vector<std::unique_ptr<pair>> pairs_; ///< by pointer, because a pair cannot be moved
+    std::size_t                        next_ = 0;
+    std::uint64_t                      sum_  = 0;
 };
 
 } // namespace vram
