@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// A map from the positions [0, size) to values, stored as disjoint intervals. It begins as one
-/// interval, which is split only if a part of it gets another value.
+/// A map from the positions [0, size) to values, stored as disjoint intervals. At first all
+/// positions are one interval; an interval is split only if a part of it gets another value.
 ///
 /// Failure   A split throws `std::bad_alloc` and leaves the values unchanged.
 /// Threads   One thread at a time.
@@ -40,7 +40,7 @@ public:
         }
     }
 
-    /// Makes [first, last) one interval with `value`.
+    /// Assigns `value` to all positions of [first, last), which become one interval.
     void assign(std::size_t first, std::size_t last, Value value) {
         if (first >= last || last > size_) { return; }
         auto const at = split(first);
@@ -59,8 +59,8 @@ public:
 private:
     using iterator = typename std::map<std::size_t, Value>::iterator;
 
-    /// Returns the interval that starts at `position`; splits the one that contains `position` if
-    /// necessary.
+    /// Returns the interval that starts at `position`. If `position` is inside an interval, splits
+    /// that one first.
     iterator split(std::size_t position) {
         auto const after  = pieces_.upper_bound(position);
         auto const around = std::prev(after);
@@ -69,7 +69,7 @@ private:
     }
 
     std::size_t size_ = 0;
-    /// Intervals by their start; each ends at the start of the next.
+    /// Value of each interval, by the start of the interval; it ends at the next start.
     std::map<std::size_t, Value> pieces_;
 };
 

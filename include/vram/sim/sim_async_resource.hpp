@@ -24,15 +24,17 @@
 
 namespace vram {
 
-/// The limits of a stream-ordered pool, in bytes.
+/// The limits of a `sim_async_resource`, in bytes.
 struct sim_async_options {
-    std::size_t release_threshold = 0; ///< unused memory that the pool may keep
+    /// Unused bytes that the pool keeps instead of returning them to the device.
+    std::size_t release_threshold = 0;
     std::size_t maximum           = unsatisfiable;
 };
 
-/// Stream-ordered memory from a pool on one device. Memory that a stream freed can be reused by
-/// that stream at once. Another stream can reuse it if it is ordered after the free, or if the free
-/// is complete. If no other memory is left, the other stream is made to wait for the free.
+/// Allocates stream-ordered memory from a pool on one device. Memory that a stream freed can be
+/// reused by later work of that stream. Another stream can reuse it if it is ordered after the
+/// free, or if the free is complete. If no other memory is left, the other stream is made to wait
+/// for the free.
 ///
 /// Failure   `allocate` throws `out_of_memory` if the device or the pool is at its limit, or
 ///           `sim_error{device_lost}`.
@@ -63,7 +65,7 @@ public:
         sim_machine&      m = device_.machine();
         sim_stream_state& s = stream.state();
         sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
-        // Throws reports of earlier calls before anything is allocated.
+        // if an earlier call made a mistake, its report is thrown before anything is allocated
         call.throw_report();
         void* const p = sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) {
@@ -87,7 +89,7 @@ public:
         try {
             if (p != nullptr) { stream.synchronize(); }
         } catch (...) {
-            // An error of earlier work, reported by the synchronisation.
+            // earlier work failed, and `synchronize` threw its error
             deallocate(stream, p, bytes, alignment, w);
             throw;
         }
@@ -113,14 +115,14 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || process_exit::began()) { return; }
         try {
-            // A raw stream was destroyed, and its work may still run.
+            // a destroyed raw stream, whose work may still be running
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,
                               .bytes    = bytes,
                               .where    = w,
                               .resource = "sim_async_resource"});
-                device_.await_all(w); // breaks no capture
+                device_.await_all(w); // does not invalidate a capture in progress
                 stream = sim_stream_view::legacy(device_);
             }
             if (free(stream, p, bytes, w)) { return; }
@@ -139,8 +141,9 @@ public:
         return align(bytes, device_.machine().options.granularity);
     }
 
-    /// Returns unused memory to the device until the pool holds at most `keep` bytes. If necessary,
-    /// the host waits for queued frees, oldest first. Returns the number of bytes returned.
+    /// Returns unused memory to the device until the pool has at most `keep` bytes. If necessary,
+    /// the calling thread waits for queued frees, oldest first. Returns the number of bytes
+    /// returned.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<sim_pool> const pool = owner_->pool;
         sim_machine&                    m    = device_.machine();
@@ -179,8 +182,8 @@ public:
     friend bool operator==(sim_async_resource const&, sim_async_resource const&) = default;
 
 private:
-    /// Owns the pool together with all copies of the resource. Frees may still be queued at its
-    /// end.
+    /// Shared by all copies of the resource; the last one ends the pool. Streams may still have
+    /// queued frees then, which keep the pool's state.
     struct owner {
         explicit owner(sim_machine& m) : machine{m}, pool{std::make_shared<sim_pool>()} {}
         owner(owner const&)            = delete;
@@ -194,7 +197,8 @@ private:
         std::shared_ptr<sim_pool> pool;
     };
 
-    /// Frees a block. Returns false, and does nothing, if `p` is not a live block of the pool.
+    /// Frees a block in the order of `stream`. Returns false, and does nothing, if `p` is not a
+    /// live block of the pool.
     [[nodiscard]] bool free(sim_stream_view stream, void* p, std::size_t bytes, at w) {
         sim_stream_state& s = stream.state();
         sim_call          call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};

@@ -17,7 +17,8 @@ namespace vram {
 // Defined in sim/sim_pool.hpp.
 struct sim_pool;
 
-/// The kinds of simulated memory. Host memory that the node does not know is pageable.
+/// The kinds of simulated memory. `pageable` is any memory of the process that the simulation did
+/// not allocate or register.
 enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
 
 /// The access history of a range of memory: the last write, and the reads since then.
@@ -26,20 +27,23 @@ struct sim_history {
     std::vector<sim_event_of> reads;
 };
 
-/// One allocation. After its free, it is kept until its addresses are reused, to detect late
-/// accesses.
+/// One allocation. After the free, the object is kept until its addresses are reused, so that late
+/// accesses are detected.
 struct sim_block {
     std::uintptr_t begin = 0;
     std::size_t    bytes = 0;
     sim_kind       kind{};
-    int            device  = 0;
-    std::size_t    counted = 0;     ///< bytes of the device that the block occupies
-    bool           freed   = false; ///< true after the program has freed the block
-    bool           busy    = false; ///< earlier work of the stream that freed it may still use it
-    /// The device may access the block. A mapping is granted by `sim_pages::set_access`.
+    int            device = 0;
+    /// Bytes by which the block reduces the free memory of the device.
+    std::size_t counted = 0;
+    bool        freed   = false; ///< true after the program has freed the block
+    /// True while earlier work of the stream that freed the block may use it.
+    bool busy = false;
+    /// True if the device may access the block. For a mapping of physical memory,
+    /// `sim_pages::set_access` sets it.
     bool                granted = true;
-    std::weak_ptr<void> graph;          ///< graph that allocates the block at each launch, if any
-    sim_pool const*     pool = nullptr; ///< stream-ordered pool of the block, if any
+    std::weak_ptr<void> graph;          ///< graph with a node that allocates this block, if any
+    sim_pool const*     pool = nullptr; ///< pool from which the block was allocated, if any
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
     std::uint64_t             physical = 0;
     sim_event_of              allocated{};

@@ -11,9 +11,9 @@
 
 namespace vram {
 
-/// The simulated `cuda_capture_guard`: within its scope, calls of this thread break no capture.
-/// Calls that vram guards with `cuda_capture_guard` are also guarded here if the simulated call
-/// could break a capture.
+/// The simulated `cuda_capture_guard`: as long as the object exists, calls of this thread do not
+/// invalidate a stream capture in progress. vram constructs it before each simulated call that
+/// otherwise could, as it does with `cuda_capture_guard`.
 ///
 /// Failure   None.
 /// Threads   The guard applies to the thread that constructs it.

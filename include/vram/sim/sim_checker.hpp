@@ -23,9 +23,9 @@ namespace vram {
 
 /// The happens-before checker. Each declared access carries the vector clock of its stream or host
 /// thread. It is compared with the last write, and the reads since then, of every byte that it
-/// covers. Edges come from the calls of the program (streams, events, host waits), never from the
-/// times at which operations happened to run. (The shadow state is that of FastTrack, Flanagan and
-/// Freund 2009, stored per range.)
+/// covers. The order between operations comes from the calls of the program (streams, events, host
+/// waits), never from the times at which operations happened to run. (The shadow state is that of
+/// FastTrack, Flanagan and Freund 2009, stored per range.)
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(log intervals) for each declared range. Operations without declared ranges cost
@@ -47,8 +47,9 @@ public:
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
     void                            set(sim_checks const& checks) noexcept { on_ = checks; }
 
-    /// Returns an index in vector clocks for a new stream or host thread. An index whose owner has
-    /// ended is reused if everything the owner did happens before `creator`.
+    /// Returns an index in vector clocks for a new stream or host thread, which `creator` starts.
+    /// The index of a stream or thread that has ended is reused if everything that it did happens
+    /// before `creator`.
     std::size_t actor(vector_clock& creator) {
         for (auto it = over_.begin(); it != over_.end(); ++it) {
             if (!creator.includes(it->slot, it->count)) { continue; }
@@ -56,17 +57,18 @@ public:
             over_.erase(it);
             return slot;
         }
-        // Makes `retire` unable to fail.
+        // so that `retire` cannot fail
         over_.reserve(actors_ + 1);
         return actors_++;
     }
-    /// Marks the vector-clock index `slot` as ended; `count` is its last counter value. It may be
-    /// reused.
+    /// Makes the vector-clock index `slot` of a stream or thread that has ended available again.
+    /// `count` is its last counter value.
     void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
 
-    /// Checks and records one access to `range`. `clock` is the vector clock of the operation.
-    /// `copy` is true for the device's own copies, which may access pageable memory and the memory
-    /// of any device. `peers` is true if a kernel may access the memory of other devices.
+    /// Checks one access to `range` by the operation `step`, and records it in the access history.
+    /// `clock` is the vector clock of the operation. `copy` is true for copies by the device, which
+    /// may access pageable memory and the memory of any device. `peers` is true if a kernel may
+    /// access the memory of other devices.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
@@ -76,7 +78,7 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // A copy has read its pageable source when its call returns, so only its writes are
+        // A copy has read its pageable source when the call returns, so only its writes are
         // recorded.
         if (block == &pageable_ && copy && access == sim_access::read) { return; }
         if (block != nullptr) { touch(*block, step, clock, range, access); }
@@ -123,15 +125,15 @@ public:
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return reports_; }
 
 private:
-    /// Checks and records an access to the part of `range` within `block`. Returns true if no
-    /// mistake was reported.
+    /// Checks and records an access to the part of `range` within `block`. Returns false if it
+    /// reported a mistake.
     bool touch(sim_block& block, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access) {
         return touch(block, block.history, step, clock, range, access);
     }
-    /// Checks and records an access to a part of `block`. `history` is the access history of the
-    /// block, or of the physical memory that is mapped there. Returns true if no mistake was
-    /// reported.
+    /// Checks and records an access to the part of `range` within `block`. `history` is the access
+    /// history of the block, or of the physical memory that is mapped there. Returns false if it
+    /// reported a mistake.
     bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access) {
         if (history.size() == 0) { return true; }
@@ -152,7 +154,7 @@ private:
         return !reported;
     }
 
-    /// Checks and records an access to reserved addresses, one mapping at a time.
+    /// Checks and records an access to reserved virtual addresses, one mapping after the other.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool well = true;
@@ -172,7 +174,7 @@ private:
             well = reaches(step, *page, range, copy, false) &&
                    touch(*page, step, clock, rest, access) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
-                         // The physical memory may also be mapped at other addresses.
+                         // the history for accesses through other addresses of this memory
                          access);
             at = page->end();
         }
@@ -207,8 +209,8 @@ private:
         return reaches(step, *block, range, copy, peers) ? block : nullptr;
     }
 
-    /// Returns true if the stream or host thread `step` is able to access memory of this kind and
-    /// device. Otherwise reports the mistake and returns false.
+    /// Returns true if the stream or host thread of `step` is able to access memory of the block's
+    /// kind and device. Otherwise reports the mistake and returns false.
     bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
                  bool peers) {
         bool const on_device =
@@ -228,8 +230,8 @@ private:
         return true;
     }
 
-    /// Reports a conflict of the access `step` with the last write, or with a read since then, in
-    /// `h`. Returns true if there is one.
+    /// If the last write in `h`, or a read since then, is not ordered before the conflicting access
+    /// `step`, reports a race and returns true.
     bool conflict(sim_event_of const& step, vector_clock const& clock, sim_block const& block,
                   std::size_t from, std::size_t to, sim_history const& h) {
         if (unordered(h.write, clock)) {
@@ -282,7 +284,7 @@ private:
                stream + " " + after;
     }
 
-    /// Adds a read to `h`; it replaces the previous read of its stream or thread.
+    /// Adds a read to `h`, in place of the previous read of the same stream or thread.
     static void note_read(sim_history& h, sim_event_of const& step) {
         auto const same = std::find_if(h.reads.begin(), h.reads.end(),
                                        [&](sim_event_of const& r) { return r.slot == step.slot; });

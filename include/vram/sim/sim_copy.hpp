@@ -51,7 +51,7 @@ struct sim_route {
         return kind == sim_kind::device || kind == sim_kind::managed;
     }
 
-    /// Declared first, because the initializers of the kinds set them.
+    /// Declared before the kinds, whose initializers set these.
     int         to_device = 0, from_device = 0;
     sim_kind    to_kind, from_kind;
     int         device = 0;
@@ -79,7 +79,7 @@ inline std::uintptr_t address(void const* p) noexcept {
     return reinterpret_cast<std::uintptr_t>(p);
 }
 
-/// Adds the bytes of a copy to the figures of its engine.
+/// Adds the bytes of a copy to the counters of its engine.
 inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
     switch (engine) {
     case sim_engine::to_device: f.bytes_to_device += bytes; break;
@@ -89,7 +89,8 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
     }
 }
 
-/// Returns a range that one use writes and another use reads or writes; empty if there is none.
+/// Returns a range that one of `uses` writes and another one reads or writes; empty if there is
+/// none.
 inline sim_range first_overlap(std::vector<sim_task::use> uses) {
     std::sort(uses.begin(), uses.end(), [](sim_task::use const& a, sim_task::use const& b) {
         return a.range.begin() < b.range.begin();
@@ -108,8 +109,8 @@ inline sim_range first_overlap(std::vector<sim_task::use> uses) {
     return {};
 }
 
-/// Reports a mistake if one use writes a range that another use accesses. The uses have no order
-/// among themselves.
+/// Reports the mistake `kind` if one of `uses` writes a range that another one accesses. These
+/// accesses have no order among themselves.
 inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
                             std::vector<sim_task::use> const& uses, sim_mistake kind,
                             char const* advice) {
@@ -117,7 +118,7 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
     auto const apart = [](sim_range const& a, sim_range const& b) {
         return a.end() <= b.begin() || b.end() <= a.begin();
     };
-    // An ordinary copy without overlap.
+    // the usual copy, without overlap
     if (uses.size() == 2 && apart(uses[0].range, uses[1].range)) { return; }
     sim_range const both = first_overlap(uses);
     if (both.bytes == 0) { return; }
@@ -137,7 +138,8 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
                                  advice});
 }
 
-/// Queues a copy of rows on stream `s`, and waits on the host if the kinds of memory require it.
+/// Queues the copy `c` on stream `s`. Then the calling thread waits, if CUDA does so for these
+/// kinds of memory.
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c) {
     sim_machine&      m     = call.machine;
     std::size_t const rows  = c.height * c.depth;
@@ -152,7 +154,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                   .copy     = true,
                   .bytes    = bytes,
                   .where    = call.where};
-    for (std::size_t z = 0; z < c.depth; ++z) { // rows without a gap are one declared range
+    // Rows without a gap between them are declared as one range.
+    for (std::size_t z = 0; z < c.depth; ++z) {
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
         for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {
             std::size_t const n = solid ? c.width * c.height : c.width;
@@ -234,8 +237,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
 
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
 /// does not wait for the copy, with these exceptions. A pageable source has been read when the call
-/// returns; up to 64 KiB are read at once. A copy to pageable memory, or between host memory, is
-/// complete when the call returns.
+/// returns; for up to 64 KiB without a wait for earlier work of the stream. A copy to pageable
+/// memory, or between host memory, is complete when the call returns.
 ///
 /// Failure   Throws `sim_error`.
 /// Streams   The copy is stream-ordered. The source must not change until the copy is complete; the
@@ -258,8 +261,8 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
     call.throw_report();
 }
 
-/// Copies a box of bytes between two pitched layouts, in the order of `stream`. The host waits as
-/// for a copy of a contiguous range.
+/// Copies a box of bytes between two pitched layouts, in the order of `stream`. The calling thread
+/// waits in the same cases as for a contiguous copy.
 inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
                      std::source_location where = std::source_location::current()) {
     sim_stream_state& s = stream.state();

@@ -51,8 +51,8 @@ public:
     }
 
     /// Blocks the calling thread in virtual time until all work queued on the device is complete.
-    /// Throws `sim_error{stream_capturing}` if a stream of the device is being captured, and breaks
-    /// that capture.
+    /// If a stream of the device is being captured, throws `sim_error{stream_capturing}`, and the
+    /// capture becomes invalid.
     void synchronize(std::source_location where = std::source_location::current()) const {
         sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         sim_wait{call}.synchronize(index_);
@@ -60,7 +60,7 @@ public:
     }
 
     /// Blocks the calling thread in virtual time until all work queued on the device is complete,
-    /// as cudaFree does. Unlike `synchronize`, it breaks no capture.
+    /// as cudaFree does. Unlike `synchronize`, it does not invalidate captures.
     void await_all(std::source_location where = std::source_location::current()) const {
         sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         sim_wait{call}.await_all(index_);

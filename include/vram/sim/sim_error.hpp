@@ -17,25 +17,27 @@ namespace vram {
 /// The error codes of the simulated device, the counterparts of CUDA's.
 enum class sim_status {
     ok,
-    invalid_value,      ///< an argument that the call does not accept
-    invalid_device,     ///< the node has no device with this index
-    invalid_handle,     ///< a destroyed stream, or a stream or event of another device
-    out_of_memory,      ///< memory is short; resources throw `out_of_memory` instead
-    not_permitted,      ///< a call inside a host function or a kernel
-    stream_capturing,   ///< a query of or wait for a stream that is being captured
-    capture_invalid,    ///< the capture was broken, or is ended on another stream
-    capture_isolation,  ///< a captured stream would depend on work outside its graph
-    capture_implicit,   ///< work on the legacy stream while a blocking stream is captured
-    captured_event,     ///< an event that was last recorded in a capture that has ended
+    invalid_value,    ///< the call does not accept one of its arguments
+    invalid_device,   ///< the simulated machine has no device with this index
+    invalid_handle,   ///< a stream that was destroyed, or a stream or event of another device
+    out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
+    not_permitted,    ///< a kernel or a host function called the simulated device
+    stream_capturing, ///< a stream that is being captured was queried or waited for
+    /// An illegal call has invalidated the capture, or it was ended on another stream.
+    capture_invalid,
+    capture_isolation, ///< a captured stream would depend on work outside its graph
+    capture_implicit,  ///< work on the legacy default stream while a blocking stream is captured
+    /// A wait for an event whose last record was part of a capture that has ended.
+    captured_event,
     peer_not_reachable, ///< a copy between devices without a link
     copy_failed,        ///< a copy failed
     launch_failed,      ///< a kernel failed
     /// The call was refused, for example by an injected fault: no more events, streams or pinned
     /// pages.
     refused,
-    device_lost, ///< the device is lost; every later call fails
-    deadlock,    ///< all participating threads wait for each other
-    unbacked,    ///< access to contents on a node that keeps none
+    device_lost, ///< the device has failed; every later call on it fails
+    deadlock,    ///< all threads in virtual time (`sim_thread`) wait for each other
+    unbacked,    ///< access to the contents of memory although `sim_options::backed` is false
 };
 
 /// Returns the text of an error code.
@@ -83,7 +85,7 @@ public:
                        std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), sim_category(), "vram::sim"}, where_{where} {}
 
-    /// Returns a copy of the error with `what` (the failed action) at the start of its text.
+    /// Returns a copy of the error whose text begins with `what`, the action that failed.
     [[nodiscard]] sim_error in(std::string const& what) const { return {status(), what, where_}; }
 
     [[nodiscard]] sim_status status() const noexcept {
@@ -99,8 +101,8 @@ private:
     std::source_location where_;
 };
 
-/// Reports the exception that is being handled to the error sink, from a free that must not throw.
-/// `p` and `bytes` are the block; the source location is that of the call.
+/// Reports the exception that is being handled to the error sink, for frees, which must not throw.
+/// `p` and `bytes` are the block, and `where` is the line of the call.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
     report_caught({.kind    = error_kind::platform_error,

@@ -13,12 +13,12 @@
 
 namespace vram {
 
-/// An event. After `record`, it is complete when all work that the stream had at that time is
-/// complete. A second `record` replaces the first; waits that were queued in between still wait for
-/// the first.
+/// Owns an event. After `record`, the event is complete when all work that the stream had at that
+/// time is complete. A second `record` replaces the first; waits that were queued in between still
+/// wait for the first.
 ///
-/// Failure   The constructor throws `sim_error{refused}` if an injected fault says so. `record`
-///           throws `sim_error{invalid_handle}` if the stream belongs to another device.
+/// Failure   The constructor throws `sim_error` if a fault was injected for it. `record` throws
+///           `sim_error{invalid_handle}` if the stream belongs to another device.
 /// Threads   Any thread may use the event.
 /// Cost      `record` copies one vector clock. A timed event is also an operation of the device.
 class sim_event {
@@ -41,7 +41,7 @@ public:
         state_->machine->destroy_event(*state_);
     }
 
-    /// Records the event behind all work that `stream` has so far.
+    /// Records the event after all work that `stream` has so far.
     void record(sim_stream_view      stream = {},
                 std::source_location where  = std::source_location::current()) {
         sim_stream_state& s = stream.state();

@@ -17,7 +17,7 @@ namespace vram {
 
 /// The parameters of `sim_explore`.
 struct sim_exploring {
-    /// `by_choice` runs all orders, `by_seed` runs `seeds` random ones.
+    /// With `by_choice`, all orders of the threads are run; with `by_seed`, `seeds` random ones.
     sim_order     order    = sim_order::by_choice;
     std::uint64_t seeds    = 1000;
     std::uint64_t max_runs = 100000; ///< with `by_choice`: the largest number of runs
@@ -25,8 +25,8 @@ struct sim_exploring {
     std::string replay = {};
     /// If true, the first failing run and the text that repeats it are printed to stderr.
     bool print = true;
-    /// The options of each run's node. `preemptions` bounds `by_choice`; `seed` is the first seed
-    /// of `by_seed`.
+    /// The options of the node that each run creates. `preemptions` limits the orders of
+    /// `by_choice`; `seed` is the first seed of `by_seed`.
     sim_options node = {};
 };
 
@@ -42,7 +42,8 @@ struct sim_explored {
 
 namespace detail {
 
-/// Returns the text that identifies a run: "seed 7" or "choices 0,1,1".
+/// Returns the text that identifies a run, as `sim_exploring::replay` accepts it: "seed 7" or
+/// "choices 0,1,1".
 inline std::string sim_replay(sim_order order, std::uint64_t seed, sim_choices const& choices) {
     if (order == sim_order::by_seed) { return "seed " + std::to_string(seed); }
     std::string text = "choices ";

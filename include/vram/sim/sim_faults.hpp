@@ -25,9 +25,9 @@ enum class sim_call_kind : unsigned char {
     allocate_host, ///< allocation of pinned or managed memory
     pin,           ///< pinning of existing host memory (`sim_register`)
     free,          ///< free of any kind of memory; a call that fails frees nothing
-    reserve,       ///< reserving addresses without memory
-    create,        ///< creating physical memory without an address
-    map,           ///< mapping physical memory to reserved addresses
+    reserve,       ///< reserving virtual addresses (`cuMemAddressReserve`)
+    create,        ///< creating physical memory (`cuMemCreate`)
+    map,           ///< mapping physical memory to reserved addresses (`cuMemMap`)
     set_access,
     unmap,
     copy,   ///< copies and fills
@@ -35,9 +35,9 @@ enum class sim_call_kind : unsigned char {
     create_stream,
     create_event,
     record,
-    wait,        ///< making a stream wait for an event
-    query,       ///< asking if a stream or event is complete
-    synchronize, ///< waiting on the host for a stream, event or device
+    wait,        ///< waits of a stream for an event (`cudaStreamWaitEvent`)
+    query,       ///< queries of a stream or event (`cudaEventQuery`)
+    synchronize, ///< waits of a host thread for a stream, event or device
     other,
 };
 
@@ -46,17 +46,16 @@ struct sim_call_info {
     sim_call_kind kind   = sim_call_kind::other;
     int           device = 0;
     std::size_t   bytes  = 0; ///< size of the allocation or copy; 0 for other calls
-    std::uint64_t number = 0; ///< index of the call among those of its kind, from 1
+    std::uint64_t number = 0; ///< number of calls of this kind so far, this one included
 };
 
-/// The effect of an injected fault on the call that it matches.
+/// The effect of an injected fault on the call into which it is injected.
 struct sim_fault {
-    sim_status status = sim_status::refused; ///< the error code of the call
+    sim_status status = sim_status::refused; ///< the error code that the call throws
     /// If true, a copy or launch succeeds but has no effect, and the next synchronisation of its
     /// device throws `status`.
     bool later = false;
-    /// If true, a fault with `later` makes every following synchronisation throw, not only the
-    /// next.
+    /// If true, and `later` is true, all following synchronisations throw, not only the next one.
     bool sticky = false;
     /// If true, the device is lost: this and every later call on it throws `device_lost`.
     bool lost = false;
@@ -73,7 +72,8 @@ struct sim_fault {
 ///     node.faults().randomly(sim_call_kind::copy, 0.01, 42, {.slow = 5ms}); // from a seed
 ///     node.faults().when([](sim_call_info const& c) { return c.bytes > 1_GiB; });
 ///
-/// Calls are counted per kind, from the construction of the node or the last `clear`.
+/// Calls are counted separately for each `sim_call_kind`, from the construction of the node or the
+/// last `clear`.
 ///
 /// Threads   Any thread may call the members. A predicate runs with the machine's lock held, so it
 ///           must not call the simulated device.

@@ -13,8 +13,7 @@
 
 namespace vram {
 
-/// A set of engines, one bit each, for questions about the time during which they were busy
-/// together.
+/// A set of engines of a device, one bit for each.
 using sim_engine_set = unsigned;
 
 /// Returns the set of the given engines: `sim_set(sim_engine::to_device, sim_engine::to_host)`.
@@ -43,10 +42,11 @@ struct sim_figures {
     std::uint64_t bytes_within    = 0; ///< bytes of copies within the device
     std::uint64_t events_recorded = 0;
     std::uint64_t stream_waits    = 0; ///< waits of a stream for an event (cudaStreamWaitEvent)
-    std::uint64_t queries         = 0; ///< calls that asked if a stream or event is complete
-    std::uint64_t host_waits      = 0; ///< host waits for an event, a stream or the device
-    sim_time      host_waiting{};      ///< total virtual time of the host waits
-    std::uint64_t allocations = 0;     ///< allocations of device memory, with and without a stream
+    std::uint64_t queries         = 0; ///< queries of a stream or event
+    /// Waits of host threads for an event, a stream or the device.
+    std::uint64_t host_waits = 0;
+    sim_time      host_waiting{};  ///< total virtual time of the host waits
+    std::uint64_t allocations = 0; ///< allocations of device memory, with and without a stream
     std::uint64_t frees       = 0;
     std::uint64_t refused     = 0; ///< allocations refused for lack of memory
     std::size_t   used        = 0; ///< allocated bytes of the device, rounded up to the granularity

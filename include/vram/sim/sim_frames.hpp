@@ -37,7 +37,7 @@ public:
         if (file_ >= 0) { ::close(file_); }
     }
 
-    /// Allocates `bytes` unwritten bytes of the file and returns their offset.
+    /// Allocates `bytes` bytes of the file, all zero, and returns their offset.
     [[nodiscard]] std::uint64_t take(std::size_t bytes) {
         if (file_ < 0) { open(); }
         if (bytes > most - used_) { throw std::bad_alloc{}; }
@@ -45,7 +45,7 @@ public:
         used_ += bytes;
         return place;
     }
-    /// Frees `bytes` bytes of the file at the offset `place`. They must not be used again.
+    /// Frees the file's `bytes` bytes at the offset `place`. They must not be used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
         // If the file system cannot punch holes, the contents are freed with the `sim_frames`
         // object.
@@ -53,13 +53,13 @@ public:
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }
 
-    /// Maps the file range at the offset `place` to the address `at`, and replaces the mapping
-    /// there.
+    /// Maps the file's `bytes` bytes at the offset `place` to the address `at`, in place of the
+    /// present mapping there.
     void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
         map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
     }
-    /// Replaces the mapping at `at` by private memory. A kernel or copy that still writes there
-    /// does no harm instead of ending the program; the checker reports it.
+    /// Replaces the mapping at `at` by private memory. If a kernel or copy still writes there, the
+    /// program does not crash; the checker reports the access.
     static void hide(std::uintptr_t at, std::size_t bytes) {
         map(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }

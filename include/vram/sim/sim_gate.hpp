@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_gate` is a monitor in virtual time, for host threads that wait for each other.
+/// `sim_gate` is a mutex with a condition variable in virtual time.
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/base/report_caught.hpp> // report_caught
@@ -18,12 +18,12 @@
 
 namespace vram {
 
-/// A monitor (mutex and condition) for participating threads (`sim_thread`), with the interface of
-/// `vram::gate`. Work done before a release of the gate happens before work done after the next
+/// A mutex with a condition variable for threads in virtual time (`sim_thread`), with the interface
+/// of `vram::gate`. Work done before a release of the gate happens before work done after the next
 /// acquisition. A gate belongs to the node that is current at its construction. A host function in
-/// a stream (`sim_call_host`) may also hold the gate, and then releases the work that precedes it
-/// in the stream. Therefore a thread that holds the gate must make no other call of the simulated
-/// device.
+/// a stream (`sim_call_host`) may also hold the gate; then the work before it in the stream happens
+/// before later acquisitions. Therefore a thread that holds the gate must make no other call of the
+/// simulated device.
 ///
 /// Failure   `wait` throws `sim_error{deadlock}` if all participating threads wait for each other.
 /// Threads   Any thread may use a gate. A participating thread waits in virtual time, an ordinary
@@ -31,7 +31,7 @@ namespace vram {
 ///           notify the gate once before they wait; otherwise their wait is taken for a deadlock.
 class sim_gate {
 public:
-    /// Holds the gate until its destruction or `unlock`.
+    /// Acquires the gate in its constructor and releases it in its destructor or `unlock`.
     class guard {
     public:
         guard() = default;
@@ -91,7 +91,7 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, somebody_away());
                 if (!away && !was) { return false; }
-                // Virtual time advanced: measure `most` again.
+                // virtual time advances again: measure `most` from now on
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -110,8 +110,8 @@ public:
     }
 
 private:
-    /// Wakes all threads that wait at the gate at a later virtual time. If none waits then, nothing
-    /// happens.
+    /// Wakes all threads that wait at the gate after the virtual time `in`, unless it is destroyed
+    /// before.
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {

@@ -27,15 +27,15 @@ namespace vram {
 ///     graph.launch(stream);
 ///
 /// A query of a stream that is being captured, or a wait for it, throws
-/// `sim_error{stream_capturing}`. A wait for its device also throws that error, and breaks the
-/// capture. So does `sim_copy_sync` of a thread that the capture's mode forbids to make unsafe
-/// calls. Allocations, and queries of and waits for events and other streams, are permitted in
-/// every mode, as with vram's types for CUDA. An event that is recorded on a captured stream orders
-/// only nodes of the graph. A stream that waits for such an event joins the capture.
+/// `sim_error{stream_capturing}`. A wait for its device also throws that error and invalidates the
+/// capture. So does `sim_copy_sync` on a thread for which the capture's mode forbids unsafe calls.
+/// Allocations, and queries of and waits for events and other streams, are permitted in every mode,
+/// as with vram's types for CUDA. An event that is recorded on a captured stream orders only nodes
+/// of the graph. A stream that waits for such an event joins the capture.
 ///
-/// Failure   `end` throws `sim_error{capture_invalid}` if the capture is broken, if it began on
-///           another stream, or if a stream that joined has work for which the first stream does
-///           not wait.
+/// Failure   `end` throws `sim_error{capture_invalid}` if an illegal call has invalidated the
+///           capture, if it began on another stream, or if a stream that joined has work for which
+///           the first stream does not wait.
 /// Threads   Any thread may call the members.
 class sim_graph {
 public:
@@ -56,7 +56,7 @@ public:
     }
 
     /// Ends the capture that began on `stream` and returns the graph. Throws
-    /// `sim_error{capture_invalid}` if the capture is broken or began on another stream.
+    /// `sim_error{capture_invalid}` if the capture was invalidated or began on another stream.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
         sim_stream_state& s = stream.state();
@@ -103,8 +103,9 @@ public:
 private:
     explicit sim_graph(std::shared_ptr<sim_graph_state> graph) : graph_{std::move(graph)} {}
 
-    /// Divides the nodes into branches: a node continues the branch of a node before it, if no
-    /// other node has continued that one.
+    /// Divides the nodes into branches (chains of nodes that run one after the other): a node
+    /// continues the branch of one of its predecessors that no other node continues, or starts a
+    /// new branch.
     static void find_branches(sim_graph_state& g) {
         std::vector<bool> continued(g.nodes.size());
         bool              started = false;

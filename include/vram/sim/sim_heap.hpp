@@ -18,8 +18,8 @@
 
 namespace vram {
 
-/// The allocations and frees of one call, with their checks and statistics. A refused allocation
-/// returns null.
+/// Allocates or frees memory within one call of the simulated device, with the checks and
+/// statistics. A refused allocation returns null.
 ///
 /// Failure   Members throw `sim_error` if the device is lost or a call is illegal during a capture.
 /// Threads   The calling thread holds the machine's lock.
@@ -48,9 +48,9 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Frees a block, as cudaFree does: waits for all work of the device. That wait adds no
-    /// happens-before edge, so a program that relies on it is reported. Returns false if `p` is not
-    /// a live block.
+    /// Frees a block after waiting for all work of the device, as cudaFree does. The wait counts as
+    /// no order between the work and the free, so a program that relies on it is reported. Returns
+    /// false if `p` is not a live block.
     bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
         sim_event_of const step  = call_.host_step("free");
         sim_block* const   block = find(kind, device, p, bytes, step);
@@ -117,7 +117,7 @@ public:
                                ticket] { complete_free(*m, *pool, *block, ticket); },
                  .where     = call_.where},
                 true);
-            // During a capture the free takes effect at once.
+            // without an operation (during a capture), the free takes effect now
             if (op == nullptr) {
                 complete_free(m_, *pool, *block, ticket);
             } else {
@@ -130,8 +130,8 @@ public:
         return true;
     }
 
-    /// Returns unused memory of the pool to the device until the pool holds `keep` bytes. Returns
-    /// the number of bytes returned.
+    /// Returns unused memory of `pool` to the device until the pool has `keep` bytes. Returns the
+    /// number of bytes returned.
     static std::size_t trim(sim_machine& m, sim_pool& pool, std::size_t keep) {
         std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes);
         std::size_t const gone   = pool.reserved > needed ? pool.reserved - needed : 0;
@@ -140,16 +140,16 @@ public:
         return gone;
     }
 
-    /// Prepares the end of a pool: its unused memory, and each block that is freed later, is
-    /// returned to the device.
+    /// Called when a pool ends: returns its unused memory to the device now, and each block when it
+    /// is freed.
     static void retire(sim_machine& m, sim_pool& pool) {
         pool.threshold = 0;
         trim(m, pool, 0);
     }
 
 private:
-    /// At the end of a scope, returns memory that the pool reserved for an allocation that then
-    /// failed.
+    /// Its destructor returns memory to the device that the pool reserved for an allocation that
+    /// then failed.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
@@ -307,10 +307,10 @@ private:
         return block;
     }
 
-    /// Reserves `bytes` bytes of the pool for stream `s`. Uses, in this order: memory that is free;
+    /// Makes `bytes` bytes of the pool available to stream `s`. Takes, in this order: free memory;
     /// memory whose free `s` is ordered after; memory of the device; memory whose free is queued on
-    /// other streams, for which `s` must then wait. Returns false if even that is too little, and
-    /// then changes no order.
+    /// another stream, for which `s` must then wait. If all that is too little, returns false and
+    /// changes nothing.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes(w.slot, w.count);
@@ -346,7 +346,7 @@ private:
         pool.remove(w.ticket);
     }
 
-    /// Completes a queued free, when its stream reaches it in virtual time.
+    /// Completes a queued free; called when its stream reaches it in virtual time.
     static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
                               std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;

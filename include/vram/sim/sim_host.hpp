@@ -19,11 +19,12 @@ namespace vram {
 struct sim_stream_state;
 
 /// The state of a host thread that participates in virtual time (a `sim_thread`, or the thread that
-/// started one). Number 0 stands for all ordinary threads together. Their real locks are invisible
-/// to the simulation, so everything that they do counts as ordered.
+/// started one). Number 0 stands for all ordinary threads together. The simulation does not see the
+/// locks between them, so it treats everything that they do as ordered.
 struct sim_host {
-    /// The state `away` means: the thread blocks in real time, for something that the simulation
-    /// cannot see, and the scheduler lets other threads run instead.
+    /// The thread may run (`runnable`), waits in virtual time (`blocked`), blocks in real time, for
+    /// something that the simulation does not see, so that other threads run instead (`away`), or
+    /// has ended.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;
@@ -34,12 +35,12 @@ struct sim_host {
 
     state now     = state::runnable;
     bool  started = false; ///< true after the first call of the simulated device
-    /// True if the thread is in a deadlock: its wait throws.
+    /// True if the thread was chosen to resolve a deadlock: its wait throws.
     bool deadlocked = false;
     /// True if an ordinary thread (not a `sim_thread`) may end the wait, so that it is no deadlock.
     bool may_be_outside = false;
-    /// The operation that this thread waits for, if any. It waits for an operation, a gate, or
-    /// threads.
+    /// The operation that this thread waits for, if any. Instead, it may wait at `gate` or for
+    /// `threads`.
     sim_moment                   operation{};
     void const*                  gate       = nullptr;
     bool                         locked_out = false; ///< true if `gate` is a `sim_lock`
@@ -49,8 +50,8 @@ struct sim_host {
     int                     children = 0;
     std::condition_variable turn;
 
-    /// Begins a new step: later actions of this thread are not ordered before earlier joins with
-    /// its clock.
+    /// Increments this thread's own counter, so that its later actions are not ordered before
+    /// operations that have joined its vector clock so far.
     void advance() { vclock.advance(slot); }
 };
 
@@ -61,9 +62,9 @@ namespace detail {
 struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;
-    /// Null for a thread outside virtual time (not a `sim_thread`).
+    /// The thread's state in virtual time; null for a thread that does not participate.
     sim_host* host = nullptr;
-    /// True within a `sim_capture_guard`: captures forbid this thread no call.
+    /// True within a `sim_capture_guard`: no call of this thread invalidates a capture.
     bool                           relaxed = false;
     bool                           child   = false; ///< true if `sim_thread` started the thread
     std::vector<sim_stream_state*> streams =

@@ -26,7 +26,7 @@ namespace vram {
 /// Cost      One lock of the node's mutex per acquisition, and one per release.
 class sim_lock {
 public:
-    /// Holds the lock until its destruction or `unlock`.
+    /// Locks in its constructor and unlocks in its destructor or `unlock`.
     class [[nodiscard]] guard {
     public:
         explicit guard(sim_lock const& owner) : owner_{&owner} { lock(); }
@@ -64,7 +64,7 @@ public:
 private:
     using node_lock = std::unique_lock<std::mutex>;
 
-    /// Counts one waiting thread for the duration of a scope.
+    /// Counts the calling thread as waiting as long as this object exists.
     struct waiter {
         explicit waiter(unsigned& n) : count{++n} {}
         waiter(waiter const&)            = delete;
@@ -113,8 +113,8 @@ private:
         });
     }
 
-    /// Releases the lock and adds the holder's vector clock to it. Operations that can throw come
-    /// last, so the lock is released in any case.
+    /// Releases the lock and joins the holder's vector clock into it. Operations that can throw
+    /// come last, so the lock is released in any case.
     void let_go() const noexcept {
         try {
             node_lock const held{machine_->mutex};

@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// Text of an exception with its numbers, built when the exception is made. If there is no host
-/// memory for it, it is a literal.
+/// The text of an exception with its numbers, built in the constructor. If there is no host memory
+/// for it, it is a fixed text.
 ///
 ///     text_{"vram: the file is too short", [&] { return "vram: " + std::to_string(n) + ...; }}
 ///
