@@ -17,8 +17,9 @@
 
 namespace vram {
 
-/// The scope of one call. Its constructor takes the calling thread's turn in the scheduler and the
-/// machine's lock, adds the cost of the call to the thread's clock, and looks up injected faults.
+/// One call of the simulated device by a host thread: an object that exists during the call. Its
+/// constructor waits until the scheduler lets the thread run, locks the machine, adds the cost of
+/// the call to the thread's virtual clock, and looks up injected faults.
 ///
 /// Failure   The constructor throws `sim_error{not_permitted}` inside a kernel or a host function.
 /// Cost      One lock and a few comparisons.
@@ -33,13 +34,15 @@ public:
     void admit() const {
         if (refusal != sim_status::ok) { throw sim_error{refusal, where}; }
     }
-    /// Begins a new step of the calling thread and returns its description for the checker.
+    /// Increments the calling thread's counter in its vector clock, and returns a description of
+    /// this call for the checker.
     [[nodiscard]] sim_event_of host_step(char const* name);
-    /// Throws a pending report as `sim_race`, if `sim_options::on_report` is `throw_it`.
+    /// Throws the first report that has not been thrown yet as `sim_race`, if
+    /// `sim_options::on_report` is `throw_it`.
     void throw_report();
 
-    /// Checks a call that is illegal during a graph capture of this thread, or of any thread if the
-    /// mode of the capture is global. If there is such a capture, breaks it and throws
+    /// Called for calls that are illegal during a capture by this thread, or by any thread if the
+    /// mode of the capture is global. If there is such a capture, invalidates it and throws
     /// `sim_error{stream_capturing}`. Does nothing if the calling thread has a `sim_capture_guard`.
     void unsafe();
 

@@ -31,8 +31,8 @@ private:
     std::uint64_t state_;
 };
 
-/// The scheduling decisions of one run. The first decisions come from a script; later ones are
-/// random (`by_seed`) or take the first candidate.
+/// The scheduling decisions of one run: which thread runs next. The first decisions are given in
+/// advance (`script`); later ones are random (`by_seed`) or select the first candidate.
 class sim_choices {
 public:
     /// One decision: the index of the selected thread, and the number of candidates.

@@ -29,11 +29,11 @@
 
 namespace vram {
 
-/// The parts of a simulated node, and its streams and events. Other headers change it during a
-/// `sim_call`: `sim_queue` queues work on streams, `sim_wait` lets the host wait, `sim_heap`
+/// The state of a simulated node, with its streams and events. During a `sim_call`, other headers
+/// change it: `sim_queue` queues work on streams, `sim_wait` makes host threads wait, `sim_heap`
 /// allocates memory.
 ///
-/// Failure   Members throw `std::bad_alloc` before anything has changed.
+/// Failure   Members throw `std::bad_alloc`, and then have changed nothing.
 /// Threads   The caller holds `mutex`.
 class sim_machine {
 public:
@@ -66,7 +66,7 @@ public:
         d.streams.reserve(d.streams.size() + 1);
         if (spare_streams_.empty()) {
             spare_streams_.push_back(&streams_.emplace_back());
-            // Makes the `push_back` of `destroy_stream` unable to fail.
+            // so that the `push_back` in `destroy_stream` cannot fail
             spare_streams_.reserve(streams_.size());
         }
         sim_stream_state& s = *spare_streams_.back();
@@ -90,7 +90,8 @@ public:
         return s;
     }
 
-    /// Ends the ownership of a stream. Resources are notified of the end, unless the stream is raw.
+    /// Called when the owner of a stream (a `sim_stream`) is destroyed. Resources that use the
+    /// stream are notified, unless the stream is raw.
     void end_stream(sim_stream_state& s) {
         break_capture(s);
         if (s.announced) {
@@ -99,13 +100,14 @@ public:
         }
         release_stream(s);
     }
-    /// Gives up one share of a stream. The last one destroys it.
+    /// Gives up one of the references to a stream, which are its owner and each `sim_stream_hold`.
+    /// The last one destroys it.
     void release_stream(sim_stream_state& s) {
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
 
-    /// Destroys a stream. Its queued work still runs, and its state may be reused by a new stream
-    /// at once.
+    /// Destroys a stream. Its queued work still runs, and a new stream may reuse its state from now
+    /// on.
     void destroy_stream(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         leave_behind(s, d.orphans, d.orphans_vclock);
@@ -140,17 +142,18 @@ public:
         spare_events_.push_back(&e);
     }
 
-    // Edges of the happens-before relation.
+    // Order between streams and host threads (the happens-before relation).
 
-    /// Host thread `h` acquires the vector clock `then`: work behind `then` happens before its next
-    /// step.
+    /// Host thread `h` joins the vector clock `then` into its own: the operations that `then`
+    /// includes happen before the next step of `h`.
     void acquire(sim_host& h, vector_clock const& then) {
         if (!checker.on().races) { return; }
         h.vclock.join(then);
         h.advance();
     }
-    /// Stream `s` acquires the vector clock of host thread `h`: everything that `h` did happens
-    /// before the next work of `s`. Throws `sim_error{invalid_handle}` if the stream was destroyed.
+    /// Stream `s` joins the vector clock of host thread `h` into its own: everything that `h` did
+    /// happens before the next work of `s`. Throws `sim_error{invalid_handle}` if the stream was
+    /// destroyed.
     void acquire(sim_stream_state& s, sim_host const& h,
                  std::source_location where = std::source_location::current()) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
@@ -159,8 +162,8 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Ends the participation of a thread in virtual time. The ordinary threads acquire its vector
-    /// clock.
+    /// Ends the participation of the thread `me` in virtual time. Everything that it did then
+    /// happens before the later work of all ordinary threads.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -175,8 +178,8 @@ public:
     }
 
     /// One step of the wait of an ordinary thread (not a `sim_thread`): advances virtual time if no
-    /// participating thread does, otherwise waits for progress. Returns false if no participating
-    /// thread calls the device for `patience` of real time.
+    /// participating thread does, otherwise blocks until another thread does. Returns false if no
+    /// participating thread calls the device for `patience` of real time.
     bool outside_step(std::unique_lock<std::mutex>& held,
                       std::chrono::nanoseconds      patience = sim_turns::forever) {
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
@@ -194,7 +197,7 @@ public:
 
     /// Ids of streams and nodes, unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of ends of streams that resources were notified of.
+    /// Number of streams so far whose owner was destroyed and whose end resources were notified of.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);
@@ -206,9 +209,10 @@ public:
     sim_turns                     turns;
     sim_faults                    faults;
     std::vector<sim_device_state> devices;
-    std::vector<sim_graph_state*> captures; ///< captures that have begun and not ended
+    std::vector<sim_graph_state*> captures; ///< stream captures that have begun and not ended
 
-    std::size_t pinned_used  = 0; ///< live bytes of pinned host memory, rounded up
+    /// Live bytes of pinned host memory, rounded up to the granularity.
+    std::size_t pinned_used  = 0;
     std::size_t managed_used = 0;
 
 private:

@@ -9,8 +9,8 @@
 
 namespace vram {
 
-/// Managed memory. It occupies none of a device's capacity: pages that do not fit remain on the
-/// host.
+/// Allocates managed memory. It does not reduce the free memory of a device: pages that do not fit
+/// remain on the host.
 ///
 /// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`.
 /// Threads   Any thread may use the resource.

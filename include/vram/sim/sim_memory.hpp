@@ -22,9 +22,9 @@
 
 namespace vram {
 
-/// The address ranges of a node: one for each device, one for pinned and one for managed memory,
-/// the registered host memory, and the reserved virtual addresses with the physical memory mapped
-/// there.
+/// All memory of a simulated node: an address range for each device, one for pinned and one for
+/// managed memory, the registered host memory, and the reserved virtual addresses with the physical
+/// memory mapped there.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      A lookup is O(log blocks).
@@ -52,7 +52,7 @@ public:
         return *spaces_[static_cast<std::size_t>(index)];
     }
 
-    /// Returns the range that contains `p`, or null if `p` is pageable host memory.
+    /// Returns the address range that contains `p`, or null if `p` is pageable host memory.
     [[nodiscard]] sim_space* space_of(std::uintptr_t p) {
         for (auto& space : spaces_) {
             if (space->holds(p)) { return space.get(); }
@@ -123,13 +123,13 @@ private:
     static constexpr std::size_t page = 4096;
 
     static constexpr std::size_t most = std::size_t{1} << 44;
-    /// Limit for all devices of a node together.
+    /// Limit in bytes for the address ranges of all devices of a node together.
     static constexpr std::size_t all_addresses = 2 * most;
     /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
     /// the device; sizes in a zone differ by at most a factor of two. Therefore a zone always has a
     /// gap.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    // Because sanitizers have shadow memory for all addresses.
+    // one zone, because sanitizers need shadow memory for all addresses
     static constexpr std::size_t zones = 1;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -142,12 +142,12 @@ private:
 #endif
 
     /// Reserves four times the capacity for each zone (twice a large capacity under a sanitizer),
-    /// so that there are gaps and freed addresses rest before reuse. Reserves less if the process
+    /// so that there are gaps and a freed address is not reused soon. Reserves less if the process
     /// lacks the addresses.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);
-        // Sanitizers leave few addresses.
+        // sanitizers leave few addresses
         std::size_t const times = zones == 1 && least > (std::size_t{64} << 30) ? 2 : 4;
         std::size_t const wish  = least > limit / (times * parts) ? limit : times * parts * least;
         for (std::size_t room = wish;; room = align(room / 2, page)) {

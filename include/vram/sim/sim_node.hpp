@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_node` is a simulated machine with GPUs, inside this process.
+/// `sim_node` is a simulated machine with GPUs inside the process.
 
 #include <vram/sim/sim_call.hpp>  // sim_call, sim_machine
 #include <vram/sim/sim_queue.hpp> // sim_queue
@@ -60,7 +60,7 @@ public:
     /// none.
     [[nodiscard]] static sim_node& current() {
         if (sim_node* const made = newest().load(std::memory_order_acquire)) { return *made; }
-        // Never destroyed, because static objects may still use it.
+        // never destroyed, because static objects may still use it
         static sim_node* const first = new sim_node;
         static_cast<void>(first);
         return *newest().load(std::memory_order_acquire);
@@ -95,7 +95,7 @@ public:
         std::lock_guard const held{machine_.mutex};
         return std::exchange(machine_.checker.reports(), {});
     }
-    /// Changes which mistakes the node looks for in later calls. The check `races` can be switched
+    /// Selects the mistakes that the node detects in later calls. The check `races` can be switched
     /// off but not on again.
     void set_checks(sim_checks const& checks) {
         std::lock_guard const held{machine_.mutex};
@@ -179,7 +179,8 @@ public:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // This memory is still mapped, and the mapping was reported as a leak above.
+            // without a handle, the memory is still mapped, and the mapping was reported as a leak
+            // above
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }

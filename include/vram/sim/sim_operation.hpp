@@ -15,14 +15,15 @@
 
 namespace vram {
 
-/// The part of a machine that runs an operation. `none` is for operations without duration, such as
-/// events.
+/// The part of a device (or the host) that executes an operation. `none` is for operations without
+/// duration, such as events.
 enum class sim_engine : unsigned char { compute, to_device, to_host, peer, host, none };
 
 /// The number of engines that can be busy (all except `none`).
 inline constexpr std::size_t sim_engines = 5;
 
-/// The description of an operation: its engine, duration, memory accesses and effect.
+/// The description of an operation: its engine and duration, the memory that it accesses, and its
+/// effect.
 struct sim_task {
     struct use {
         sim_range  range;
@@ -31,39 +32,40 @@ struct sim_task {
 
     char const* name   = "";
     sim_engine  engine = sim_engine::none;
-    int         device = 0; ///< device whose engine runs it
+    int         device = 0; ///< device whose engine executes the operation
     sim_time    duration{};
     bool        copy = false; ///< true for a copy or a fill
-    /// ^ True if a fault is injected: the operation has no effect.
+    /// True if a fault is injected: the operation has no effect.
     bool fails = false;
-    /// A host function, which may hand work to host threads.
+    /// True for a host function, which may pass work to host threads through a `sim_gate`.
     bool             host_function = false;
     std::size_t      bytes         = 0; ///< bytes that a copy transfers
     std::vector<use> uses          = {};
-    /// The effect of the operation, at its end in virtual time. Runs without the machine's lock.
+    /// Executed when the operation ends in virtual time, such as the body of a kernel. Runs without
+    /// the machine's lock.
     std::function<void()> effect = {};
-    /// A change of the simulator's own state at the end of the operation. Runs with the machine's
-    /// lock.
+    /// Executed after `effect`, to change the simulator's own state. Runs with the machine's lock.
     std::function<void()> completed = {};
     std::source_location  where     = {};
 };
 
-/// An operation that was queued. Objects are reused; `number` identifies one use.
+/// A queued operation. Objects are reused for later operations; `number` identifies one of them.
 struct sim_operation {
     sim_task task;
-    /// Index in the order of calls; 0 if the object is unused.
-    std::uint64_t               number = 0;
-    std::uint64_t               stream = 0; ///< id of its stream
-    sim_time                    enqueued{};
-    sim_time                    ready{};
-    sim_time                    start{};
-    sim_time                    end{};
-    unsigned                    blockers = 0; ///< number of unfinished operations that it waits for
-    std::vector<sim_operation*> followers;    ///< operations that wait for this one
+    /// Index of the operation in the order of calls; 0 if the object is unused.
+    std::uint64_t number = 0;
+    std::uint64_t stream = 0; ///< id of the stream of the operation
+    sim_time      enqueued{};
+    sim_time      ready{};
+    sim_time      start{};
+    sim_time      end{};
+    /// Number of unfinished operations that this one waits for.
+    unsigned                    blockers = 0;
+    std::vector<sim_operation*> followers; ///< operations that wait for this one
 };
 
-/// A reference to an operation, as a position in a stream. It is pending until the operation has
-/// ended; the object may then be reused for another operation, with another number.
+/// A reference to an operation. It is pending until the operation has ended; then the object may be
+/// reused for another operation, with another number.
 struct sim_moment {
     sim_operation* operation = nullptr;
     std::uint64_t  number    = 0;

@@ -21,9 +21,9 @@ struct sim_link {
     sim_time    latency{1000};
 };
 
-/// The mistakes that a node looks for. A check costs time only while it is on.
+/// Selects the mistakes that a node detects. A check costs time only while it is on.
 struct sim_checks {
-    bool races         = true;  ///< report two accesses to one byte without an order, one a write
+    bool races         = true;  ///< report two unordered accesses to one byte, one of them a write
     bool bounds        = true;  ///< report accesses outside live allocations, or after the free
     bool uninitialised = false; ///< report reads of memory that was never written
     /// Report device accesses to pageable memory, host accesses to device memory, and accesses
@@ -36,9 +36,9 @@ struct sim_checks {
 
 /// The reaction of a node to a mistake, beyond storing the report.
 enum class sim_on_report : unsigned char {
-    collect, ///< the report is only stored: see `sim_node::reports`
-    print,   ///< the report is printed to stderr at once
-    /// `sim_race` is thrown by the call that made the mistake, except if it is `noexcept`.
+    collect, ///< the report is only stored; `sim_node::reports` returns it
+    print,   ///< the report is also printed to stderr
+    /// The call that made the mistake throws `sim_race` with the report, unless it is `noexcept`.
     throw_it,
     /// The report is printed and the program aborts, so that a debugger stops there.
     abort_here,
@@ -46,12 +46,13 @@ enum class sim_on_report : unsigned char {
 
 /// The order in which participating threads (`sim_thread`) run.
 enum class sim_order : unsigned char {
-    /// The thread with the earliest virtual clock runs, the lower number on a tie: exact and
-    /// repeatable.
+    /// Of the threads that can run, the one with the earliest virtual clock runs; if two are equal,
+    /// the one with the lower number. Times are exact, and runs repeatable.
     by_time,
-    /// A random runnable thread runs, drawn from `sim_options::seed`: repeatable.
+    /// Of the threads that can run, a random one runs, which `sim_options::seed` determines. Runs
+    /// are repeatable.
     by_seed,
-    /// The thread that `sim_options::choices` names runs. `sim_explore` goes through all choices.
+    /// The thread that `sim_options::choices` selects runs. `sim_explore` tries all choices.
     by_choice,
     /// All threads run concurrently in real time. Virtual times are not exact.
     freely,
@@ -66,7 +67,7 @@ enum class sim_default_stream : unsigned char { legacy, per_thread };
 struct sim_options {
     int         devices  = 1;
     std::size_t capacity = 16_GiB; ///< bytes of memory of each device
-    /// Bytes that may be pinned; managed memory has the same limit.
+    /// Largest number of bytes of pinned memory, and the same for managed memory.
     std::size_t pinned_capacity = 64_GiB;
     std::size_t granularity     = 512;   ///< allocations are rounded up to this many bytes
     std::size_t page            = 2_MiB; ///< unit of virtual memory mappings; a power of two
@@ -77,7 +78,7 @@ struct sim_options {
 
     /// Speed of copies between pinned memory and a device, for each direction, in bytes per second.
     std::size_t host_bandwidth = 25_GB;
-    /// Bytes per second between pageable memory and a device.
+    /// Speed of copies between pageable memory and a device, in bytes per second.
     std::size_t pageable_bandwidth = 5_GB;
     std::size_t device_bandwidth   = 1000_GB;
     /// Speed at which one host thread copies memory, in bytes per second, for copies that are
@@ -89,7 +90,7 @@ struct sim_options {
     sim_time copy_latency{1000};
     /// The links between devices. If empty, every pair has a link with the defaults of `sim_link`.
     std::vector<sim_link> links = {};
-    /// The initial setting of peer access: true lets kernels access the memory of all devices.
+    /// If true, kernels may access the memory of all devices (see `sim_device::set_peer_access`).
     bool peer_access = true;
 
     int compute_slots   = 1; ///< number of kernels that a device runs at the same time
@@ -97,20 +98,23 @@ struct sim_options {
     int to_host_slots   = 1;
     int peer_slots      = 1;
 
-    sim_time call_cost{0}; ///< virtual time that any call costs the host thread
-    /// Virtual time that a query costs if its answer is "not complete", so that a polling loop
-    /// makes progress.
+    /// Virtual time by which each call advances the clock of the calling thread.
+    sim_time call_cost{0};
+    /// Virtual time that a query costs if its result is "not complete", so that a loop of queries
+    /// advances virtual time.
     sim_time query_cost{200};
 
     sim_default_stream default_stream = sim_default_stream::legacy;
     sim_checks         checks         = {};
     sim_on_report      on_report      = sim_on_report::print;
-    bool               trace = false; ///< keep every completed operation for `sim_node::trace`
+    /// If true, every completed operation is stored for `sim_node::trace`.
+    bool trace = false;
 
     sim_order             threads = sim_order::by_time;
     std::uint64_t         seed    = 1;
     std::vector<unsigned> choices = {};
-    /// With `by_choice`: how many times a thread that could continue may be stopped in one run.
+    /// With `by_choice`: largest number of times in one run that a thread is stopped although it
+    /// could continue.
     unsigned preemptions = 2;
 };
 

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_pages` implements the virtual memory of simulated devices: addresses, physical memory,
-/// mappings.
+/// `sim_pages` simulates CUDA's virtual memory functions, such as cuMemCreate and cuMemMap.
 
 #include <vram/base/align.hpp>    // valid_alignment
 #include <vram/base/contract.hpp> // expects
@@ -58,7 +57,7 @@ public:
     }
 
     /// Allocates `bytes` bytes of physical memory of `device` and returns their handle, or 0 if the
-    /// device has too little.
+    /// device has less free memory.
     [[nodiscard]] std::uint64_t create(int device, std::size_t bytes) {
         sim_device_state& d = m_.at(device);
         if (d.lost) { call_.admit(); }
@@ -129,7 +128,8 @@ public:
         });
     }
 
-    /// Removes whole mappings at once. If queued work still uses them, the checker reports it.
+    /// Removes whole mappings without waiting for the device. If queued work still uses them, the
+    /// checker reports it.
     void unmap(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);

@@ -11,17 +11,17 @@
 
 namespace vram {
 
-/// Physical memory without an address. It exists until its handle is destroyed and it has no
-/// mapping.
+/// A piece of physical memory, which is accessed through the addresses to which it is mapped. It
+/// exists until its handle is destroyed and it is mapped nowhere.
 struct sim_physical {
     std::size_t bytes  = 0;
     int         device = 0;
-    /// Offset of its contents in `sim_frames`, if there are contents.
+    /// Offset in `sim_frames` of the contents of this memory, if there are contents.
     std::uint64_t place    = 0;
-    std::size_t   mappings = 0;    ///< number of addresses to which it is mapped
-    bool          handle   = true; ///< the handle has not been destroyed
+    std::size_t   mappings = 0;    ///< number of addresses to which the memory is mapped
+    bool          handle   = true; ///< false after the handle was destroyed
     sim_event_of  created{};
-    /// Access history, through all addresses. Empty if no check needs it.
+    /// History of the accesses through all addresses. Empty if no check needs it.
     interval_map<sim_history> history{};
 };
 

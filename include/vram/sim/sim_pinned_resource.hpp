@@ -9,7 +9,8 @@
 
 namespace vram {
 
-/// Pinned host memory. Devices can access it, and copies from and to it do not block the host.
+/// Allocates pinned host memory. Devices can access it, and copies from and to it do not block the
+/// host.
 ///
 /// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`.
 /// Threads   Any thread may use the resource.

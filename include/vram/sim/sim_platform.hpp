@@ -57,7 +57,7 @@ struct sim_platform {
     using pinned_resource = sim_pinned_resource;
 
     /// A non-blocking stream, as `cuda_stream` is.
-    // With an inherited constructor, nvcc 13.0 crashes.
+    // The constructor is not inherited, because nvcc 13.0 crashes then.
     struct own_stream : sim_stream {
         explicit own_stream(device d = device::current(), sim_stream_options options = {},
                             at w = at::current())
@@ -67,7 +67,7 @@ struct sim_platform {
     /// Returns true if the process has begun to end. Memory is not freed after that.
     [[nodiscard]] static bool ending() noexcept { return process_exit::began(); }
 
-    // Notification of the end of streams.
+    // Functions of a platform that announces the end of its streams.
     using stream_hold = sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {

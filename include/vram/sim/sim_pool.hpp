@@ -15,8 +15,8 @@
 
 namespace vram {
 
-/// A pool as of cudaMallocAsync: the memory that it holds, and the frees that are queued on
-/// streams.
+/// A pool like those of cudaMallocAsync: the memory that it has reserved, and the frees that are
+/// queued on streams.
 struct sim_pool {
     struct waiting {
         sim_moment    place  = {};
@@ -34,10 +34,10 @@ struct sim_pool {
     std::size_t   live      = 0;
     std::size_t   peak_live = 0, peak_reserved = 0;
     std::uint64_t tickets = 0;
-    /// Frees that the program has made and their streams have not reached, by ticket (order of
-    /// calls).
+    /// Frees that the program has called and whose streams have not reached them yet, by ticket
+    /// (their order).
     std::map<std::uint64_t, waiting> pending = {};
-    /// The tickets of queued frees for each vector-clock index of a stream. A stream that is
+    /// The tickets of queued frees, by the vector-clock index of their stream. A stream that is
     /// ordered after one free of another stream is ordered after all earlier frees of that stream.
     std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
     std::size_t                                    pending_bytes = 0;
@@ -54,7 +54,7 @@ struct sim_pool {
             throw;
         }
     }
-    /// Removes a queued free that is complete or claimed. Cost: O(log pending).
+    /// Removes a queued free, because it is complete or its memory was allocated again.
     void remove(std::uint64_t ticket) noexcept {
         auto const at = pending.find(ticket);
         if (at == pending.end()) { return; }

@@ -12,7 +12,7 @@
 
 namespace vram {
 
-/// The operations that one call adds to streams: kernels, copies, event records, waits and graph
+/// Adds the operations of one call to streams: kernels, copies, event records, waits and graph
 /// launches.
 ///
 /// Failure   Members throw `sim_error` or `std::bad_alloc`.
@@ -30,7 +30,7 @@ public:
     ///
     /// Failure   `sim_error{invalid_handle}` if the stream was destroyed;
     ///           `sim_error{capture_implicit}` if `s` is the legacy stream and a blocking stream of
-    ///           its device is being captured, which breaks that capture.
+    ///           its device is being captured; that capture is then invalid.
     void begin_action(sim_stream_state& s) {
         m_.acquire(s, *call_.host, call_.where);
         order_with_legacy(s);
@@ -114,7 +114,7 @@ public:
             inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i]);
             given.whole = true;
         }
-        // One operation without duration stands for the end of all nodes.
+        // an operation without duration ends when all nodes have
         sim_operation& end =
             m_.schedule.make({.name = "graph", .device = s.device}, call_.host->clock, s.id.load());
         submission given{m_.schedule, end};
@@ -169,7 +169,7 @@ public:
 
     void wait(sim_stream_state& s, sim_event_state const& e) {
         if (s.ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
-        // A wait for an event that was never recorded has no effect.
+        // a wait for an event that was never recorded has no effect
         if (!e.recorded) { return; }
         if (e.capture && e.capture->ended) {
             throw sim_error{sim_status::captured_event, call_.where};
@@ -185,8 +185,8 @@ public:
     }
 
 private:
-    /// Submits the operation at the end of the scope. If preparing it failed for lack of host
-    /// memory, it has no effect, but operations that wait for it still run.
+    /// Its destructor submits the operation to the scheduler. If preparing the operation failed
+    /// because host memory is missing, it has no effect, but operations that wait for it still run.
     struct submission {
         ~submission() {
             if (!whole) { op.task = {.device = op.task.device}; }
@@ -197,8 +197,9 @@ private:
         bool           whole = false;
     };
 
-    /// Makes the next operation of `s` wait for `m`, if that is not complete. Completed waits are
-    /// removed when their number has doubled, so the cost of a wait is constant on average.
+    /// Makes the next operation of `s` wait for the operation `m`, unless that is complete.
+    /// Complete operations are removed from the list whenever it has doubled, so the cost of a wait
+    /// is constant on average.
     static void wait_for(sim_stream_state& s, sim_moment m) {
         if (!m.pending()) { return; }
         if (s.waits.size() >= s.sweep_at) {
@@ -215,8 +216,8 @@ private:
         if (m_.checker.on().races) { s.vclock.join(other.vclock); }
     }
 
-    /// The order between the legacy default stream and the blocking streams of its device: the
-    /// legacy stream waits for all of them, and they wait for it.
+    /// Orders `s` by the rules of the legacy default stream: it waits for all blocking streams of
+    /// its device, and they wait for it.
     void order_with_legacy(sim_stream_state& s) {
         sim_device_state& d = m_.at(s.device);
         if (s.legacy) {

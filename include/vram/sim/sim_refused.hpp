@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// Returns the kind of report for a refused free: a double free, a wrong size, or a foreign
-/// pointer.
+/// Returns the kind of report for a free that was refused with the error `kind`: a double free, a
+/// wrong size, or otherwise a free of a foreign pointer.
 [[nodiscard]] constexpr sim_mistake sim_mistake_of(error_kind kind) noexcept {
     switch (kind) {
     case error_kind::double_free: return sim_mistake::double_free;
@@ -23,8 +23,8 @@ namespace vram {
     }
 }
 
-/// Reports a free that a pool or a layer refused. The simulated device itself does not see such a
-/// free, because the pool does not pass it on.
+/// Adds a free that a pool or a layer refused to the reports of the node. The simulated device
+/// itself does not see such a free, because the pool does not pass it on.
 ///
 /// Failure   None. Without host memory there is no report, but the error sink has received the
 ///           error.

@@ -13,10 +13,10 @@
 
 namespace vram {
 
-/// Pins `range` for the lifetime of the object. Devices can then access the range, copies from and
-/// to it do not block the host, and the checker checks accesses to it.
+/// Pins `range` as long as this object exists. Devices can then access the range, copies from and
+/// to it do not block the host, and accesses to it are checked.
 ///
-/// Failure   The constructor throws `sim_error{refused}` if an injected fault says so. It throws
+/// Failure   The constructor throws `sim_error` if a fault was injected for it. It throws
 ///           `sim_error{invalid_value}` if the range is empty, is simulated memory, or overlaps a
 ///           registered range.
 /// Threads   Any thread may use it.

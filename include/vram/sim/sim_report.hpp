@@ -19,10 +19,11 @@ namespace vram {
 
 /// The kinds of mistakes that the simulated device reports.
 enum class sim_mistake : unsigned char {
-    /// Two accesses to the same bytes, at least one a write, without an order.
+    /// Two accesses to the same bytes, at least one of them a write, that no stream, event or wait
+    /// orders.
     race,
     overlapping_copy,     ///< a copy with a source and destination that overlap
-    use_before_ready,     ///< an access that is not ordered after the allocation
+    use_before_ready,     ///< an access that no stream, event or wait orders after the allocation
     use_after_free,       ///< an access to memory that was freed
     out_of_bounds,        ///< an access outside any live allocation
     unmapped_access,      ///< an access to reserved addresses without mapped memory
@@ -30,12 +31,12 @@ enum class sim_mistake : unsigned char {
     pageable_access,      ///< a device access to host memory that is not pinned
     host_access,          ///< a host access to device memory
     peer_access,          ///< a kernel's access to another device without peer access
-    free_before_last_use, ///< a free that is not ordered after an earlier use
+    free_before_last_use, ///< a free that no stream, event or wait orders after an earlier use
     double_free,          ///< a free of a block that is not live
-    /// A free of an address that is not a block of this memory.
+    /// A free of an address at which this resource has allocated no block.
     foreign_free,
     wrong_size,        ///< a free with a size that differs from the allocation's
-    capacity_exceeded, ///< an allocation that the device had no memory for
+    capacity_exceeded, ///< an allocation for which the device had too little memory
     leak,              ///< memory that is live when the node ends
     deadlock,          ///< threads that all wait for each other
     thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
@@ -71,11 +72,12 @@ enum class sim_mistake : unsigned char {
 struct sim_event_of {
     enum class kind : unsigned char { none, read, write, allocation, release };
 
-    char const*          name   = ""; ///< "copy", "fill", "host", or the name of a kernel
-    kind                 what   = kind::none;
-    bool                 host   = false; ///< true if a host thread did it
-    std::uint64_t        number = 0;     ///< index of the operation, in the order of calls
-    std::uint64_t        actor  = 0;     ///< id of the stream, or number of the host thread
+    char const* name = ""; ///< "copy", "fill", "host", or the name of a kernel
+    kind        what = kind::none;
+    /// True if a host thread made the access, false for a stream.
+    bool                 host   = false;
+    std::uint64_t        number = 0; ///< index of the operation, in the order of calls
+    std::uint64_t        actor  = 0; ///< id of the stream, or number of the host thread
     int                  device = 0;
     sim_time             time{}; ///< virtual time of the call
     std::source_location where = {};
@@ -100,7 +102,8 @@ struct sim_report {
     std::uintptr_t address = 0; ///< start of the range that both operations access
     std::size_t    bytes   = 0;
     std::string    missing = {}; ///< explanation: the missing wait or order, in words
-    std::size_t    blocks  = 1;  ///< of a leak: the number of blocks that were allocated there
+    /// For a leak: the number of blocks that were allocated at this line.
+    std::size_t blocks = 1;
 
     /// Returns the report as a text of a few lines.
     [[nodiscard]] std::string text() const;
@@ -131,7 +134,7 @@ inline std::string hexadecimal(std::uintptr_t value) {
     return "0x" + digits;
 }
 
-/// The line of the call, after a comma; empty if it is unknown.
+/// Returns a comma and the line of the call; empty if the line is unknown.
 inline std::string place(sim_event_of const& e) {
     if (e.where.line() == 0) { return ""; }
     return std::string{", "} + e.where.file_name() + ":" + std::to_string(e.where.line());
@@ -143,10 +146,11 @@ inline std::string describe(sim_event_of const& e) {
            std::to_string(e.time.count()) + " ns" + place(e) + ")";
 }
 
-/// The part of vram that allocated memory for itself, and how its user frees this memory.
+/// A part of vram that allocates memory for itself, such as a pool, and how a user frees this
+/// memory.
 struct sim_allocating_part {
     std::string_view folder; ///< a folder of include/vram, with "/" at the end
-    char const*      name;   ///< description of the part; null: the user's own code
+    char const*      name;   ///< description of the part; null for the user's own code
     char const*      advice;
 };
 inline constexpr sim_allocating_part sim_allocating_parts[] = {
@@ -173,7 +177,7 @@ inline sim_allocating_part const& sim_part_of(std::source_location where) {
     return sim_allocating_parts[std::size(sim_allocating_parts) - 1];
 }
 
-/// Returns the text of a leak report behind the name of its kind.
+/// Returns the text of a leak report after the name of its kind.
 inline std::string describe_leak(sim_report const& r) {
     sim_allocating_part const& part = sim_part_of(r.first.where);
     std::string                text = ": " + std::to_string(r.bytes) + " bytes";

@@ -9,7 +9,8 @@
 
 namespace vram {
 
-/// Device memory. The host must not dereference it; `sim_view` returns an address that it may use.
+/// Allocates device memory. The host must not dereference its addresses; `sim_view` returns an
+/// address that the host may use.
 ///
 ///     pool<stream_ordered<sim_resource>> memory;
 ///

@@ -45,7 +45,7 @@ public:
         sim_machine&            m = device_.machine();
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};
-        // Throws reports of earlier calls before anything is allocated.
+        // if an earlier call made a mistake, its report is thrown before anything is allocated
         call.throw_report();
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {

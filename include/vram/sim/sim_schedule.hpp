@@ -33,9 +33,10 @@ inline thread_local bool inside_effect = false;
 inline thread_local vector_clock const* effect_vclock = nullptr;
 } // namespace detail
 
-/// The discrete-event simulator. An operation is *ready* if it was submitted and all operations
-/// before it have ended. It starts when its engine has a free slot, the earliest ready operation
-/// first. Its effect runs when it ends. The caller limits how far virtual time may advance.
+/// A discrete-event simulator of the devices. An operation is *ready* if it was submitted and all
+/// operations that it waits for have ended. It starts when its engine is free; of several ready
+/// operations, the one that was ready first. Its effect runs when it ends. The caller determines
+/// how far virtual time advances.
 ///
 /// Threads   The caller holds the machine's lock, which `step` releases while it runs an effect.
 /// Cost      Two heap operations per operation. No allocation after a warm-up.
@@ -77,7 +78,7 @@ public:
         return *op;
     }
 
-    /// Makes `op` wait for `before`, unless `before` has ended.
+    /// Makes the operation `op` wait for `before`, unless `before` has ended.
     void after(sim_operation& op, sim_moment before) {
         if (!before.pending() || before.operation == &op) { return; }
         before.operation->followers.push_back(&op);
@@ -114,7 +115,8 @@ public:
         }
     }
 
-    /// Returns the first exception that an effect on `device` threw, and removes it.
+    /// Returns the first exception that an operation of `device`, such as a kernel, threw, and
+    /// removes it.
     [[nodiscard]] std::exception_ptr take_failure(int device) noexcept {
         return std::exchange(failures_[static_cast<std::size_t>(device)], {});
     }
@@ -145,9 +147,10 @@ private:
     };
 
     struct lane {
-        int    slots = 1;
-        int    busy  = 0;
-        agenda queue = {}; ///< ready operations without a free slot, the earliest first
+        int slots = 1;
+        int busy  = 0;
+        /// Ready operations that wait until the engine is free, the earliest first.
+        agenda queue = {};
     };
     struct engines {
         lane     lanes[sim_engines];
@@ -237,8 +240,8 @@ private:
         return thrown;
     }
 
-    /// Adds the time since the set of busy engines last changed to the figures, and updates the
-    /// set.
+    /// Adds the time since the last change to the statistics of the engines that were busy, and
+    /// updates the set of busy engines.
     void account(sim_operation const& op, bool begins, lane& l) {
         engines&     e = engines_[static_cast<std::size_t>(op.task.device)];
         sim_figures& f = figures_[static_cast<std::size_t>(op.task.device)];

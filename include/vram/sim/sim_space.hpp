@@ -20,14 +20,14 @@
 
 namespace vram {
 
-/// An address range that allocates blocks in circular order, so that a freed address is not reused
-/// soon. With several zones, blocks of similar sizes share a zone, so that small long-lived blocks
-/// do not fragment the addresses of large ones. A block is placed outside its zone only if the zone
-/// is full.
+/// A reserved address range from which blocks are allocated in circular order, so that a freed
+/// address is not reused soon. With several zones, blocks of similar sizes share a zone, so that
+/// small long-lived blocks do not fragment the addresses of large ones. A block is placed outside
+/// its zone only if the zone is full.
 class sim_space {
 public:
-    /// Reserves `bytes` of addresses. If `accessible`, they are backed by memory; if not, an access
-    /// faults.
+    /// Reserves `bytes` bytes of addresses in `zones` zones. If `accessible`, they have memory; if
+    /// not, an access faults.
     sim_space(std::size_t bytes, bool accessible, std::size_t zones = 1)
         : size_{bytes}, next_(zones) {
         begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -73,7 +73,7 @@ public:
         return &block;
     }
 
-    /// Erases a block without remembering it as freed.
+    /// Erases a block; later accesses are not reported as use after free.
     void erase(sim_block& block) { blocks_.erase(block.begin); }
 
     /// Marks a block as freed, so that later accesses are reported as use after free. Only the
@@ -86,7 +86,7 @@ public:
         try {
             retired_.push_back(block.begin);
         } catch (std::bad_alloc const&) {
-            // No host memory to remember the block: erase it.
+            // without host memory to remember the freed block, erase it
             blocks_.erase(block.begin);
         }
         if (retired_.size() > remembered) {
@@ -161,8 +161,9 @@ private:
         ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
     }
 
-    std::size_t                         size_;
-    std::vector<std::uintptr_t>         next_; ///< for each zone, the address of the next search
+    std::size_t size_;
+    /// For each zone, the address at which the search for the next block starts.
+    std::vector<std::uintptr_t>         next_;
     std::uintptr_t                      begin_ = 0;
     std::uintptr_t                      view_  = 0;
     std::map<std::uintptr_t, sim_block> blocks_;

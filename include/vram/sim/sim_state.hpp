@@ -24,7 +24,8 @@ struct sim_stream_state;
 // Defined in sim/sim_block.hpp.
 struct sim_block;
 
-/// The threads that must not make unsafe calls during a capture: all, the capturing one, or none.
+/// Selects the threads that must not make unsafe calls during a capture: all, the capturing one, or
+/// none.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
 
 /// The nodes of a captured graph, with their dependencies as indices.
@@ -34,57 +35,63 @@ struct sim_graph_state {
         std::vector<std::size_t> after;
         sim_block*               allocates = nullptr; ///< block that becomes live at this node
         sim_block*               frees     = nullptr; ///< block that is freed at this node
-        /// Nodes of one branch are ordered one after the other. The first branch is 0.
+        /// Number of the branch of the graph, a chain of nodes that run one after the other; the
+        /// first is 0.
         std::size_t branch = 0;
     };
     std::vector<node> nodes;
     /// Blocks that the capture has allocated and not freed, by their first address.
     std::unordered_map<std::uintptr_t, sim_block*> live;
     std::size_t                                    branches = 1;
-    sim_moment                                     last; ///< end of the graph's last launch
+    /// The operation that ends the graph's last launch.
+    sim_moment              last;
     vector_clock            last_vclock;      ///< vector clock at the end of the last launch
     sim_stream_state const* origin = nullptr; ///< stream on which the capture began
     std::thread::id         owner;            ///< thread that began the capture
     sim_capture_mode        mode{};
-    bool                    broken = false; ///< an illegal call has broken the capture
-    bool                    ended  = false; ///< the capture has ended
+    bool                    broken = false; ///< true if an illegal call has invalidated the capture
+    bool                    ended  = false; ///< true after the capture has ended
 };
 
 /// The state of a stream. A new stream reuses the object of a destroyed one, but never its id.
 struct sim_stream_state {
     sim_machine*               machine = nullptr;
     std::atomic<std::uint64_t> id{0}; ///< unique in the process; 0: the stream was destroyed
-    int                        device   = 0;
-    bool                       blocking = false; ///< ordered with the legacy default stream
-    /// This is the legacy default stream of its device.
+    int                        device = 0;
+    /// True if the stream is ordered with the legacy default stream.
+    bool blocking = false;
+    /// True for the legacy default stream of its device.
     bool legacy = false;
 
-    /// If true, resources that use the stream share it, and are notified when its owner destroys
-    /// it.
-    bool                     announced = false;
-    std::atomic<bool>        ended{false}; ///< the owner has destroyed the stream
-    std::atomic<std::size_t> shares{0};    ///< shares: the owner and each `sim_stream_hold`
+    /// If true, resources that use the stream hold references to it and are notified when its owner
+    /// is destroyed.
+    bool              announced = false;
+    std::atomic<bool> ended{false}; ///< true after the owner of the stream was destroyed
+    /// Number of references: the owner and each `sim_stream_hold`.
+    std::atomic<std::size_t> shares{0};
 
     sim_moment tail; ///< last operation queued on the stream
-    /// Operations of other streams that the next one waits for.
+    /// Operations of other streams that the next operation of this stream waits for.
     std::vector<sim_moment> waits;
-    std::size_t             sweep_at = 16; ///< size of `waits` at which completed ones are removed
-    vector_clock            vclock;        ///< vector clock of the next operation
-    std::size_t             slot  = 0;     ///< index of the stream in vector clocks
-    std::uint64_t           count = 0;     ///< counter of the stream in vector clocks
-    std::uint64_t           work  = 0;     ///< number of actions on the stream so far
+    /// Size of `waits` at which complete operations are removed from it.
+    std::size_t   sweep_at = 16;
+    vector_clock  vclock;    ///< vector clock of the next operation
+    std::size_t   slot  = 0; ///< index of the stream in vector clocks
+    std::uint64_t count = 0; ///< counter of the stream in vector clocks
+    std::uint64_t work  = 0; ///< number of actions on the stream so far
     /// Number of actions on the legacy default stream that this stream is ordered after.
     std::uint64_t legacy_seen = 0;
 
     std::shared_ptr<sim_graph_state> capture; ///< graph that the stream is being captured into
-    /// Indices of the nodes that precede the next node.
+    /// While captured: indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
 
-/// The state of an event: the operation it was recorded behind, and the vector clock there.
+/// The state of an event: the operation after which it was recorded, and the vector clock at that
+/// point.
 struct sim_event_state {
     sim_machine*  machine  = nullptr;
     int           device   = 0;
@@ -92,7 +99,7 @@ struct sim_event_state {
     bool          recorded = false;
     sim_moment    place;
     vector_clock  vclock;
-    std::size_t   slot  = 0; ///< vector-clock index and count of its stream at the record
+    std::size_t   slot  = 0; ///< index in vector clocks, and count, of the stream at the record
     std::uint64_t count = 0;
     sim_time      when{}; ///< completion time in virtual time, if the event is timed
 
@@ -106,7 +113,7 @@ struct sim_device_state {
     std::size_t capacity = 0;
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
     std::size_t used  = 0;
-    std::size_t taken = 0; ///< bytes allocated by a simulated other process
+    std::size_t taken = 0; ///< bytes that a simulated other process has allocated
     bool        lost  = false;
     /// Error that the next synchronisation throws.
     sim_status        pending = sim_status::ok;

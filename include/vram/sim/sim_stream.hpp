@@ -24,9 +24,9 @@ struct sim_stream_options {
 };
 
 /// Owns a stream of the simulated device. Work that is queued when the owner is destroyed still
-/// runs. Resources that used the stream are notified of its end, and may keep its handle valid
-/// until they have recorded an event behind its work. The handle of a `raw` stream may name a new
-/// stream at once.
+/// runs. Resources that used the stream are notified of the destruction, and may keep its handle
+/// valid until they have recorded an event after its work. The handle of a destroyed `raw` stream
+/// may name a new stream immediately.
 ///
 /// Failure   The constructor throws `sim_error`.
 /// Threads   Any thread may use the stream.

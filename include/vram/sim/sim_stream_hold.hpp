@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_stream_hold` keeps the handle of a `sim_stream` valid after its owner has destroyed it.
+/// `sim_stream_hold` keeps the handle of a stream valid after the `sim_stream` was destroyed.
 
 #include <vram/base/process_exit.hpp>   // process_exit
 #include <vram/sim/sim_event.hpp>       // sim_event
@@ -15,14 +15,16 @@
 
 namespace vram {
 
-/// A share in a stream, the simulated `cuda_stream_hold`. It is empty for a default or raw stream.
+/// A counted reference to a stream, the simulated `cuda_stream_hold`: as long as it exists, the
+/// handle stays valid. It is empty for a default or raw stream.
 ///
 /// Failure   `record` throws `sim_error`.
 /// Threads   Any thread may use it, as a `std::shared_ptr`.
 class sim_stream_hold {
 public:
     sim_stream_hold() = default;
-    /// Takes a share in `stream`. The caller must be using the stream, or have another share in it.
+    /// Adds a reference to `stream`. The caller must be using the stream, or hold another reference
+    /// to it.
     explicit sim_stream_hold(sim_stream_view stream) noexcept {
         if (stream.get() == nullptr || !stream.get()->announced) { return; }
         std::unique_lock const held{stream.get()->machine->mutex};
@@ -42,9 +44,9 @@ public:
     }
 
     explicit operator bool() const noexcept { return state_ != nullptr; }
-    /// Returns true if the owner of the stream has destroyed it.
+    /// Returns true if the `sim_stream` that owned the stream was destroyed.
     [[nodiscard]] bool ended() const noexcept { return state_ != nullptr && state_->ended; }
-    /// Records `event` behind all work of the stream, even if its owner has destroyed the stream.
+    /// Records `event` after all work of the stream, even if the `sim_stream` was destroyed.
     void record(sim_event&           event,
                 std::source_location where = std::source_location::current()) const {
         sim_call call{*state_->machine, sim_call_kind::record, state_->device, where};

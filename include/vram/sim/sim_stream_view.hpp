@@ -31,13 +31,14 @@ public:
 
     sim_stream_view() = default;
     explicit sim_stream_view(sim_stream_state* state) noexcept : state_{state} {}
-    /// Refuses the stream of another platform, with a compile error that names the remedy.
+    /// Does not compile: the argument is a stream of another platform. The compile error states the
+    /// remedy.
     template <detail::stream_of_another_platform<sim_platform> S>
         requires(!std::derived_from<S, sim_stream_view>)
     sim_stream_view(S const&) {
         detail::refuse_stream<S>();
     }
-    // A null pointer is not a stream.
+    // A null pointer is not accepted as a stream.
     sim_stream_view(int)            = delete;
     sim_stream_view(std::nullptr_t) = delete;
 
@@ -101,8 +102,8 @@ public:
         call.throw_report();
     }
 
-    /// Returns the state of the stream. A default view is resolved to the default stream that it
-    /// means now.
+    /// Returns the state of the stream. A default-constructed view is resolved to the default
+    /// stream that it denotes now.
     [[nodiscard]] sim_stream_state& state() const {
         if (state_ != nullptr) { return *state_; }
         sim_device const device = sim_device::current();
@@ -116,8 +117,8 @@ public:
     friend bool operator==(sim_stream_view, sim_stream_view) = default;
 
 private:
-    /// Throws if the stream is being captured. CUDA would break the capture; vram refuses the call
-    /// before that.
+    /// Throws `sim_error{stream_capturing}` if the stream is being captured. CUDA would invalidate
+    /// the capture; vram refuses the call before that.
     static void expect_no_capture(sim_stream_state const& s, std::source_location where) {
         if (s.capture) { throw sim_error{sim_status::stream_capturing, where}; }
     }

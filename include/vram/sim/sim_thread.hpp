@@ -14,8 +14,8 @@
 
 namespace vram {
 
-/// True if the simulation serialises participating threads. Under ThreadSanitizer they run
-/// concurrently, so that it sees real interleavings; virtual times are not exact then.
+/// True if threads in virtual time run one at a time. Under ThreadSanitizer they run concurrently,
+/// so that it sees real interleavings; virtual times are not exact then.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool sim_ordered_threads = false;
 #elif defined(__has_feature)
@@ -28,10 +28,10 @@ inline constexpr bool sim_ordered_threads = true;
 inline constexpr bool sim_ordered_threads = true;
 #endif
 
-/// A host thread that participates in virtual time. Its clock starts as that of the thread that
-/// constructs it, which also participates until its last `sim_thread` is joined. Participating
-/// threads run one at a time, and may wait for each other only through `sim_gate`, `sim_lock` and
-/// `join`. Any other blocking wait stops all of them. The destructor joins.
+/// A host thread that participates in virtual time. Its virtual clock starts at the time of the
+/// thread that constructs it, which also participates until its last `sim_thread` is joined.
+/// Participating threads run one at a time, and may wait for each other only through `sim_gate`,
+/// `sim_lock` and `join`. Any other blocking wait stops all of them. The destructor joins.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -109,7 +109,7 @@ private:
         ++self.host->children;
     }
 
-    /// Undoes `start_participating` if the real thread could not be started.
+    /// Undoes `start_participating` because the system could not start the thread.
     void abandon() noexcept {
         std::unique_lock held{machine_->mutex};
         machine_->turns.leave(*host_);
@@ -144,7 +144,7 @@ private:
         if (failed != nullptr) {
             m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        // Otherwise the thread called `sim_node::finish`, which has already removed it.
+        // if it is null, the thread called `sim_node::finish`, which has already removed it
         if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->vclock[host->slot]);
             m.turns.leave(*host);
@@ -187,7 +187,7 @@ private:
             }
             return ended;
         };
-        // This thread is no `sim_thread`, and joins one that another thread started.
+        // this thread is no `sim_thread`, and joins one that another thread started
         if (me == nullptr) {
             while (!gone()) { m.outside_step(held); }
         } else {

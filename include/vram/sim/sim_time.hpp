@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_time` is virtual time: it advances as queued work and calls demand, not by itself.
+/// `sim_time` is virtual time, which advances with queued work and calls, not with real time.
 
 #include <vram/base/requirements.hpp> // C++20
 

@@ -11,9 +11,9 @@
 
 namespace vram {
 
-/// Declares that the calling host thread reads or writes `range` now. The node reports the access
-/// if a copy or kernel that is not ordered before it uses the same memory, if the memory is device
-/// memory, or if it was freed.
+/// Declares that the calling host thread reads or writes `range` now. The access is reported if it
+/// conflicts with a copy or kernel that is not ordered before it, if the memory is device memory,
+/// or if it was freed.
 ///
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);

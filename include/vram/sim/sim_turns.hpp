@@ -23,10 +23,11 @@
 
 namespace vram {
 
-/// The scheduler of the threads in virtual time (`sim_thread`). It lets one of them run at a time.
-/// The running thread yields before a call of the device if another thread is due, and whenever it
-/// must wait. The scheduler also limits how far virtual time may advance while a thread could still
-/// queue earlier work. Other host threads are not scheduled: they wait on a condition variable.
+/// The scheduler of the threads in virtual time (`sim_thread`): it lets one of them run at a time.
+/// Before each call of the device, and when it must wait, the running thread lets another one run
+/// if that one is next in the order. The scheduler also limits how far virtual time may advance
+/// while a thread could still queue earlier work. Other host threads are not scheduled: they wait
+/// on a condition variable.
 ///
 /// Threads   The caller holds the machine's lock, which is released during waits.
 /// Cost      Two comparisons per call if there is one scheduled thread.
@@ -34,7 +35,7 @@ class sim_turns {
 public:
     using lock = std::unique_lock<std::mutex>;
 
-    /// Called if every participating thread waits for another. The argument lists the threads and
+    /// Called if all scheduled threads wait for each other. The argument lists the threads and
     /// their waits.
     std::function<void(std::string)> on_deadlock;
 
@@ -50,8 +51,8 @@ public:
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
-    /// Adds a scheduled thread; its clocks start as those of `from`. If none is running, the new
-    /// one runs.
+    /// Adds a thread to the scheduler; its clocks start as those of `from`. If no thread is
+    /// running, the new one runs.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -79,8 +80,8 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Lets another thread run after `leave`. If none can run now, the first one that is woken
-    /// runs.
+    /// Lets another thread run after `leave`. If none can run now, the first one that becomes
+    /// runnable runs.
     void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
@@ -99,12 +100,13 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            self.started = true; // it was just selected; a second selection would count twice
+            // This thread was just selected; a second selection would count twice.
+            self.started = true;
             return;
         }
         if (detail::locks_held != 0) {
             return;
-        } // no preemption: another thread might block in real time on a lock that this one holds
+        } // no preemption: another thread might block in real time on this thread's lock
         sim_host* const next = choose(held, &self);
         if (next != &self) {
             hand_to(*next);
@@ -181,7 +183,8 @@ public:
         return running_ == nullptr && !schedule_.executing();
     }
 
-    /// Notified about each event for which threads that are not scheduled may wait.
+    /// Notified whenever virtual time advances or a thread changes state, for threads that are not
+    /// scheduled.
     std::condition_variable progress;
 
 private:
@@ -193,8 +196,8 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Advances the clock of a thread that waited for its turn, if the order of threads is not by
-    /// time.
+    /// Advances the virtual clock of a thread that waited for its turn to the present, unless
+    /// threads are ordered by time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
     }
@@ -238,13 +241,14 @@ private:
         await_turn(held, self);
     }
 
-    /// Lets the next thread run. If only a thread that is not scheduled can make one runnable,
-    /// waits for that. Returns false if no thread calls the device for `patience` of real time.
+    /// Selects the next thread and lets it run. If only a thread that is not scheduled can make one
+    /// runnable, waits for that. Returns false if no thread calls the device for `patience` of real
+    /// time.
     bool dispatch(lock& held, std::chrono::nanoseconds patience) {
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        if (driver_ != mine) { return true; } // another thread became the running one
+        if (driver_ != mine) { return true; } // another thread was selected in between
         driver_ = 0;
         if (next == nullptr) { return false; }
         hand_to(*next);
@@ -263,9 +267,9 @@ private:
         return first;
     }
 
-    /// Runs queued work as far as virtual time may advance, and returns the thread that is next.
-    /// Returns null if another thread has begun a newer selection than number `mine`, or if nothing
-    /// happens for `patience`.
+    /// Runs queued work as far as virtual time may advance, and returns the thread that runs next.
+    /// Returns null if a newer selection than number `mine` has begun, or if nothing happens for
+    /// `patience`.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -347,10 +351,10 @@ private:
     std::vector<sim_host*> hosts_; ///< threads that participate now, by number
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
-    /// Number of the selection of the next thread in progress; 0: none.
+    /// Number of the selection of a next thread that is in progress; 0 if there is none.
     std::uint64_t driver_    = 0;
     std::uint64_t drives_    = 0; ///< number of selections so far
-    std::uint64_t activity_  = 0; ///< calls of participating threads
+    std::uint64_t activity_  = 0; ///< number of calls of scheduled threads so far
     std::uint64_t count_     = 0;
     unsigned      preempted_ = 0;
     sim_order     order_;

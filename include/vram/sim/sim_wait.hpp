@@ -14,8 +14,8 @@
 
 namespace vram {
 
-/// The waits and queries of one call. A wait advances the calling thread's virtual clock and adds
-/// the vector clock of the completed work to that of the thread.
+/// The waits and queries of one call. A wait advances the virtual clock of the calling thread, and
+/// joins the vector clock of the completed work into that of the thread.
 ///
 /// Failure   Members throw `sim_error` if a fault was injected for the next synchronisation, or if
 ///           a stream is being captured. They rethrow an exception of a kernel.
@@ -24,7 +24,7 @@ class sim_wait {
 public:
     explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Blocks until the operation `m` is complete. `m` is a copy, because its event may be recorded
+    /// Blocks until the operation `m` is complete. `m` is a copy, because an event may be recorded
     /// again during the wait.
     void await(sim_moment m) {
         sim_host& h = *call_.host;
@@ -78,8 +78,8 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work queued on the device is complete, as cudaFree does. It breaks no
-    /// capture.
+    /// Blocks until all work queued on the device is complete, as cudaFree does. It does not
+    /// invalidate captures.
     void await_all(int device) {
         call_.admit();
         sim_device_state& d    = m_.at(device);
@@ -89,8 +89,8 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work queued on `device` is complete, without adding any happens-before
-    /// edge. It allocates no host memory.
+    /// Blocks until all work queued on `device` is complete, but adds no order to the
+    /// happens-before relation. It allocates no host memory.
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
@@ -119,7 +119,7 @@ public:
     }
 
 private:
-    /// Unfinished operations, and the joined vector clock of their streams.
+    /// Operations that are not complete, and the joined vector clock of their streams.
     struct work {
         std::vector<sim_moment> moments;
         vector_clock            vclock;
@@ -155,7 +155,7 @@ private:
         return all;
     }
 
-    /// Counts one wait of the host on construction, and adds its duration on destruction.
+    /// Its constructor counts one wait of a host thread, and its destructor adds the duration.
     struct waiting {
         waiting(sim_machine& m, sim_host& h, int d)
             : machine{m}, host{h}, device{d}, since{h.clock} {}
@@ -188,7 +188,7 @@ private:
         return {};
     }
 
-    /// Runs queued work up to the calling thread's virtual time, before a query answers.
+    /// Before a query, runs queued work up to the virtual time of the calling thread.
     void reach() {
         bool const outside = call_.host == &m_.turns.outside;
         if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
@@ -223,7 +223,7 @@ private:
         }
     }
 
-    /// Breaks the capture of `s`, because of a call that is illegal during it, and throws.
+    /// Invalidates the capture of `s`, because of a call that is illegal during it, and throws.
     [[noreturn]] void break_capture(sim_stream_state& s) {
         s.capture->broken = true;
         throw sim_error{sim_status::stream_capturing, call_.where};

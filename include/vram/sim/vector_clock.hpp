@@ -13,9 +13,9 @@
 
 namespace vram {
 
-/// A vector clock (Fidge 1988, Mattern 1989): one counter per actor, an actor being a stream or a
-/// host thread. If the clock of an operation contains the count `n` or more for an actor,
-/// everything that the actor did up to its count `n` happens before the operation.
+/// A vector clock (Fidge 1988, Mattern 1989): one counter for each stream and each host thread (an
+/// *actor*). If the clock of an operation contains the count `n` or more for an actor, everything
+/// that the actor did up to its count `n` happens before the operation.
 ///
 /// Cost      `includes` is one comparison. `join` is one pass over the counters.
 class vector_clock {
