@@ -5,9 +5,9 @@
 #include "support/recordings.hpp"
 #include "support/results.hpp"
 
-#include <vram/base/align.hpp>       // align
-#include <vram/pool/bins.hpp>        // bins
-#include <vram/pool/block_heaps.hpp> // block_heaps
+#include <vram/base/align.hpp>            // align
+#include <vram/pool/core/bins.hpp>        // bins
+#include <vram/pool/core/block_heaps.hpp> // block_heaps
 
 #include <cli.hpp>         // run
 #include <output_file.hpp> // output_file
@@ -31,7 +31,7 @@ namespace {
 
 constexpr double        never      = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t page       = 2 << 20;
-constexpr std::uint64_t small_size = vram::block_heaps<true>::small_size;
+constexpr std::uint64_t small_size = vram::detail::block_heaps<true>::small_size;
 
 /// The cost of a position: `near` for each doubling of the time between the block's free and its
 /// neighbour's, `rest` for the unused part of the hole, in blocks, `low` for each GB before it, and
@@ -140,7 +140,7 @@ double reserved_over_live(tape const& t, std::vector<std::uint64_t> const& dies,
     std::vector<std::uint64_t> at(t.slots);
     for (std::size_t i = 0; i < t.operations.size(); ++i) {
         operation const&    o     = t.operations[i];
-        std::uint64_t const bytes = vram::align(o.bytes, vram::bins::granule);
+        std::uint64_t const bytes = vram::align(o.bytes, vram::detail::bins::granule);
         span&               where = bytes > small_size ? large : small;
         if (bytes == 0) { continue; }
         if (o.frees()) {

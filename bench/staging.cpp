@@ -12,11 +12,11 @@
 #include <output_file.hpp>
 
 #include <vram/base/bytes.hpp>
-#include <vram/source/touched_pages.hpp>
-#include <vram/transfer/copy_batch.hpp>
-#include <vram/transfer/file.hpp>
+#include <vram/data/file.hpp>
+#include <vram/source/core/touched_pages.hpp>
+#include <vram/staging/copy_batch.hpp>
+#include <vram/staging/staging.hpp>
 #include <vram/transfer/platform_clock.hpp>
-#include <vram/transfer/staging.hpp>
 
 #include <cstring>
 #include <filesystem>
@@ -53,11 +53,11 @@ public:
     pageable(std::size_t bytes, bool small_pages)
         : bytes_{bytes},
           p_{static_cast<std::byte*>(
-              vram::touched_pages::map(bytes, {.huge_pages = !small_pages}))} {
+              vram::detail::touched_pages::map(bytes, {.huge_pages = !small_pages}))} {
         if (p_ == nullptr) { throw std::bad_alloc{}; }
     }
     pageable(pageable&&) = delete;
-    ~pageable() { vram::touched_pages::unmap(p_, bytes_); }
+    ~pageable() { vram::detail::touched_pages::unmap(p_, bytes_); }
 
     [[nodiscard]] std::byte*           data() const noexcept { return p_; }
     [[nodiscard]] std::span<std::byte> first(std::size_t n) const noexcept { return {p_, n}; }

@@ -18,7 +18,7 @@ import tempfile
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 PROSE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|#\s*include[^\n]*', re.S)  # and strings, and includes
 # An unqualified name of a type, a template or a namespace.
-NAMED = re.compile(r"(?<![\w.>:])(?:vram::)?([a-z]\w+)(?=\s*[<>{]|\s+[a-z]\w*\s*[;{(=,)]|::|\s+const\b|&)")
+NAMED = re.compile(r"(?<![\w.>:])(?:vram::)?(?:detail::)?([a-z]\w+)(?=\s*[<>{]|\s+[a-z]\w*\s*[;{(=,)]|::|\s+const\b|&)")
 NO_IDEA = {"vram", "doctest", "platform"}  # namespaces, and a member of every resource
 
 

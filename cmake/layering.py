@@ -11,7 +11,8 @@ import re
 import sys
 import tempfile
 
-ROOMS = ["base", "concepts", "source", "layer", "pool", "handle", "transfer", "pressure", "probe", "cuda", "sim", "interop"]
+ROOMS = ["base", "concepts", "source", "layer", "pool", "handle", "data", "staging", "transfer", "pressure", "probe", "cuda",
+         "sim", "interop"]
 REQUIREMENTS = "vram/base/requirements.hpp"
 WITHOUT_REQUIREMENTS = {"base/requirements.hpp", "version.hpp"}  # these compile in any mode
 PLATFORM = {"base", "concepts", "source", "layer", "handle"}  # folders that the two platforms may include

@@ -10,30 +10,34 @@ import pathlib
 import re
 import sys
 
-# The headers that programs include, folder by folder. The others are parts of these.
+# The headers for users: those at the top level of their folders. All others are internal.
 PUBLIC = {
     "": "vram version",
-    "base": "bytes align contract error out_of_memory over_limit over_size memory_usage counter",
-    "concepts": "resource powers platform property growth retry memory_info memory_kind",
-    "source": "host_resource region_resource null_resource virtual_options",
-    "layer": "with stream_ordered limiting statistics retrying fallback segregated aligned locked ancestor layer_base",
+    "base": "bytes align requirements contract call_site error error_kind error_text out_of_memory over_limit "
+    "over_size memory_usage counter",
+    "concepts": "resource powers platform platform_of property growth retry memory_info memory_kind pitched_copy "
+    "batched_copies completion_flags virtual_memory expandable sited",
+    "source": "host_resource host_platform region_resource null_resource virtual_source virtual_options",
+    "layer": "with stream_ordered limiting statistics retrying fallback segregated aligned locked ancestor "
+    "layer_base",
     "pool": "pool pool_options event_policy arena arena_options arena_key slab binned binned_options monotonic "
-    "monotonic_mark geometric_growth exact_growth fixed_growth device_share_growth default_growth fragmentation "
-    "free_pieces peak_scope",
+    "monotonic_mark geometric_growth exact_growth fixed_growth device_share_growth default_growth "
+    "fragmentation free_pieces peak_scope",
     "handle": "buffer array resource_ref any_resource shared current current_resource_guard std_allocator",
-    "transfer": "loader loader_options loader_error loader_statistics batch typed_source unloader unloader_options "
-    "file file_error file_records file_chunks mapped_file memory_chunks pinned_chunks concat fields layout_error "
-    "tiles boundary tile_source pinned_tile_source tile_sink staging staging_options staging_result staging_error "
-    "transfer_path copy_batch ring",
+    "data": "file file_error file_records file_chunks mapped_file memory_chunks pinned_chunks chunking concat "
+    "fields layout_error tiles boundary tile_source pinned_tile_source tile_sink",
+    "staging": "staging staging_options staging_result staging_error transfer_path copy_batch",
+    "transfer": "loader loader_options loader_error loader_statistics slot_states batch typed_source unloader "
+    "unloader_options platform_clock",
     "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
-    "probe": "memory_delta leak_check error_count device_delta report explain doctest",
+    "probe": "memory_delta leak_check error_count device_delta report layer_name explain doctest",
     "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "
     "registered_resource cuda_stream cuda_stream_view cuda_event cuda_device cuda_device_guard cuda_error "
-    "cuda_memory_info cuda_copy cuda_platform",
+    "cuda_memory_info cuda_copy cuda_fill cuda_thread cuda_platform",
     "sim": "sim sim_node sim_options sim_device sim_device_guard sim_stream sim_stream_view sim_event sim_launch "
-    "sim_touch sim_copy sim_graph sim_resource sim_async_resource sim_virtual_resource sim_managed_resource "
-    "sim_pinned_resource sim_report sim_faults sim_interrupt sim_figures sim_explore sim_thread sim_gate sim_lock sim_work "
-    "sim_platform",
+    "sim_touch sim_range sim_copy sim_graph sim_resource sim_async_resource sim_virtual_resource "
+    "sim_managed_resource sim_pinned_resource sim_report sim_error sim_faults sim_interrupt sim_figures "
+    "sim_time sim_explore sim_thread sim_work sim_platform",
     "interop": "mr thrust_allocator pmr cufile",
 }
 TITLES = {
@@ -44,14 +48,35 @@ TITLES = {
     "layer": "Layers",
     "pool": "Pools",
     "handle": "Handles and owners of memory",
-    "transfer": "Loading, staging, files",
+    "data": "Files, fields, tiles",
+    "staging": "Staging",
+    "transfer": "Loader and unloader",
     "pressure": "Memory shortage",
     "probe": "Probes",
     "cuda": "CUDA",
     "sim": "The simulated device",
     "interop": "Other libraries",
 }
+# Headers that include the others of these folders, and those that a program includes itself (include/vram/README.md).
+GATHERED = {"vram.hpp": [folder for folder in PUBLIC if folder not in ("", "cuda", "sim", "interop")],
+            "cuda/cuda.hpp": ["cuda"], "sim/sim.hpp": ["sim"]}
+OPT_IN = {"probe/doctest.hpp"}
 SENTENCE = re.compile(r"/// \\file\n((?:///.*\n)+)")
+
+
+def complaints(top):
+    """Where PUBLIC, the top levels of the folders, and the headers that include the others disagree."""
+    include = top / "include/vram"
+    listed = {f"{folder}/{name}.hpp".lstrip("/") for folder, names in PUBLIC.items() for name in names.split()}
+    there = {str(path.relative_to(include)) for path in [*include.glob("*.hpp"), *include.glob("*/*.hpp")]}
+    found = [f"{header} is at the top level of its folder, and reference.py does not list it" for header in sorted(there - listed)]
+    found += [f"reference.py lists {header}, which does not exist" for header in sorted(listed - there)]
+    for gathering, folders in GATHERED.items():
+        has = set(re.findall(r"#include <vram/([^>]+)>", (include / gathering).read_text()))
+        wanted = {header for header in listed if header.split("/")[0] in folders} - OPT_IN - {gathering}
+        found += [f"{gathering} does not include {header}" for header in sorted(wanted - has)]
+        found += [f"{gathering} includes {header}" for header in sorted(has - wanted - {"version.hpp"})]
+    return found
 
 
 def sentence(path):
@@ -67,7 +92,7 @@ def page(top):
     lines = [
         "# Reference",
         "",
-        "Each public header defines the type or function of its name in the namespace `vram`, and describes it in the comment",
+        "Each header for users defines the type or function of its name in the namespace `vram`, and describes it in the comment",
         "above it: an example, and the rows *Failure, Threads, Streams, Cost*. Functions that every resource has are listed in",
         "[include/vram/README.md](../include/vram/README.md). `cmake/reference.py --write` makes this page from the headers.",
     ]
@@ -76,8 +101,6 @@ def page(top):
         for name in names.split():
             header = f"vram/{folder}/{name}.hpp" if folder else f"vram/{name}.hpp"
             path = top / "include" / header
-            if not path.is_file():
-                raise SystemExit(f"reference.py names {header}, which does not exist")
             lines.append(f"| [`{header}`](../include/{header}) | {sentence(path).replace('|', chr(92) + '|')} |")
     return "\n".join(lines) + "\n"
 
@@ -86,6 +109,8 @@ if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in ("--check", "--write"):
         sys.exit(__doc__)
     top = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".")
+    if found := complaints(top):
+        sys.exit("\n".join(found))
     path, text = top / "docs/reference.md", page(top)
     if sys.argv[1] == "--write":
         path.write_text(text)

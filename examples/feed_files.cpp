@@ -2,12 +2,12 @@
 // Files as sources: records in batches, shards one after the other, and samples with an image and a
 // label from two files in one batch.
 
+#include <vram/data/concat.hpp>
+#include <vram/data/fields.hpp>
+#include <vram/data/file.hpp>
+#include <vram/data/file_chunks.hpp>
+#include <vram/data/file_records.hpp>
 #include <vram/sim/sim.hpp>
-#include <vram/transfer/concat.hpp>
-#include <vram/transfer/fields.hpp>
-#include <vram/transfer/file.hpp>
-#include <vram/transfer/file_chunks.hpp>
-#include <vram/transfer/file_records.hpp>
 #include <vram/transfer/loader.hpp>
 
 #include <cstdint>

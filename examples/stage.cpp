@@ -2,12 +2,12 @@
 // Pageable host memory and a file are copied to the device and back at the speed of pinned memory.
 // Times are virtual, so they can be asserted.
 
+#include <vram/data/file.hpp>
 #include <vram/handle/buffer.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
-#include <vram/transfer/copy_batch.hpp>
-#include <vram/transfer/file.hpp>
-#include <vram/transfer/staging.hpp>
+#include <vram/staging/copy_batch.hpp>
+#include <vram/staging/staging.hpp>
 
 #include <algorithm>
 #include <chrono>

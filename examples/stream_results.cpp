@@ -2,8 +2,8 @@
 // Results leave the device while the next ones are computed: a loader brings the batches, an
 // unloader writes the results to a file, in order. The host does not wait for the device.
 
+#include <vram/data/file.hpp>
 #include <vram/sim/sim.hpp>
-#include <vram/transfer/file.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/unloader.hpp>
 

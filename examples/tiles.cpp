@@ -10,12 +10,12 @@
 #include "tiles_kernels.hpp"
 
 #include <vram/base/contract.hpp>
+#include <vram/data/pinned_tile_source.hpp>
+#include <vram/data/tile_sink.hpp>
+#include <vram/data/tile_source.hpp>
 #include <vram/handle/buffer.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/transfer/loader.hpp>
-#include <vram/transfer/pinned_tile_source.hpp>
-#include <vram/transfer/tile_sink.hpp>
-#include <vram/transfer/tile_source.hpp>
 
 #include <algorithm>
 #include <span>

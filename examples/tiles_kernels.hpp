@@ -5,7 +5,7 @@
 /// `smooth_on_device` smooths one tile in device memory, in stream order: with a CUDA kernel, or
 /// with a host callable on the simulated device that declares its memory accesses.
 
-#include <vram/transfer/tiles.hpp> // tile_box
+#include <vram/data/tiles.hpp> // tile_box
 
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,7 @@ A recipe is a sentence, the header (in include/vram/pool unless it names a folde
 that go and those that come. How lines are spaced does not matter; they must be in the header once. A blank line ends it.
 
     # a block that is given stays among those that are out
-    block_heap.hpp  pool/block_heap.cpp
+    block_heap.hpp  pool/core/block_heap.cpp
     - live_.erase(b);
     - if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
     + if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }

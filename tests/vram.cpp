@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/vram.hpp> // first: the header stands alone
 
+#include <vram/probe/doctest.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>

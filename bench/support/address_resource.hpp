@@ -6,8 +6,8 @@
 /// its cost.
 
 #include <vram/base/align.hpp>           // align, default_alignment
-#include <vram/base/gate.hpp>            // gate
-#include <vram/base/worker.hpp>          // worker
+#include <vram/base/core/gate.hpp>       // gate
+#include <vram/base/core/worker.hpp>     // worker
 #include <vram/concepts/platform.hpp>    // platform
 #include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
 #include <vram/source/host_platform.hpp> // host_platform: copies, where anybody asks for one
@@ -75,8 +75,8 @@ struct address_platform {
     struct device_guard {
         explicit device_guard(device) noexcept {}
     };
-    using gate            = vram::gate;
-    using thread          = vram::worker;
+    using gate            = vram::detail::gate;
+    using thread          = vram::detail::worker;
     using device_resource = address_resource<Pace>;
     using pinned_resource = address_resource<Pace>;
 

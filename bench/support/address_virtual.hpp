@@ -8,7 +8,7 @@
 #include "address_resource.hpp" // address_platform
 
 #include <vram/base/bytes.hpp>             // literals
-#include <vram/base/lock.hpp>              // lock
+#include <vram/base/core/lock.hpp>         // lock
 #include <vram/concepts/expandable.hpp>    // the concept that the proof below checks
 #include <vram/source/virtual_options.hpp> // handle_size
 
@@ -149,7 +149,7 @@ private:
     std::map<std::uintptr_t, std::vector<slot>> pages_;
     /// Page of each piece of physical memory.
     std::vector<std::uintptr_t> now_at_{0};
-    vram::lock                  lock_;
+    vram::detail::lock          lock_;
 };
 
 static_assert(vram::remappable_resource<address_virtual<>>);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/base/error.hpp> // first: the header stands alone
 
-#include <vram/base/brief_lock.hpp>
-#include <vram/base/lock.hpp>
-#include <vram/base/worker.hpp>
-#include <vram/sim/sim_lock.hpp>
+#include <vram/base/core/brief_lock.hpp>
+#include <vram/base/core/lock.hpp>
+#include <vram/base/core/worker.hpp>
+#include <vram/sim/machine/sim_lock.hpp>
 
 #include "../doubles/bombing.hpp"
 #include "../doubles/mishaps.hpp"
@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
+using namespace vram::detail;
 
 TEST_CASE("error: the installed sink receives errors, and removing it restores the previous sink") {
     int const x = 0;

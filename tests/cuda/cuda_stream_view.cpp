@@ -4,12 +4,13 @@
 #include "machine.hpp"
 #include "slow_work.hpp"
 
-#include <vram/base/worker.hpp>          // worker
-#include <vram/cuda/cuda_stream_ids.hpp> // cuda_stream_ids
+#include <vram/base/core/worker.hpp>          // worker
+#include <vram/cuda/core/cuda_stream_ids.hpp> // cuda_stream_ids
 
 #include <concepts> // regular, convertible_to
 
 using namespace vram;
+using namespace vram::detail;
 using tests::machine;
 
 namespace {

@@ -5,8 +5,8 @@
 /// `machine` is the base of the tests of `cuda/`: the double of the runtime with a fresh device, or
 /// the real device. On the double, a failure can be injected into every call.
 
-#include <vram/cuda/cuda_error.hpp>   // cuda_error
-#include <vram/cuda/over_aligned.hpp> // over_aligned
+#include <vram/cuda/core/over_aligned.hpp> // over_aligned
+#include <vram/cuda/cuda_error.hpp>        // cuda_error
 
 #include "../doubles/mishaps.hpp" // mishaps
 
@@ -36,7 +36,7 @@ public:
     machine(machine&&) = delete;
     ~machine() {
         CHECK(cudaPeekAtLastError() == cudaSuccess);
-        CHECK(vram::over_aligned::count() == 0);
+        CHECK(vram::detail::over_aligned::count() == 0);
 #ifdef VRAM_CUDART_DOUBLE
         CHECK(doubles::cudart::out() == doubles::cudart::census{});
         CHECK(doubles::cudart::mistakes() == 0);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sources that enqueue their own copies, and sinks, on the CUDA platform.
-#include <vram/transfer/pinned_tile_source.hpp> // first: the header stands alone
+#include <vram/data/pinned_tile_source.hpp> // first: the header stands alone
 
-#include "../transfer/volumes.hpp"
+#include "../data/volumes.hpp"
 #include "machine.hpp"
 
 #include <vram/cuda/cuda.hpp>
-#include <vram/transfer/pinned_chunks.hpp>
-#include <vram/transfer/tile_sink.hpp>
+#include <vram/data/pinned_chunks.hpp>
+#include <vram/data/tile_sink.hpp>
 
 #include <cstring> // memcpy
 #include <vector>  // vector

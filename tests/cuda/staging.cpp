@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/transfer/staging.hpp> // first: the header stands alone
+#include <vram/staging/staging.hpp> // first: the header stands alone
 
-#include "../transfer/files.hpp"
+#include "../data/files.hpp"
 #include "machine.hpp"
 
 #include <vram/base/bytes.hpp>
@@ -10,7 +10,7 @@
 #include <vram/cuda/managed_resource.hpp>
 #include <vram/cuda/pinned_resource.hpp>
 #include <vram/cuda/registered_resource.hpp>
-#include <vram/transfer/file.hpp>
+#include <vram/data/file.hpp>
 
 #include <optional> // optional
 #include <vector>   // vector

@@ -9,14 +9,15 @@
 #include <vram/cuda/cuda_thread.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
-#include <vram/source/address_range.hpp>
-#include <vram/source/physical_page.hpp>
+#include <vram/source/core/address_range.hpp>
+#include <vram/source/core/physical_page.hpp>
 
 #include <unistd.h> // close
 
 #include <optional>
 
 using namespace vram;
+using namespace vram::detail;
 using tests::machine;
 
 template class vram::virtual_source<cuda_virtual_memory>;

@@ -6,7 +6,7 @@
 
 #include "quiet.hpp" // quiet_map
 
-#include <vram/base/lock.hpp>            // lock
+#include <vram/base/core/lock.hpp>       // lock
 #include <vram/base/memory_usage.hpp>    // memory_usage
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
@@ -144,7 +144,7 @@ private:
     }
 
     source                           source_{};
-    vram::lock                       lock_;
+    vram::detail::lock               lock_;
     quiet_map<std::uintptr_t, block> blocks_;
     vram::memory_usage               usage_{};
     std::size_t                      capacity_  = vram::unsatisfiable;

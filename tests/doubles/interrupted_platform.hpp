@@ -52,7 +52,7 @@ struct interrupted_memory {
 };
 
 /// Virtual memory of that platform.
-struct interrupted_pages : vram::sim_virtual_memory {
+struct interrupted_pages : vram::detail::sim_virtual_memory {
     using platform = interrupted_platform;
     using sim_virtual_memory::sim_virtual_memory;
 };

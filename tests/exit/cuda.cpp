@@ -12,6 +12,7 @@
 #endif
 
 using namespace vram;
+using namespace vram::detail;
 using namespace tests::exits;
 
 struct cuda_world {

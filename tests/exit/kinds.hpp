@@ -19,8 +19,8 @@
 #include <vram/pool/monotonic.hpp>       // monotonic
 #include <vram/pool/pool.hpp>            // pool
 #include <vram/pool/slab.hpp>            // slab
+#include <vram/staging/staging.hpp>      // staging
 #include <vram/transfer/loader.hpp>      // loader
-#include <vram/transfer/staging.hpp>     // staging
 #include <vram/transfer/unloader.hpp>    // unloader
 
 #include <cstddef> // size_t, byte

@@ -3,8 +3,8 @@
 
 #include "../doubles/bombing.hpp"
 
-#include <vram/base/gate.hpp>
-#include <vram/base/worker.hpp>
+#include <vram/base/core/gate.hpp>
+#include <vram/base/core/worker.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
@@ -19,6 +19,7 @@
 #include <vector>     // vector
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace {
 

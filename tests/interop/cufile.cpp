@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/interop/cufile.hpp> // first: the header stands alone
 
-#include "../transfer/files.hpp"
+#include "../data/files.hpp"
 
 #include <vram/base/bytes.hpp>
 #include <vram/sim/sim.hpp>
-#include <vram/transfer/staging.hpp>
+#include <vram/staging/staging.hpp>
 
 #include <doctest/doctest.h>
 

@@ -24,7 +24,7 @@
 #include "stream_set.hpp"                   // stream_set
 #include "survives_every_failure.hpp"       // survives_every_failure
 
-#include <vram/base/worker.hpp> // host_platform's thread
+#include <vram/base/core/worker.hpp> // host_platform's thread
 
 #include <doctest/doctest.h>
 

@@ -11,6 +11,7 @@
 #include <chrono>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 
 template class vram::locked<doubles::archetype<>>;

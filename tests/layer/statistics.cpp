@@ -6,6 +6,7 @@
 #include "../laws/resource.hpp"
 
 using namespace vram;
+using namespace vram::detail;
 
 template class vram::statistics<doubles::archetype<>>;
 template class vram::statistics<doubles::archetype<>, no_lock>;

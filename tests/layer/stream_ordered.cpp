@@ -20,6 +20,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 
 template class vram::stream_ordered<doubles::archetype<>>;

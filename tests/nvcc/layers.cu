@@ -22,7 +22,7 @@ template class vram::segregated<later, later>;
 template class vram::statistics<later>;
 template class vram::stream_ordered<direct>;
 template class vram::retrying<later, trim_upstream, wait_backoff<>, drain>;
-template class vram::virtual_source<cuda_virtual_memory>;
+template class vram::virtual_source<vram::detail::cuda_virtual_memory>;
 
 TEST_CASE("nvcc: each CUDA resource without an upstream") {
     machine const       here;

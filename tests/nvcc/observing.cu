@@ -5,6 +5,8 @@
 
 #include "kernels.hpp"
 
+#include <vram/probe/doctest.hpp>
+
 #include <string> // string
 
 using namespace vram;

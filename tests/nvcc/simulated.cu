@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated platform in a file that nvcc compiles: it needs no device.
 
+#include <vram/probe/doctest.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>
 

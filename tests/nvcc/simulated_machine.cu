@@ -63,18 +63,22 @@ TEST_CASE("nvcc: a graph, injected faults and threads of the simulated device") 
 
     bool interrupted = false;
     sim_interrupt::before(1, [&] { interrupted = true; });
+    sim_range const nothing{};
+    CHECK(nothing.begin() == nothing.end());
     sim_fill(stream, memory.allocate_sync(0), std::byte{}, 0);
-    (void)node.now();
+    sim_time const now = node.now();
+    CHECK(now.count() >= 0);
     stream.synchronize();
     CHECK(sim_interrupt::end() == interrupted);
 
     sim_faults& faults = node.faults();
     faults.at(sim_call_kind::allocate, 1);
     CHECK_THROWS_AS((void)memory.allocate_sync(64), out_of_memory);
+    CHECK_THROWS_AS((void)sim_graph::end(stream), sim_error); // no capture has begun
 
-    sim_lock lock;
-    sim_gate gate;
-    bool     ready = false;
+    sim_platform::lock lock;
+    sim_platform::gate gate;
+    bool               ready = false;
     {
         sim_thread worker{sim_device::current(), [&] {
                               sim_work(30us);

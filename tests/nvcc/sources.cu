@@ -3,7 +3,7 @@
 
 #include <vram/vram.hpp>
 
-#include "../transfer/files.hpp"
+#include "../data/files.hpp"
 #include "kernels.hpp"
 
 #include <array>      // array

@@ -4,7 +4,7 @@
 #include <vram/interop/cufile.hpp>
 #include <vram/vram.hpp>
 
-#include "../transfer/files.hpp"
+#include "../data/files.hpp"
 #include "kernels.hpp"
 
 #include <cstring> // memcmp

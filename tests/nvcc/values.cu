@@ -8,9 +8,10 @@
 
 #include <vram/cuda/cuda.hpp>
 
-#include <span>   // span
-#include <string> // string
-#include <vector> // vector
+#include <span>        // span
+#include <string>      // string
+#include <type_traits> // is_same_v
+#include <vector>      // vector
 
 using namespace vram;
 using tests::machine;
@@ -20,6 +21,11 @@ static_assert(platform<cuda_platform> && knows_memory<cuda_platform>);
 static_assert(powers<pool<cuda_resource>>::include<cuda_resource>);
 static_assert(property<device_accessible> && growth<default_growth<cuda_resource>>);
 static_assert(retry<drain, cuda_resource>);
+static_assert(batched_copies<cuda_platform> && completion_flags<cuda_platform>);
+static_assert(expandable_resource<virtual_resource> && !expandable_resource<cuda_resource>);
+static_assert(virtual_memory<detail::cuda_virtual_memory>);
+static_assert(std::is_same_v<platform_of<cuda_stream>, cuda_platform>);
+static_assert(std::is_same_v<host_resource::platform, host_platform>);
 
 namespace {
 
@@ -27,8 +33,9 @@ namespace {
 class passing : public layer_base<cuda_resource> {
 public:
     passing() : layer_base<cuda_resource>{cuda_resource{}} {}
-    void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) {
-        return upstream_.allocate_sync(bytes, alignment);
+    void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                        call_site at = {}) {
+        return sited{upstream_, at}.allocate_sync(bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
@@ -84,7 +91,7 @@ TEST_CASE("nvcc: options are aggregates, and stacks take them") {
     monotonic<cuda_resource> step;
     monotonic_mark const     mark = step.mark();
     step.unwind(mark);
-    ring<cuda_platform> const chunks{cuda_device::current(), pinned_resource{}, threads};
+    detail::ring<cuda_platform> const chunks{cuda_device::current(), pinned_resource{}, threads};
     CHECK(chunks.pinned_bytes() > 0);
 }
 
@@ -108,6 +115,8 @@ TEST_CASE("nvcc: errors have texts with the details") {
     {
         error_count const errors;
         report_error(error{.kind = error_kind::leak, .bytes = 1});
+        CHECK(std::string{error_text{error{.kind = error_kind::leak}}.c_str()}.find("leak") !=
+              std::string::npos);
         CHECK(errors.count() == 1);
     }
     set_error_sink(before);
@@ -132,8 +141,18 @@ TEST_CASE("nvcc: devices, pools of the driver, and copies") {
     cuda_copy(stream, from + 1, to, 4);
     stream.synchronize();
     CHECK(from[1] == 5);
+    cuda_copy(
+        stream,
+        pitched_copy{.to = from + 1, .to_pitch = 4, .from = from, .from_pitch = 4, .width = 4});
+    stream.synchronize();
+    CHECK(from[1] == 5);
     pinned.deallocate_sync(from, 8);
     device.deallocate_sync(to, 8);
     passing mine;
     mine.deallocate_sync(mine.allocate_sync(100), 100);
+    CHECK(layer_name<limiting<cuda_resource>>() == "limiting");
+    loader batches{[](std::span<std::byte>, std::size_t) { return std::size_t{0}; }, stream};
+    slot_states const states = batches.states();
+    CHECK(states.held == 0);
+    CHECK(platform_clock<cuda_platform>::now() > 0);
 }

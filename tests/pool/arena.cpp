@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/arena.hpp> // first: the header stands alone
 
-#include <vram/base/brief_lock.hpp>
-#include <vram/base/worker.hpp>
+#include <vram/base/core/brief_lock.hpp>
+#include <vram/base/core/worker.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/device_share_growth.hpp>
@@ -32,6 +32,7 @@
 #include <utility>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 
 template class vram::arena<doubles::archetype<>>;

@@ -4,9 +4,9 @@
 /// \file
 /// `heap_under_lock` is a heap of streams with the lock that its owner would have.
 
-#include <vram/pool/platform_lock.hpp> // platform_lock
-#include <vram/pool/warm_blocks.hpp>   // warm_blocks
-#include <vram/sim/sim.hpp>            // sim_node, sim_platform
+#include <vram/pool/core/platform_lock.hpp> // platform_lock
+#include <vram/pool/core/warm_blocks.hpp>   // warm_blocks
+#include <vram/sim/sim.hpp>                 // sim_node, sim_platform
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ namespace tests {
 template <class Heap>
 struct heap_under_lock {
     heap_under_lock(vram::event_policy events, bool apart,
-                    std::size_t large_limit = vram::warm_blocks::large_limit)
+                    std::size_t large_limit = vram::detail::warm_blocks::large_limit)
         : heap{events, false, apart, large_limit} {}
 
     void* take(vram::sim_stream_view s, std::size_t bytes) {
@@ -30,9 +30,9 @@ struct heap_under_lock {
         CHECK(heap.give(heap.live(p, bytes), bytes, 256, &s));
     }
 
-    vram::sim_node                          node;
-    vram::platform_lock<vram::sim_platform> lock;
-    Heap                                    heap;
+    vram::sim_node                                  node;
+    vram::detail::platform_lock<vram::sim_platform> lock;
+    Heap                                            heap;
 };
 
 } // namespace tests

@@ -34,6 +34,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 
 template class vram::pool<doubles::archetype<>>;

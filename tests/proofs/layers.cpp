@@ -21,6 +21,7 @@
 #include <type_traits>
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace {
 

@@ -17,9 +17,9 @@
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
+#include <vram/pool/core/registered_source.hpp>
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
-#include <vram/pool/registered_source.hpp>
 #include <vram/pool/slab.hpp>
 #include <vram/pressure/calling.hpp>
 #include <vram/pressure/drain.hpp>
@@ -34,6 +34,7 @@
 #include <type_traits>
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace {
 

@@ -36,7 +36,7 @@ struct table {
     laws::stream_set<vram::sim_platform> streams;
     laws::claims                         taken;
     /// Guards `passed`; the simulated device sees who passes blocks.
-    vram::sim_lock                door;
+    vram::detail::sim_lock        door;
     std::vector<block>            passed{};          ///< blocks that any thread may pick up
     std::unique_ptr<laws::claims> kept{};            ///< memory of graphs; null: there are none
     bool                          capturing = false; ///< a stream, now

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: index_of
 // A field can be named by its type only if no other field has that type.
-#include <vram/transfer/fields.hpp>
+#include <vram/data/fields.hpp>
 
 #include <cstddef>
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: (borrowed_range|no instance of constructor .*tile_source)
 // A source refers to its volume: one that is gone by the end of the line is refused.
-#include <vram/transfer/tile_source.hpp>
+#include <vram/data/tile_source.hpp>
 
 #include <vector>
 

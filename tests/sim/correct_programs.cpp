@@ -14,6 +14,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace {
 

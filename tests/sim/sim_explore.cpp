@@ -10,6 +10,7 @@
 #include <string>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 
 namespace {

@@ -14,6 +14,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 using doubles::traced;
 using doubles::status_of;
 using namespace std::chrono_literals;

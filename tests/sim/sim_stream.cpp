@@ -11,6 +11,7 @@
 #include <set>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 
 TEST_CASE("sim_stream: a destroyed stream's work still runs") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/source/host_platform.hpp> // first: the header stands alone
 
-#include <vram/base/gate.hpp>
-#include <vram/base/worker.hpp>
+#include <vram/base/core/gate.hpp>
+#include <vram/base/core/worker.hpp>
 #include <vram/concepts/platform.hpp>
 #include <vram/source/host_resource.hpp>
 

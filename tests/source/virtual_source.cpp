@@ -6,13 +6,14 @@
 #include "../doubles/small_pages.hpp"
 
 #include <vram/pool/peak_scope.hpp>
+#include <vram/sim/machine/sim_virtual_memory.hpp>
 #include <vram/sim/sim.hpp>
-#include <vram/sim/sim_virtual_memory.hpp>
 
 #include <random>
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 using doubles::mishaps;
 using doubles::small_page;
 

@@ -25,6 +25,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 using feeding::numbered;
 using feeding::use;

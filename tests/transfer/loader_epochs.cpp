@@ -4,12 +4,12 @@
 
 #include "feeding.hpp"
 
+#include <vram/data/concat.hpp>
+#include <vram/data/fields.hpp>
+#include <vram/data/memory_chunks.hpp>
+#include <vram/data/pinned_chunks.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
-#include <vram/transfer/concat.hpp>
-#include <vram/transfer/fields.hpp>
-#include <vram/transfer/memory_chunks.hpp>
-#include <vram/transfer/pinned_chunks.hpp>
 
 #include <doctest/doctest.h>
 
@@ -20,6 +20,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace loader_epochs {
 using indices = std::vector<std::size_t>;

@@ -32,6 +32,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 using namespace std::chrono_literals;
 using feeding::numbered;
 

@@ -2,7 +2,7 @@
 #include <vram/transfer/typed_source.hpp> // first: the header stands alone
 
 #include <vram/source/host_platform.hpp>
-#include <vram/transfer/batch_source.hpp>
+#include <vram/transfer/core/batch_source.hpp>
 #include <vram/transfer/loader.hpp>
 
 #include <doctest/doctest.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace typed_sources {
 constexpr auto all_of_one = [](std::span<float> to, std::size_t index) {

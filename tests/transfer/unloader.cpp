@@ -3,6 +3,7 @@
 
 #include <vram/base/error.hpp>
 #include <vram/base/error_text.hpp>
+#include <vram/data/file_error.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
@@ -10,7 +11,6 @@
 #include <vram/sim/sim_explore.hpp>
 #include <vram/sim/sim_graph.hpp>
 #include <vram/source/host_resource.hpp>
-#include <vram/transfer/file_error.hpp>
 #include <vram/transfer/loader.hpp>
 
 #include "../doubles/bombing.hpp"

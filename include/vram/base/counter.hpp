@@ -4,8 +4,8 @@
 /// \file
 /// `counter` is a signed counter with a peak and a total, for a scope of `statistics`.
 
-#include <vram/base/requirements.hpp> // C++20
-#include <vram/base/smaller_of.hpp>   // larger_of
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/requirements.hpp>    // C++20
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uint64_t
@@ -26,7 +26,7 @@ struct counter {
     constexpr void add(std::size_t n) noexcept {
         value += static_cast<std::ptrdiff_t>(n);
         total += n;
-        peak = larger_of(peak, value);
+        peak = detail::larger_of(peak, value);
     }
     /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
@@ -34,7 +34,7 @@ struct counter {
     /// Adds the changes `inner` of a nested scope, all of which happened after the changes that
     /// this counter has counted so far.
     constexpr void merge(counter const& inner) noexcept {
-        peak = larger_of(peak, value + inner.peak);
+        peak = detail::larger_of(peak, value + inner.peak);
         value += inner.value;
         total += inner.total;
     }

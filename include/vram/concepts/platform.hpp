@@ -68,7 +68,7 @@ concept has_copies = requires(typename P::stream s, void* to, void const* from, 
 
 /// Host threads. `thread` runs a callable with a given current device, and its destructor waits for
 /// the end of the callable. A `gate` is a mutex with a condition variable for such threads. On a
-/// platform with real time they are `vram::worker` and `vram::gate`.
+/// platform with real time they are `detail::worker` and `detail::gate`.
 template <class P>
 concept has_threads = requires {
     typename P::gate;

@@ -6,26 +6,18 @@
 
 #include <vram/cuda/cuda_async_resource.hpp> // cudaMallocAsync, from a pool of its own
 #include <vram/cuda/cuda_copy.hpp>           // copies in one, two and three dimensions
-#include <vram/cuda/cuda_copy_batch.hpp>     // many copies with one call
 #include <vram/cuda/cuda_device.hpp>         // a device's number
 #include <vram/cuda/cuda_device_guard.hpp>   // another device for a scope
-#include <vram/cuda/cuda_entry_point.hpp>    // a function of the driver, by its name
 #include <vram/cuda/cuda_error.hpp>          // what the parts throw
 #include <vram/cuda/cuda_event.hpp>          // a place in a stream's order
 #include <vram/cuda/cuda_fill.hpp>           // one byte everywhere
-#include <vram/cuda/cuda_mark.hpp>           // a number in pinned memory, in stream order
 #include <vram/cuda/cuda_memory_info.hpp>    // free and total memory
-#include <vram/cuda/cuda_memory_kind.hpp>    // what an address is
-#include <vram/cuda/cuda_numa_local.hpp>     // host threads and pages next to a device
 #include <vram/cuda/cuda_platform.hpp>       // CUDA as the rest of vram sees it
 #include <vram/cuda/cuda_pool.hpp>           // a memory pool of the driver
-#include <vram/cuda/cuda_ranges.hpp>         // what a profiler shows
 #include <vram/cuda/cuda_resource.hpp>       // cudaMalloc
 #include <vram/cuda/cuda_stream.hpp>         // a stream that ends with its owner
-#include <vram/cuda/cuda_stream_calls.hpp>   // questions to a stream, asked of the driver
 #include <vram/cuda/cuda_stream_view.hpp>    // a stream that is somebody else's
 #include <vram/cuda/cuda_thread.hpp>         // a host thread that works with a device
-#include <vram/cuda/cuda_virtual_memory.hpp> // addresses and memory apart
 #include <vram/cuda/managed_resource.hpp>    // cudaMallocManaged
 #include <vram/cuda/pinned_resource.hpp>     // cudaHostAlloc
 #include <vram/cuda/registered_resource.hpp> // pages found by many threads, and pinned

@@ -5,14 +5,14 @@
 /// `cuda_async_resource` is the driver's own stream-ordered memory: cudaMallocAsync from a separate
 /// pool.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/contract.hpp>           // expects
-#include <vram/concepts/name_of_stream.hpp> // name_of_stream
-#include <vram/concepts/powers.hpp>         // the concepts that the proofs below check
-#include <vram/cuda/cuda_freed_streams.hpp> // cuda_freed_streams
-#include <vram/cuda/cuda_platform.hpp>      // cuda_platform
-#include <vram/cuda/cuda_pool.hpp>          // cuda_pool
-#include <vram/cuda/over_aligned.hpp>       // over_aligned
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/contract.hpp>                // expects
+#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/powers.hpp>              // the concepts that the proofs below check
+#include <vram/cuda/core/cuda_freed_streams.hpp> // cuda_freed_streams
+#include <vram/cuda/core/over_aligned.hpp>       // over_aligned
+#include <vram/cuda/cuda_platform.hpp>           // cuda_platform
+#include <vram/cuda/cuda_pool.hpp>               // cuda_pool
 
 #include <cuda_runtime_api.h> // cudaMallocFromPoolAsync, cudaFreeAsync
 
@@ -85,20 +85,20 @@ public:
     /// \param bytes, alignment  the values of the allocation
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
-        if (p == nullptr || cuda_exit::began()) { return; }
-        void* const block = over_aligned::take_back(p, bytes, alignment, at);
+        if (p == nullptr || detail::cuda_exit::began()) { return; }
+        void* const block = detail::over_aligned::take_back(p, bytes, alignment, at);
         if (pool_.lost()) { return; } // a reset of the device has freed it
-        cuda_capture_guard const relaxed;
-        error                    e{.kind      = error_kind::platform_error,
-                                   .pointer   = p,
-                                   .bytes     = bytes,
-                                   .caller    = at,
-                                   .alignment = alignment,
-                                   .stream    = name_of_stream<platform>(s),
-                                   .resource  = "cuda_async_resource",
-                                   .call      = "cudaFreeAsync"};
+        detail::cuda_capture_guard const relaxed;
+        error                            e{.kind      = error_kind::platform_error,
+                                           .pointer   = p,
+                                           .bytes     = bytes,
+                                           .caller    = at,
+                                           .alignment = alignment,
+                                           .stream    = detail::name_of_stream<platform>(s),
+                                           .resource  = "cuda_async_resource",
+                                           .call      = "cudaFreeAsync"};
         // True for a stream of vram, with a handle that is kept valid.
-        bool const held = cuda_stream_ids::announced(s.get()) != 0;
+        bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         cudaError_t const status = give(block, s);
         if (status != cudaErrorInvalidResourceHandle) [[likely]] {
@@ -121,7 +121,7 @@ public:
     /// Returns the bytes that the driver allocates for a request: a multiple of 512.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
-        return bytes == 0 ? 0 : align(over_aligned::size(bytes, alignment), unit);
+        return bytes == 0 ? 0 : align(detail::over_aligned::size(bytes, alignment), unit);
     }
 
     /// Returns unused memory to the device until the pool has at most `keep` unused bytes. If the
@@ -162,7 +162,7 @@ private:
         cuda_device_guard const on{device(), std::nothrow};
         cudaError_t             status = on.status();
         if (status == cudaSuccess) {
-            status = cuda_exit::or_done([] { return cudaDeviceSynchronize(); });
+            status = detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); });
         }
         if (status == cudaSuccess) {
             if (cuda_error::report(give(block, own_.view()), e)) { freed_.note(own_.view()); }
@@ -175,7 +175,7 @@ private:
         report_error(e);
     }
     static cudaError_t give(void* block, stream s) noexcept {
-        return cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
+        return detail::cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
     }
 
     // The stream determines the device of the call, so no device is made current.
@@ -183,14 +183,14 @@ private:
         expects(valid_alignment(alignment), "the alignment is a power of two");
         if (bytes == 0) { return cudaSuccess; }
         // A stream that is in use has not ended: CUDA has reused the handle for a new stream.
-        if (s.ended()) [[unlikely]] { cuda_stream_ids::forget(s.get()); }
-        cuda_capture_guard const relaxed;
-        std::size_t const        size   = over_aligned::size(bytes, alignment);
-        void*                    block  = nullptr;
-        cudaError_t const        status = cuda_exit::or_refused(
+        if (s.ended()) [[unlikely]] { detail::cuda_stream_ids::forget(s.get()); }
+        detail::cuda_capture_guard const relaxed;
+        std::size_t const                size   = detail::over_aligned::size(bytes, alignment);
+        void*                            block  = nullptr;
+        cudaError_t const                status = detail::cuda_exit::or_refused(
             [&] { return cudaMallocFromPoolAsync(&block, size, pool_.get(), s.get()); });
         if (status != cudaSuccess) { return status; }
-        p = over_aligned::hand_out(block, alignment);
+        p = detail::over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(give(block, s), block, bytes);
         return cudaErrorMemoryAllocation; // no host memory to record the over-aligned block
@@ -199,8 +199,8 @@ private:
     cudaError_t attempt_now(void*& p, std::size_t bytes, std::size_t alignment) {
         cudaError_t status = attempt(p, own_.view(), bytes, alignment);
         if (status != cudaSuccess || p == nullptr) { return status; }
-        cuda_capture_guard const relaxed;
-        status = cuda_exit::or_done([&] { return cudaStreamSynchronize(own_.get()); });
+        detail::cuda_capture_guard const relaxed;
+        status = detail::cuda_exit::or_done([&] { return cudaStreamSynchronize(own_.get()); });
         if (status != cudaSuccess) {
             cuda_error::clear(status);
             deallocate_sync(p, bytes, alignment);
@@ -229,9 +229,9 @@ private:
         throw out_of_memory{numbers};
     }
 
-    cuda_pool          pool_;
-    cuda_stream        own_; ///< stream of `allocate_sync` and `deallocate_sync`
-    cuda_freed_streams freed_;
+    cuda_pool                  pool_;
+    cuda_stream                own_; ///< stream of `allocate_sync` and `deallocate_sync`
+    detail::cuda_freed_streams freed_;
 };
 
 static_assert(resource<cuda_async_resource> && fallible_resource<cuda_async_resource>);

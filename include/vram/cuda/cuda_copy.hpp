@@ -24,7 +24,7 @@ namespace vram {
 /// Cost      About 1.3 us for pinned memory, and 2 us or more for pageable memory.
 inline void cuda_copy(cuda_stream_view stream, void* to, void const* from, std::size_t bytes) {
     if (bytes == 0) { return; }
-    cuda_check(cuda_exit::or_done(
+    cuda_check(detail::cuda_exit::or_done(
         [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()); }));
 }
 
@@ -34,7 +34,7 @@ inline void cuda_copy(cuda_stream_view stream, void* to, void const* from, std::
 inline void cuda_copy(cuda_stream_view stream, void* to, cuda_device to_device, void const* from,
                       cuda_device from_device, std::size_t bytes) {
     if (bytes == 0) { return; }
-    cuda_check(cuda_exit::or_done([&] {
+    cuda_check(detail::cuda_exit::or_done([&] {
         return cudaMemcpyPeerAsync(to, to_device.ordinal(), from, from_device.ordinal(), bytes,
                                    stream.get());
     }));
@@ -57,7 +57,7 @@ inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
     expects(box.width <= box.to_pitch && box.width <= box.from_pitch,
             "cuda_copy: rows do not overlap");
     if (box.depth == 1) {
-        return cuda_check(cuda_exit::or_done([&] {
+        return cuda_check(detail::cuda_exit::or_done([&] {
             return cudaMemcpy2DAsync(box.to, box.to_pitch, box.from, box.from_pitch, box.width,
                                      box.height, cudaMemcpyDefault, stream.get());
         }));
@@ -68,7 +68,7 @@ inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
                                    box.width); // CUDA has no const pitched pointer; it only reads
     whole.extent = {box.width, box.height, box.depth};
     whole.kind   = cudaMemcpyDefault;
-    cuda_check(cuda_exit::or_done([&] { return cudaMemcpy3DAsync(&whole, stream.get()); }));
+    cuda_check(detail::cuda_exit::or_done([&] { return cudaMemcpy3DAsync(&whole, stream.get()); }));
 }
 
 } // namespace vram

@@ -25,14 +25,14 @@ public:
     /// Returns the current device of the calling thread.
     [[nodiscard]] static cuda_device current() {
         int ordinal = 0;
-        cuda_check(cuda_exit::or_done([&] { return cudaGetDevice(&ordinal); }));
+        cuda_check(detail::cuda_exit::or_done([&] { return cudaGetDevice(&ordinal); }));
         return cuda_device{ordinal};
     }
 
     /// Returns the number of devices.
     [[nodiscard]] static int count() {
         int devices = 0;
-        cuda_check(cuda_exit::or_done([&] { return cudaGetDeviceCount(&devices); }));
+        cuda_check(detail::cuda_exit::or_done([&] { return cudaGetDeviceCount(&devices); }));
         return devices;
     }
 
@@ -42,15 +42,15 @@ public:
     /// Returns an attribute of the device, such as `cudaDevAttrMultiProcessorCount`.
     [[nodiscard]] int attribute(cudaDeviceAttr which) const {
         int value = 0;
-        cuda_check(
-            cuda_exit::or_done([&] { return cudaDeviceGetAttribute(&value, which, ordinal_); }));
+        cuda_check(detail::cuda_exit::or_done(
+            [&] { return cudaDeviceGetAttribute(&value, which, ordinal_); }));
         return value;
     }
 
     /// Returns true if kernels of this device can access memory of `peer`, after access is granted.
     [[nodiscard]] bool can_access(cuda_device peer) const {
         int can = 0;
-        cuda_check(cuda_exit::or_done(
+        cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaDeviceCanAccessPeer(&can, ordinal_, peer.ordinal_); }));
         return can != 0;
     }

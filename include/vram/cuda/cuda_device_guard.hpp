@@ -35,7 +35,7 @@ public:
     ~cuda_device_guard() {
         if (before_ == none) { return; }
         cuda_error::report("cudaSetDevice",
-                           cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
+                           detail::cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
     }
 
     /// Returns cudaSuccess if the device is current. An error remains latched in the runtime.
@@ -45,7 +45,7 @@ private:
     static constexpr int none = -1;
 
     cudaError_t enter(cuda_device device) noexcept {
-        return cuda_exit::or_done([&] {
+        return detail::cuda_exit::or_done([&] {
             int         now    = 0;
             cudaError_t status = cudaGetDevice(&now);
             if (status != cudaSuccess || now == device.ordinal()) { return status; }

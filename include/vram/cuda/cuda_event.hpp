@@ -4,7 +4,7 @@
 /// \file
 /// `cuda_event` is a CUDA event: a position in the order of a stream.
 
-#include <vram/cuda/cuda_context.hpp>      // cuda_context
+#include <vram/cuda/core/cuda_context.hpp> // cuda_context
 #include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
 #include <vram/cuda/cuda_stream_view.hpp>  // cuda_stream_view
 
@@ -38,9 +38,10 @@ public:
         cuda_device_guard const on{device};
         unsigned const flags = (options.timing ? cudaEventDefault : cudaEventDisableTiming) |
                                (options.blocking ? cudaEventBlockingSync : cudaEventDefault);
-        cuda_exit::watch();
-        cuda_check(cuda_exit::or_done([&] { return cudaEventCreateWithFlags(&event_, flags); }));
-        life_ = cuda_context::now(device);
+        detail::cuda_exit::watch();
+        cuda_check(
+            detail::cuda_exit::or_done([&] { return cudaEventCreateWithFlags(&event_, flags); }));
+        life_ = detail::cuda_context::now(device);
     }
 
     cuda_event(cuda_event&& other) noexcept
@@ -57,38 +58,41 @@ public:
 
     /// Records the event behind all work that `stream` has received so far.
     void record(cuda_stream_view stream) {
-        if (cuda_context::over(life_)) { return; }
-        cuda_check(cuda_exit::or_done([&] { return cudaEventRecord(event_, stream.get()); }));
+        if (detail::cuda_context::over(life_)) { return; }
+        cuda_check(
+            detail::cuda_exit::or_done([&] { return cudaEventRecord(event_, stream.get()); }));
     }
 
     /// Returns true if the work before the event is complete.
     [[nodiscard]] bool done() const {
-        if (cuda_context::over(life_)) { return true; } // a reset ends all work
-        cuda_capture_guard const relaxed;
-        return cuda_done(cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
+        if (detail::cuda_context::over(life_)) { return true; } // a reset ends all work
+        detail::cuda_capture_guard const relaxed;
+        return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
     /// Blocks the host until the work before the event is complete.
     void synchronize() const {
-        if (cuda_context::over(life_)) { return; }
-        cuda_capture_guard const relaxed;
-        cuda_check(cuda_exit::or_done([&] { return cudaEventSynchronize(event_); }));
+        if (detail::cuda_context::over(life_)) { return; }
+        detail::cuda_capture_guard const relaxed;
+        cuda_check(detail::cuda_exit::or_done([&] { return cudaEventSynchronize(event_); }));
     }
 
     /// Makes the later work of `stream` wait until the work before the event is complete. The host
     /// does not wait.
     void wait(cuda_stream_view stream) const {
-        if (cuda_context::over(life_)) { return; }
-        cuda_check(
-            cuda_exit::or_done([&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
+        if (detail::cuda_context::over(life_)) { return; }
+        cuda_check(detail::cuda_exit::or_done(
+            [&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
     }
 
     /// Returns the device time between two complete events that were created with `timing`. The
     /// resolution is about 1 us.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
-        if (cuda_context::over(life_) || cuda_context::over(start.life_)) { return passed; }
-        cuda_check(cuda_exit::or_done(
+        if (detail::cuda_context::over(life_) || detail::cuda_context::over(start.life_)) {
+            return passed;
+        }
+        cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaEventElapsedTime(&passed, start.event_, event_); }));
         return passed;
     }
@@ -104,13 +108,13 @@ public:
 private:
     void destroy() noexcept {
         // Moved from, or destroyed by a reset of the device.
-        if (event_ == nullptr || cuda_context::ended(life_)) { return; }
+        if (event_ == nullptr || detail::cuda_context::ended(life_)) { return; }
         cuda_error::report("cudaEventDestroy",
-                           cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));
+                           detail::cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));
     }
 
-    cudaEvent_t        event_ = nullptr;
-    cuda_context::life life_{};
+    cudaEvent_t                event_ = nullptr;
+    detail::cuda_context::life life_{};
 };
 
 } // namespace vram

@@ -19,7 +19,7 @@ namespace vram {
 /// Streams   In the order of `stream`. The call does not wait for the fill.
 inline void cuda_fill(cuda_stream_view stream, void* to, std::byte value, std::size_t bytes) {
     if (bytes == 0) { return; }
-    cuda_check(cuda_exit::or_done(
+    cuda_check(detail::cuda_exit::or_done(
         [&] { return cudaMemsetAsync(to, std::to_integer<int>(value), bytes, stream.get()); }));
 }
 

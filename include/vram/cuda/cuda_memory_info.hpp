@@ -22,7 +22,7 @@ namespace vram {
 [[nodiscard]] inline memory_info cuda_memory_info(cuda_device device = cuda_device::current()) {
     memory_info             info;
     cuda_device_guard const on{device};
-    cuda_check(cuda_exit::or_done([&] { return cudaMemGetInfo(&info.free, &info.total); }));
+    cuda_check(detail::cuda_exit::or_done([&] { return cudaMemGetInfo(&info.free, &info.total); }));
     return info;
 }
 

@@ -4,21 +4,21 @@
 /// \file
 /// `cuda_platform` is CUDA as the other parts of vram use it.
 
-#include <vram/concepts/batched_copies.hpp>   // the concepts that the proofs below check
-#include <vram/concepts/completion_flags.hpp> // completion_flags
-#include <vram/concepts/platform.hpp>         // platform
-#include <vram/concepts/stream_hold.hpp>      // announces_ends
-#include <vram/concepts/stream_standing.hpp>  // stream_standing
-#include <vram/cuda/cuda_copy.hpp>            // cuda_copy
-#include <vram/cuda/cuda_copy_batch.hpp>      // cuda_copy_batch
-#include <vram/cuda/cuda_event.hpp>           // cuda_event
-#include <vram/cuda/cuda_fill.hpp>            // cuda_fill
-#include <vram/cuda/cuda_mark.hpp>            // cuda_mark
-#include <vram/cuda/cuda_memory_info.hpp>     // cuda_memory_info
-#include <vram/cuda/cuda_memory_kind.hpp>     // cuda_memory_kind
-#include <vram/cuda/cuda_numa_local.hpp>      // cuda_numa_local
-#include <vram/cuda/cuda_ranges.hpp>          // cuda_ranges
-#include <vram/cuda/cuda_stream.hpp>          // cuda_stream
+#include <vram/concepts/batched_copies.hpp>       // the concepts that the proofs below check
+#include <vram/concepts/completion_flags.hpp>     // completion_flags
+#include <vram/concepts/core/stream_hold.hpp>     // announces_ends
+#include <vram/concepts/core/stream_standing.hpp> // stream_standing
+#include <vram/concepts/platform.hpp>             // platform
+#include <vram/cuda/core/cuda_copy_batch.hpp>     // cuda_copy_batch
+#include <vram/cuda/core/cuda_mark.hpp>           // cuda_mark
+#include <vram/cuda/core/cuda_memory_kind.hpp>    // cuda_memory_kind
+#include <vram/cuda/core/cuda_numa_local.hpp>     // cuda_numa_local
+#include <vram/cuda/core/cuda_ranges.hpp>         // cuda_ranges
+#include <vram/cuda/cuda_copy.hpp>                // cuda_copy
+#include <vram/cuda/cuda_event.hpp>               // cuda_event
+#include <vram/cuda/cuda_fill.hpp>                // cuda_fill
+#include <vram/cuda/cuda_memory_info.hpp>         // cuda_memory_info
+#include <vram/cuda/cuda_stream.hpp>              // cuda_stream
 
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
 
@@ -28,7 +28,10 @@
 
 namespace vram {
 
-class gate;            // defined in base/gate.hpp
+namespace detail {
+class gate; // defined in base/core/gate.hpp
+} // namespace detail
+
 class cuda_resource;   // defined in cuda/cuda_resource.hpp
 class cuda_thread;     // defined in cuda/cuda_thread.hpp
 class pinned_resource; // defined in cuda/pinned_resource.hpp
@@ -41,24 +44,24 @@ class pinned_resource; // defined in cuda/pinned_resource.hpp
 /// Streams   A call that would break a graph capture is refused, or made in a way that does not
 ///           break it.
 /// Cost      That of the call in the part that implements it.
-struct cuda_platform : cuda_ranges {
+struct cuda_platform : detail::cuda_ranges {
     using device          = cuda_device;
     using device_guard    = cuda_device_guard;
     using stream          = cuda_stream_view;
     using own_stream      = cuda_stream;
     using event           = cuda_event;
     using error           = cuda_error;
-    using gate            = vram::gate;
+    using gate            = detail::gate;
     using thread          = cuda_thread;
-    using numa_local      = cuda_numa_local;
+    using numa_local      = detail::cuda_numa_local;
     using device_resource = cuda_resource;
     using pinned_resource = vram::pinned_resource;
 
     /// Returns true if the process has begun to end, or is a child of `fork`: no call is made then.
     /// Else asks if a device was reset, so that no handle that a reset destroyed is passed to CUDA.
     [[nodiscard]] static bool ending() noexcept {
-        if (cuda_exit::began()) { return true; }
-        cuda_context::notice_all();
+        if (detail::cuda_exit::began()) { return true; }
+        detail::cuda_context::notice_all();
         return false;
     }
 
@@ -66,34 +69,36 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static device      current_device() { return device::current(); }
     [[nodiscard]] static memory_info memory(device d) { return cuda_memory_info(d); }
 
-    [[nodiscard]] static memory_kind memory_kind_of(void const* p) { return cuda_memory_kind(p); }
-    [[nodiscard]] static bool        uses_host_page_tables(device d) {
+    [[nodiscard]] static memory_kind memory_kind_of(void const* p) {
+        return detail::cuda_memory_kind(p);
+    }
+    [[nodiscard]] static bool uses_host_page_tables(device d) {
         return d.attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0;
     }
 
     /// Blocks the host until the device has finished all work. As CUDA's own call, it ends a graph
     /// capture.
     static void synchronize(device d) {
-        if (cuda_context::gone(d)) { return; } // a wait would create a new context
+        if (detail::cuda_context::gone(d)) { return; } // a wait would create a new context
         device_guard const on{d};
-        cuda_check(cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
+        cuda_check(detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
 
     /// Blocks the host until the device has finished all work, without ending a graph capture of
     /// any thread. It uses cudaFree, which waits for the device and is legal in relaxed mode. If no
     /// memory can be allocated for that, it uses cudaDeviceSynchronize, which ends a capture.
     static void await_all(device d) {
-        if (cuda_context::gone(d)) { return; } // cudaMalloc would create a new context
-        device_guard const       on{d};
-        cuda_capture_guard const relaxed;
-        void*                    some  = nullptr;
-        cudaError_t const        there = cuda_exit::or_done([&] { return cudaMalloc(&some, 1); });
+        if (detail::cuda_context::gone(d)) { return; } // cudaMalloc would create a new context
+        device_guard const               on{d};
+        detail::cuda_capture_guard const relaxed;
+        void*                            some = nullptr;
+        cudaError_t const there = detail::cuda_exit::or_done([&] { return cudaMalloc(&some, 1); });
         if (there == cudaErrorMemoryAllocation) {
             cuda_error::clear(there);
             return synchronize(d);
         }
         cuda_check(there);
-        cuda_check(cuda_exit::or_done([&] { return cudaFree(some); }));
+        cuda_check(detail::cuda_exit::or_done([&] { return cudaFree(some); }));
     }
 
     // Streams.
@@ -101,7 +106,7 @@ struct cuda_platform : cuda_ranges {
     /// Returns the handle of the stream as a number, or 0 for default streams, which mean different
     /// streams on different devices or threads.
     [[nodiscard]] static std::uint64_t name(stream s) noexcept {
-        bool const proper = cuda_stream_ids::is_proper(s.get());
+        bool const proper = detail::cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
     }
     [[nodiscard]] static bool   is_default_stream(stream s) noexcept { return name(s) == 0; }
@@ -110,18 +115,22 @@ struct cuda_platform : cuda_ranges {
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) {
-        if (!cuda_stream_ids::was_reset(s.get())) { s.synchronize(); } // a reset ends all work
+        if (!detail::cuda_stream_ids::was_reset(s.get())) {
+            s.synchronize();
+        } // a reset ends all work
     }
 
     // Functions for streams that another thread may be capturing. They make no CUDA call on the
     // stream.
-    using stream_hold = cuda_stream_hold;
-    [[nodiscard]] static stream_hold   hold(stream s) noexcept { return cuda_stream_ids::hold(s); }
-    [[nodiscard]] static std::uint64_t ends() noexcept { return cuda_stream_ids::ends(); }
-    [[nodiscard]] static stream_standing standing_of(stream s, std::uint64_t id) noexcept {
-        return cuda_stream_ids::standing_of(s, id);
+    using stream_hold = detail::cuda_stream_hold;
+    [[nodiscard]] static stream_hold hold(stream s) noexcept {
+        return detail::cuda_stream_ids::hold(s);
     }
-    [[nodiscard]] static auto recall(stream s) { return cuda_stream_ids::recall(s); }
+    [[nodiscard]] static std::uint64_t ends() noexcept { return detail::cuda_stream_ids::ends(); }
+    [[nodiscard]] static detail::stream_standing standing_of(stream s, std::uint64_t id) noexcept {
+        return detail::cuda_stream_ids::standing_of(s, id);
+    }
+    [[nodiscard]] static auto recall(stream s) { return detail::cuda_stream_ids::recall(s); }
     [[nodiscard]] static bool names_no_stream(error const& e) noexcept {
         return e.status() == cudaErrorInvalidResourceHandle ||
                e.status() == cudaErrorContextIsDestroyed;
@@ -135,14 +144,14 @@ struct cuda_platform : cuda_ranges {
     /// Calls `function(argument)` on a thread of the driver, in stream order. The function must not
     /// call CUDA.
     static void call(stream s, void (*function)(void*), void* argument) {
-        cuda_check(
-            cuda_exit::or_done([&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
+        cuda_check(detail::cuda_exit::or_done(
+            [&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
     }
 
     /// Writes `value` to the pinned word at `where`, in stream order. Returns false if that is not
     /// supported here.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value) {
-        return cuda_mark(s, where, value);
+        return detail::cuda_mark(s, where, value);
     }
 
     // Events.
@@ -167,7 +176,7 @@ struct cuda_platform : cuda_ranges {
     /// Returns false and enqueues nothing if CUDA has no batched copies for the stream `s`.
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes) {
-        return cuda_copy_batch(s, to, from, bytes);
+        return detail::cuda_copy_batch(s, to, from, bytes);
     }
     static void fill(stream s, void* to, std::byte value, std::size_t bytes) {
         cuda_fill(s, to, value, bytes);
@@ -177,6 +186,6 @@ struct cuda_platform : cuda_ranges {
 static_assert(platform<cuda_platform> && batched_copies<cuda_platform> &&
               completion_flags<cuda_platform>);
 static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform> &&
-              announces_ends<cuda_platform>);
+              detail::announces_ends<cuda_platform>);
 
 } // namespace vram

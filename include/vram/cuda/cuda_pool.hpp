@@ -4,12 +4,12 @@
 /// \file
 /// `cuda_pool` owns a memory pool of the driver, with its settings and its figures.
 
-#include <vram/base/align.hpp>              // unsatisfiable, saturating_add
-#include <vram/base/memory_usage.hpp>       // memory_usage
-#include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/cuda_context.hpp>       // cuda_context
-#include <vram/cuda/cuda_device_guard.hpp>  // cuda_device_guard
-#include <vram/cuda/cuda_stream.hpp>        // cuda_stream
+#include <vram/base/align.hpp>                   // unsatisfiable, saturating_add
+#include <vram/base/memory_usage.hpp>            // memory_usage
+#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/core/cuda_context.hpp>       // cuda_context
+#include <vram/cuda/cuda_device_guard.hpp>       // cuda_device_guard
+#include <vram/cuda/cuda_stream.hpp>             // cuda_stream
 
 #include <cuda_runtime_api.h> // cudaMemPoolCreate
 
@@ -52,16 +52,17 @@ public:
     /// Creates a memory pool of the driver on `device`.
     explicit cuda_pool(cuda_device device, cuda_pool_options const& options = {})
         : device_{device}, maximum_{options.maximum_size} {
-        cuda_device_guard const  on{device};
-        cuda_capture_guard const relaxed;
-        cudaMemPoolProps         properties{};
+        cuda_device_guard const          on{device};
+        detail::cuda_capture_guard const relaxed;
+        cudaMemPoolProps                 properties{};
         properties.allocType     = cudaMemAllocationTypePinned; // the only kind at present
         properties.handleTypes   = options.export_handle;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id   = device.ordinal();
         properties.maxSize       = options.maximum_size;
-        cuda_check(cuda_exit::or_refused([&] { return cudaMemPoolCreate(&pool_, &properties); }));
-        life_ = cuda_context::now(device);
+        cuda_check(
+            detail::cuda_exit::or_refused([&] { return cudaMemPoolCreate(&pool_, &properties); }));
+        life_ = detail::cuda_context::now(device);
         try {
             set_up(options);
         } catch (...) {
@@ -88,7 +89,7 @@ public:
     ~cuda_pool() { destroy(); }
 
     /// Returns true if the device is known to have been reset: the pool and its memory are gone.
-    [[nodiscard]] bool lost() const noexcept { return cuda_context::over(life_); }
+    [[nodiscard]] bool lost() const noexcept { return detail::cuda_context::over(life_); }
     /// Returns CUDA's handle of the pool.
     [[nodiscard]] cudaMemPool_t get() const noexcept { return pool_; }
     [[nodiscard]] cuda_device   device() const noexcept { return device_; }
@@ -104,21 +105,21 @@ public:
     /// Returns unused memory to the device until the pool has at most `keep` unused bytes. Returns
     /// the number of bytes by which the reserved memory shrank.
     std::size_t trim(std::size_t keep = 0) {
-        cuda_capture_guard const relaxed;
-        std::size_t const        before = figure(cudaMemPoolAttrReservedMemCurrent);
+        detail::cuda_capture_guard const relaxed;
+        std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
         // CUDA's bound includes live bytes. The sum saturates at SIZE_MAX, which CUDA would take as
         // nothing to keep; this function returns before it passes that on.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
-        cuda_check(cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
+        cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
         std::size_t const after = figure(cudaMemPoolAttrReservedMemCurrent);
         return before > after ? before - after : 0; // 0 if another thread has made the pool grow
     }
 
     /// Returns the driver's figures: live and reserved bytes, and the peaks of both.
     [[nodiscard]] memory_usage usage() const {
-        cuda_capture_guard const relaxed;
-        memory_usage             now{};
+        detail::cuda_capture_guard const relaxed;
+        memory_usage                     now{};
         now.live          = figure(cudaMemPoolAttrUsedMemCurrent);
         now.reserved      = figure(cudaMemPoolAttrReservedMemCurrent);
         now.peak_live     = figure(cudaMemPoolAttrUsedMemHigh);
@@ -134,18 +135,19 @@ public:
 private:
     [[nodiscard]] std::size_t figure(cudaMemPoolAttr which) const {
         std::uint64_t value = 0;
-        cuda_check(
-            cuda_exit::or_done([&] { return cudaMemPoolGetAttribute(pool_, which, &value); }));
+        cuda_check(detail::cuda_exit::or_done(
+            [&] { return cudaMemPoolGetAttribute(pool_, which, &value); }));
         return value;
     }
 
     void set_access(cuda_device peer, cudaMemAccessFlags flags) {
-        cuda_capture_guard const relaxed;
-        cudaMemAccessDesc        access{};
+        detail::cuda_capture_guard const relaxed;
+        cudaMemAccessDesc                access{};
         access.location.type = cudaMemLocationTypeDevice;
         access.location.id   = peer.ordinal();
         access.flags         = flags;
-        cuda_check(cuda_exit::or_done([&] { return cudaMemPoolSetAccess(pool_, &access, 1); }));
+        cuda_check(
+            detail::cuda_exit::or_done([&] { return cudaMemPoolSetAccess(pool_, &access, 1); }));
     }
 
     void set_up(cuda_pool_options const& options) {
@@ -174,16 +176,16 @@ private:
 
     void destroy() noexcept {
         // Moved from, or destroyed by a reset of the device.
-        if (pool_ == nullptr || cuda_context::ended(life_)) { return; }
-        cuda_capture_guard const relaxed;
+        if (pool_ == nullptr || detail::cuda_context::ended(life_)) { return; }
+        detail::cuda_capture_guard const relaxed;
         cuda_error::report("cudaMemPoolDestroy",
-                           cuda_exit::or_done([&] { return cudaMemPoolDestroy(pool_); }));
+                           detail::cuda_exit::or_done([&] { return cudaMemPoolDestroy(pool_); }));
     }
 
-    cudaMemPool_t      pool_ = nullptr;
-    cuda_device        device_;
-    std::size_t        maximum_;
-    cuda_context::life life_{};
+    cudaMemPool_t              pool_ = nullptr;
+    cuda_device                device_;
+    std::size_t                maximum_;
+    detail::cuda_context::life life_{};
 };
 
 } // namespace vram

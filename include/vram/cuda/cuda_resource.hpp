@@ -4,8 +4,8 @@
 /// \file
 /// `cuda_resource` is the memory of a device, straight from the driver: cudaMalloc and cudaFree.
 
-#include <vram/concepts/powers.hpp>  // the concepts that the proofs below check
-#include <vram/cuda/cuda_direct.hpp> // cuda_direct
+#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
+#include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
 
 #include <cuda_runtime_api.h> // cudaMalloc, cudaFree
 
@@ -23,7 +23,7 @@ namespace vram {
 /// Streams   None. `deallocate_sync` waits for the whole device, as cudaFree does.
 /// Cost      Tens to hundreds of microseconds a call. An alignment above 256 bytes costs that many
 ///           bytes more.
-class cuda_resource : public cuda_direct<cuda_resource> {
+class cuda_resource : public detail::cuda_direct<cuda_resource> {
 public:
     using properties = property_set<device_accessible>;
 

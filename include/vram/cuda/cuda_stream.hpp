@@ -42,16 +42,16 @@ public:
         cuda_device_guard const on{device};
         unsigned const flags  = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
         cudaStream_t   stream = nullptr;
-        cuda_check(cuda_exit::or_refused(
+        cuda_check(detail::cuda_exit::or_refused(
             [&] { return cudaStreamCreateWithPriority(&stream, flags, options.priority); }));
         unsigned long long id     = 0;
         cudaError_t const  status = cudaStreamGetId(stream, &id);
         try {
             cuda_check(status);
-            held_ = cuda_stream_ids::begin(stream, id, device);
+            held_ = detail::cuda_stream_ids::begin(stream, id, device);
         } catch (...) {
-            cuda_error::report("cudaStreamDestroy",
-                               cuda_exit::or_done([&] { return cudaStreamDestroy(stream); }));
+            cuda_error::report("cudaStreamDestroy", detail::cuda_exit::or_done(
+                                                        [&] { return cudaStreamDestroy(stream); }));
             throw;
         }
     }
@@ -83,7 +83,7 @@ public:
     /// `retire` it from the resources that used it.
     [[nodiscard]] cudaStream_t release() noexcept {
         cudaStream_t const stream = held_.get();
-        if (stream != nullptr) { cuda_stream_ids::end(std::exchange(held_, {}), true); }
+        if (stream != nullptr) { detail::cuda_stream_ids::end(std::exchange(held_, {}), true); }
         return stream;
     }
 
@@ -101,17 +101,17 @@ public:
 private:
     void destroy() noexcept {
         // Moved from, or the process is ending.
-        if (held_.get() == nullptr || cuda_exit::began()) { return; }
+        if (held_.get() == nullptr || detail::cuda_exit::began()) { return; }
         if (!held_.reset()) { end_capture(); }
-        cuda_stream_ids::end(std::exchange(held_, {}));
+        detail::cuda_stream_ids::end(std::exchange(held_, {}));
     }
     /// Ends a capture of the stream before the stream is destroyed. Destroying the stream would
     /// break the capture anyway, and resources that hold the stream's handle then have one that is
     /// not captured.
     void end_capture() const noexcept {
         bool              captured = false;
-        cudaError_t const status   = cuda_exit::or_done(
-            [&] { return cuda_stream_calls::here().capturing(get(), captured); });
+        cudaError_t const status   = detail::cuda_exit::or_done(
+            [&] { return detail::cuda_stream_calls::here().capturing(get(), captured); });
         if (status != cudaSuccess) { return cuda_error::clear(status); }
         if (!captured) { return; }
         cudaGraph_t graph = nullptr;
@@ -121,7 +121,7 @@ private:
         if (graph != nullptr) { cuda_error::report("cudaGraphDestroy", cudaGraphDestroy(graph)); }
     }
 
-    cuda_stream_hold held_;
+    detail::cuda_stream_hold held_;
 };
 
 } // namespace vram

@@ -4,12 +4,12 @@
 /// \file
 /// `cuda_stream_view` is a CUDA stream without ownership.
 
-#include <vram/concepts/diagnosed.hpp>      // refuse_stream
-#include <vram/concepts/platform_of.hpp>    // find_platform
-#include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/cuda_device.hpp>        // cuda_device
-#include <vram/cuda/cuda_stream_calls.hpp>  // cuda_stream_calls
-#include <vram/cuda/cuda_stream_ids.hpp>    // cuda_stream_ids
+#include <vram/concepts/core/diagnosed.hpp>      // refuse_stream
+#include <vram/concepts/platform_of.hpp>         // find_platform
+#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/core/cuda_stream_calls.hpp>  // cuda_stream_calls
+#include <vram/cuda/core/cuda_stream_ids.hpp>    // cuda_stream_ids
+#include <vram/cuda/cuda_device.hpp>             // cuda_device
 
 #include <cuda_runtime_api.h> // cudaStream_t
 
@@ -67,17 +67,20 @@ public:
     /// Returns the id of the stream. An id is unique in the process, even if CUDA reuses the
     /// handle. Returns 0 once the process is ending.
     [[nodiscard]] std::uint64_t id() const {
-        if (std::uint64_t const known = cuda_stream_ids::announced(stream_)) { return known; }
+        if (std::uint64_t const known = detail::cuda_stream_ids::announced(stream_)) {
+            return known;
+        }
         return capturing() ? before_capture().id : id_now();
     }
 
     /// Returns the device of the stream.
     [[nodiscard]] cuda_device device() const {
-        if (cuda_stream_ids::announced(stream_) != 0 || capturing()) {
+        if (detail::cuda_stream_ids::announced(stream_) != 0 || capturing()) {
             return before_capture().device;
         }
         int ordinal = 0;
-        cuda_check(cuda_exit::or_done([&] { return cudaStreamGetDevice(stream_, &ordinal); }));
+        cuda_check(
+            detail::cuda_exit::or_done([&] { return cudaStreamGetDevice(stream_, &ordinal); }));
         return cuda_device{ordinal};
     }
 
@@ -85,7 +88,8 @@ public:
     /// capture. The legacy default stream breaks the capture of a blocking stream.
     [[nodiscard]] bool capturing() const {
         bool captures = false;
-        cuda_check(cuda_exit::or_done([&] { return calls().capturing(stream_, captures); }));
+        cuda_check(
+            detail::cuda_exit::or_done([&] { return calls().capturing(stream_, captures); }));
         return captures;
     }
 
@@ -96,13 +100,13 @@ public:
     }
     /// Returns true if this handle belonged to a `cuda_stream` that has ended, as far as known (see
     /// `cuda_stream_ids`). If so, no other function may be called.
-    [[nodiscard]] bool ended() const noexcept { return cuda_stream_ids::ended(stream_); }
+    [[nodiscard]] bool ended() const noexcept { return detail::cuda_stream_ids::ended(stream_); }
 
     /// Blocks the host until all work that the stream has received so far is complete.
     void synchronize() const {
         expect_no_capture();
-        cuda_capture_guard const relaxed;
-        cuda_check(cuda_exit::or_done([&] { return cudaStreamSynchronize(stream_); }));
+        detail::cuda_capture_guard const relaxed;
+        cuda_check(detail::cuda_exit::or_done([&] { return cudaStreamSynchronize(stream_); }));
     }
 
     friend constexpr bool operator==(cuda_stream_view a, cuda_stream_view b) noexcept {
@@ -113,11 +117,11 @@ public:
     }
 
 private:
-    [[nodiscard]] static cuda_stream_calls const& calls() noexcept {
-        return cuda_stream_calls::here();
+    [[nodiscard]] static detail::cuda_stream_calls const& calls() noexcept {
+        return detail::cuda_stream_calls::here();
     }
-    [[nodiscard]] cuda_stream_ids::identity before_capture() const {
-        auto const known = cuda_stream_ids::recall(stream_);
+    [[nodiscard]] detail::cuda_stream_ids::identity before_capture() const {
+        auto const known = detail::cuda_stream_ids::recall(stream_);
         if (!known) { throw cuda_error{cudaErrorStreamCaptureUnsupported}; }
         return *known;
     }
@@ -130,13 +134,13 @@ private:
     }
     [[nodiscard]] std::uint64_t id_now() const {
         std::uint64_t id = 0;
-        cuda_check(cuda_exit::or_done([&] { return calls().id(stream_, id); }));
-        cuda_stream_ids::note(stream_, id);
+        cuda_check(detail::cuda_exit::or_done([&] { return calls().id(stream_, id); }));
+        detail::cuda_stream_ids::note(stream_, id);
         return id;
     }
     [[nodiscard]] bool done_now() const {
-        cuda_capture_guard const relaxed;
-        return cuda_done(cuda_exit::or_done([&] { return calls().query(stream_); }));
+        detail::cuda_capture_guard const relaxed;
+        return cuda_done(detail::cuda_exit::or_done([&] { return calls().query(stream_); }));
     }
 
     cudaStream_t stream_ = nullptr;

@@ -4,8 +4,8 @@
 /// \file
 /// `cuda_thread` is a host thread with a current device.
 
-#include <vram/base/gate.hpp>        // gate
-#include <vram/base/worker.hpp>      // worker
+#include <vram/base/core/gate.hpp>   // gate
+#include <vram/base/core/worker.hpp> // worker
 #include <vram/cuda/cuda_device.hpp> // cuda_device
 
 #include <cuda_runtime_api.h> // cudaSetDevice, cudaThreadExchangeStreamCaptureMode
@@ -29,19 +29,20 @@ public:
     /// Runs `body()` on a new thread with `device` current.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
-        gate        door; // the new thread reports the status of its set-up here
-        bool        told    = false;
-        cudaError_t outcome = cudaSuccess;
-        thread_ = worker{device, [&, device, work = std::forward<Body>(body)]() mutable {
-                             cudaError_t const status = set_up(device);
-                             {
-                                 auto const held = door.hold();
-                                 outcome         = status;
-                                 told            = true;
-                                 door.notify(); // under the lock: afterwards `door` may be gone
-                             }
-                             if (status == cudaSuccess) { work(); }
-                         }};
+        detail::gate door; // the new thread reports the status of its set-up here
+        bool         told    = false;
+        cudaError_t  outcome = cudaSuccess;
+        thread_ =
+            detail::worker{device, [&, device, work = std::forward<Body>(body)]() mutable {
+                               cudaError_t const status = set_up(device);
+                               {
+                                   auto const held = door.hold();
+                                   outcome         = status;
+                                   told            = true;
+                                   door.notify(); // under the lock: afterwards `door` may be gone
+                               }
+                               if (status == cudaSuccess) { work(); }
+                           }};
         {
             auto held = door.hold();
             door.wait(held, [&] { return told; });
@@ -55,7 +56,7 @@ public:
 
 private:
     static cudaError_t set_up(cuda_device device) noexcept {
-        return cuda_exit::or_refused([&] {
+        return detail::cuda_exit::or_refused([&] {
             cudaError_t const status = cudaSetDevice(device.ordinal());
             if (status != cudaSuccess) { return status; }
             cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
@@ -63,7 +64,7 @@ private:
         });
     }
 
-    worker thread_;
+    detail::worker thread_;
 };
 
 } // namespace vram

@@ -5,8 +5,8 @@
 /// `managed_resource` is memory that moves to the processor that touches it: cudaMallocManaged,
 /// with advice and prefetch.
 
-#include <vram/concepts/powers.hpp>  // the concepts that the proofs below check
-#include <vram/cuda/cuda_direct.hpp> // cuda_direct
+#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
+#include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
 
 #include <cuda_runtime_api.h> // cudaMallocManaged, cudaMemAdvise, cudaMemPrefetchAsync
 
@@ -29,7 +29,7 @@ namespace vram {
 ///           cudaFree does.
 /// Cost      The first access to a page on another processor costs a fault of 10 us or more. A
 ///           prefetched page costs only the copy.
-class managed_resource : public cuda_direct<managed_resource> {
+class managed_resource : public detail::cuda_direct<managed_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 
@@ -44,7 +44,8 @@ public:
                 cudaMemLocation where) const {
         if (bytes == 0) { return; }
 #if CUDART_VERSION >= 13000
-        cuda_check(cuda_exit::or_done([&] { return cudaMemAdvise(p, bytes, advice, where); }));
+        cuda_check(
+            detail::cuda_exit::or_done([&] { return cudaMemAdvise(p, bytes, advice, where); }));
 #else
         cuda_check(cuda_exit::or_done([&] { return cudaMemAdvise_v2(p, bytes, advice, where); }));
 #endif
@@ -55,8 +56,8 @@ public:
     void prefetch(stream s, void const* p, std::size_t bytes, cudaMemLocation where) const {
         if (bytes == 0) { return; }
 #if CUDART_VERSION >= 13000
-        cuda_check(
-            cuda_exit::or_done([&] { return cudaMemPrefetchAsync(p, bytes, where, 0, s.get()); }));
+        cuda_check(detail::cuda_exit::or_done(
+            [&] { return cudaMemPrefetchAsync(p, bytes, where, 0, s.get()); }));
 #else
         cuda_check(cuda_exit::or_done(
             [&] { return cudaMemPrefetchAsync_v2(p, bytes, where, 0, s.get()); }));

@@ -4,8 +4,8 @@
 /// \file
 /// `pinned_resource` is host memory that devices copy from and to at full speed: cudaHostAlloc.
 
-#include <vram/concepts/powers.hpp>  // the concepts that the proofs below check
-#include <vram/cuda/cuda_direct.hpp> // cuda_direct
+#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
+#include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
 
 #include <cuda_runtime_api.h> // cudaHostAlloc, cudaFreeHost
 
@@ -29,7 +29,7 @@ struct pinned_options {
 /// Threads   Any thread may call.
 /// Streams   None. `deallocate_sync` waits for the whole device, as cudaFreeHost does.
 /// Cost      About 0.45 s for each GiB, because the system finds and locks every page.
-class pinned_resource : public cuda_direct<pinned_resource> {
+class pinned_resource : public detail::cuda_direct<pinned_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 

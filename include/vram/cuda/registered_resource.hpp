@@ -5,11 +5,11 @@
 /// `registered_resource` is pinned host memory that is allocated many times faster than by
 /// cudaHostAlloc.
 
-#include <vram/base/address_map.hpp>     // address_map
-#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
-#include <vram/cuda/cuda_direct.hpp>     // cuda_direct
-#include <vram/cuda/cuda_numa_local.hpp> // node_of
-#include <vram/source/touched_pages.hpp> // touched_pages
+#include <vram/base/core/address_map.hpp>     // address_map
+#include <vram/concepts/powers.hpp>           // the concepts that the proofs below check
+#include <vram/cuda/core/cuda_direct.hpp>     // cuda_direct
+#include <vram/cuda/core/cuda_numa_local.hpp> // node_of
+#include <vram/source/core/touched_pages.hpp> // touched_pages
 
 #if __has_include(<sys/mman.h>)
 
@@ -23,10 +23,10 @@ namespace vram {
 
 /// Options of memory that is allocated and then pinned.
 struct registered_options {
-    touched_pages_options pages      = {};
-    bool                  portable   = true;  ///< pinned for every device, not only for one
-    bool                  mapped     = true;  ///< kernels may access the memory by its host address
-    bool                  numa_local = false; ///< the memory is on the NUMA node of the device
+    detail::touched_pages_options pages    = {};
+    bool                          portable = true; ///< pinned for every device, not only for one
+    bool mapped     = true;  ///< kernels may access the memory by its host address
+    bool numa_local = false; ///< the memory is on the NUMA node of the device
 };
 
 /// Page-locked host memory. Many threads touch the pages, as huge pages if the system has them, and
@@ -41,7 +41,7 @@ struct registered_options {
 /// Streams   None. `deallocate_sync` waits as cudaHostUnregister does.
 /// Cost      21 GiB/s with 16 threads on an H200's host; cudaHostAlloc reaches 1.9. Sizes are
 ///           multiples of 4 KiB, and of 2 MiB from 2 MiB on.
-class registered_resource : public cuda_direct<registered_resource> {
+class registered_resource : public detail::cuda_direct<registered_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 
@@ -52,7 +52,7 @@ public:
           flags_{(options.portable ? cudaHostRegisterPortable : 0U) |
                  (options.mapped ? cudaHostRegisterMapped : 0U)} {
         if (options.numa_local && pages_.numa_node < 0) {
-            pages_.numa_node = cuda_numa_local::node_of(device);
+            pages_.numa_node = detail::cuda_numa_local::node_of(device);
         }
     }
 
@@ -67,8 +67,8 @@ private:
         bool        registered = false; ///< false if another library had registered it before
     };
     struct book {
-        std::mutex         mutex;
-        address_map<block> blocks;
+        std::mutex                 mutex;
+        detail::address_map<block> blocks;
     };
 
     static std::uint64_t key_of(void const* p) noexcept {
@@ -76,7 +76,7 @@ private:
     }
 
     cudaError_t take(void** p, std::size_t bytes) const noexcept {
-        void* got = touched_pages::map(bytes, pages_);
+        void* got = detail::touched_pages::map(bytes, pages_);
         if (got == nullptr) { return cudaErrorMemoryAllocation; }
         cudaError_t status = pin(got, bytes);
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
@@ -84,9 +84,9 @@ private:
             // unregistered. The new memory is not pinned. Other addresses do not have this problem,
             // unless a library registers all mapped memory.
             cuda_error::clear(status);
-            void* const other = touched_pages::map(bytes, pages_);
+            void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }
-            touched_pages::unmap(got, bytes);
+            detail::touched_pages::unmap(got, bytes);
             got = other;
             if (got == nullptr) { return cudaErrorMemoryAllocation; }
         }
@@ -96,13 +96,13 @@ private:
         if (status == cudaSuccess) {
             *p = got;
         } else {
-            touched_pages::unmap(got, bytes);
+            detail::touched_pages::unmap(got, bytes);
         }
         return status;
     }
 
     cudaError_t pin(void* p, std::size_t bytes) const noexcept {
-        return cudaHostRegister(p, touched_pages::rounded(bytes), flags_);
+        return cudaHostRegister(p, detail::touched_pages::rounded(bytes), flags_);
     }
 
     /// Stores the block in the table. Without host memory for it, the block is unregistered and the
@@ -140,7 +140,7 @@ private:
         }
         cudaError_t const status = what.registered && pinned ? cudaHostUnregister(p) : cudaSuccess;
         // Pages that may still be registered stay mapped, so that their addresses are not reused.
-        if (status == cudaSuccess) { touched_pages::unmap(p, what.bytes); }
+        if (status == cudaSuccess) { detail::touched_pages::unmap(p, what.bytes); }
         return status;
     }
 
@@ -151,8 +151,8 @@ private:
         return only;
     }
 
-    touched_pages_options pages_;
-    unsigned              flags_;
+    detail::touched_pages_options pages_;
+    unsigned                      flags_;
 };
 
 static_assert(synchronous_resource<registered_resource> && fallible_resource<registered_resource>);

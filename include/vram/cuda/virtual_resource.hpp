@@ -4,8 +4,8 @@
 /// \file
 /// `virtual_resource` is device memory with blocks that grow in place.
 
-#include <vram/cuda/cuda_virtual_memory.hpp> // cuda_virtual_memory
-#include <vram/source/virtual_source.hpp>    // virtual_source
+#include <vram/cuda/core/cuda_virtual_memory.hpp> // cuda_virtual_memory
+#include <vram/source/virtual_source.hpp>         // virtual_source
 
 namespace vram {
 
@@ -16,14 +16,14 @@ namespace vram {
 ///     int const        file = shared.export_page(p);
 ///
 /// Failure   As `virtual_source`. Throws `cuda_error` if the driver has no virtual memory.
-class virtual_resource : public virtual_source<cuda_virtual_memory> {
+class virtual_resource : public virtual_source<detail::cuda_virtual_memory> {
 public:
     /// Reserves addresses on `device`. `export_handle` states how other processes can import the
     /// memory.
     explicit virtual_resource(virtual_options const&      options       = {},
                               cuda_device                 device        = cuda_device::current(),
                               cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)
-        : virtual_source{cuda_virtual_memory{device, export_handle}, options} {}
+        : virtual_source{detail::cuda_virtual_memory{device, export_handle}, options} {}
 
     [[nodiscard]] cuda_device device() const noexcept { return memory().device(); }
 };

@@ -4,10 +4,10 @@
 /// \file
 /// `any_resource` owns a resource of any type: the usual member of a class that allocates.
 
-#include <vram/concepts/diagnosed.hpp>  // refuse_platform, refuse_order
-#include <vram/handle/counted.hpp>      // counted
-#include <vram/handle/resource_ref.hpp> // resource_ref, resource_for
-#include <vram/handle/shared.hpp>       // shared
+#include <vram/concepts/core/diagnosed.hpp> // refuse_platform, refuse_order
+#include <vram/handle/core/counted.hpp>     // counted
+#include <vram/handle/resource_ref.hpp>     // resource_ref, resource_for
+#include <vram/handle/shared.hpp>           // shared
 
 #include <concepts>    // derived_from
 #include <type_traits> // remove_cvref_t
@@ -30,8 +30,8 @@ namespace vram {
 /// Cost      One host allocation to make it (none from a `shared` or a `resource_ref`), one atomic
 ///           operation for each copy, one call through a pointer for each use.
 template <class Platform, property... Properties>
-class any_resource : public erased<Platform> {
-    using base = erased<Platform>;
+class any_resource : public detail::erased<Platform> {
+    using base = detail::erased<Platform>;
 
 public:
     using properties = property_set<Properties...>;
@@ -40,7 +40,7 @@ public:
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)
-        : any_resource{new counted_value<R>{std::in_place, std::move(mr)}, adopted{}} {}
+        : any_resource{new detail::counted_value<R>{std::in_place, std::move(mr)}, adopted{}} {}
 
     /// Shares the resource of `handle`.
     template <class R>
@@ -118,10 +118,10 @@ private:
     }
 
     template <class R>
-    any_resource(counted_value<R>* block, adopted) noexcept
-        : base{&block->value, &calls_of<R>}, block_{block} {}
+    any_resource(detail::counted_value<R>* block, adopted) noexcept
+        : base{&block->value, &detail::calls_of<R>}, block_{block} {}
 
-    counted* block_ = nullptr;
+    detail::counted* block_ = nullptr;
 };
 
 namespace detail {

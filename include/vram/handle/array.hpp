@@ -4,10 +4,10 @@
 /// \file
 /// `array` is a buffer of elements: device memory with a type and a length.
 
-#include <vram/base/call_site.hpp>  // call_site
-#include <vram/base/contract.hpp>   // expects
-#include <vram/base/smaller_of.hpp> // larger_of
-#include <vram/handle/buffer.hpp>   // buffer
+#include <vram/base/call_site.hpp>       // call_site
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/handle/buffer.hpp>        // buffer
 
 #include <cstddef>     // size_t, byte
 #include <span>        // span
@@ -116,7 +116,7 @@ public:
     // clang-format on
 
 private:
-    static constexpr std::size_t alignment = larger_of(default_alignment, alignof(Element));
+    static constexpr std::size_t alignment = detail::larger_of(default_alignment, alignof(Element));
 
     static Element*       to_elements(void* p) noexcept { return static_cast<Element*>(p); }
     static Element const* to_elements(void const* p) noexcept {

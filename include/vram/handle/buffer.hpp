@@ -4,13 +4,13 @@
 /// \file
 /// `buffer` is a block of memory that its destructor frees, in stream order.
 
-#include <vram/base/align.hpp>           // default_alignment
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/base/smaller_of.hpp>      // smaller_of
-#include <vram/concepts/resource.hpp>    // resource
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/handle/held.hpp>          // held
+#include <vram/base/align.hpp>                // default_alignment
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/core/smaller_of.hpp>      // smaller_of
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/resource.hpp>         // resource
+#include <vram/concepts/sited.hpp>            // sited
+#include <vram/handle/core/held.hpp>          // held
 
 #include <concepts> // copy_constructible
 #include <cstddef>  // size_t
@@ -52,7 +52,7 @@ public:
                     std::size_t alignment = default_alignment, call_site at = call_site::current())
         : mr_{std::forward<R>(mr)},
           stream_{s},
-          held_{hold_stream<platform>(s)},
+          held_{detail::hold_stream<platform>(s)},
           alignment_{alignment} {
         data_     = sited{mr_.get(), at}.allocate(s, bytes, alignment);
         size_     = bytes;
@@ -138,7 +138,7 @@ private:
 
     void relocate(std::size_t bytes, call_site at) {
         fresh_block       fresh{*this, bytes, at};
-        std::size_t const kept = smaller_of(size_, bytes);
+        std::size_t const kept = detail::smaller_of(size_, bytes);
         if (kept != 0) { platform::copy(stream_, fresh.data, data_, kept); }
         std::swap(fresh.data, data_);
         std::swap(fresh.bytes, capacity_);
@@ -150,14 +150,14 @@ private:
         size_ = 0;
     }
 
-    [[no_unique_address]] held<R> mr_;
-    stream                        stream_;
+    [[no_unique_address]] detail::held<R> mr_;
+    stream                                stream_;
     /// The stream may be destroyed before the buffer.
-    [[no_unique_address]] stream_hold<platform> held_;
-    std::size_t                                 alignment_;
-    void*                                       data_     = nullptr;
-    std::size_t                                 size_     = 0;
-    std::size_t                                 capacity_ = 0;
+    [[no_unique_address]] detail::stream_hold<platform> held_;
+    std::size_t                                         alignment_;
+    void*                                               data_     = nullptr;
+    std::size_t                                         size_     = 0;
+    std::size_t                                         capacity_ = 0;
 };
 
 template <class R>

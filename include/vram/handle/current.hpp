@@ -75,12 +75,13 @@ public:
 
 private:
     /// The two words of a type-erased reference, accessible one by one.
-    struct words : erased<Platform> {
+    struct words : detail::erased<Platform> {
         using properties = typename source::properties;
-        using calls_type = typename erased<Platform>::calls_type;
+        using calls_type = typename detail::erased<Platform>::calls_type;
 
-        words(erased<Platform> const& from) noexcept : erased<Platform>{from} {}
-        words(void* target, calls_type const* calls) noexcept : erased<Platform>{target, calls} {}
+        words(detail::erased<Platform> const& from) noexcept : detail::erased<Platform>{from} {}
+        words(void* target, calls_type const* calls) noexcept
+            : detail::erased<Platform>{target, calls} {}
 
         [[nodiscard]] void*             target() const noexcept { return this->target_; }
         [[nodiscard]] calls_type const* calls() const noexcept { return this->calls_; }

@@ -4,9 +4,9 @@
 /// \file
 /// `resource_ref` borrows a resource of any type: the usual parameter of a function that allocates.
 
-#include <vram/base/contract.hpp>      // expects
-#include <vram/concepts/diagnosed.hpp> // refuse_platform, refuse_order
-#include <vram/handle/erased.hpp>      // erased
+#include <vram/base/contract.hpp>           // expects
+#include <vram/concepts/core/diagnosed.hpp> // refuse_platform, refuse_order
+#include <vram/handle/core/erased.hpp>      // erased
 
 #include <concepts>    // derived_from, same_as
 #include <type_traits> // remove_const_t, remove_reference_t
@@ -46,8 +46,8 @@ auto& target_of(R& mr) noexcept(noexcept(referred(mr))) {
 /// Threads   As the resource.
 /// Cost      One call through a pointer.
 template <class Platform, property... Properties>
-class resource_ref : public erased<Platform> {
-    using base = erased<Platform>;
+class resource_ref : public detail::erased<Platform> {
+    using base = detail::erased<Platform>;
 
 public:
     using properties = property_set<Properties...>;
@@ -58,7 +58,7 @@ public:
                 resource_for<R, Platform, Properties...>
     resource_ref(R& mr) noexcept(noexcept(detail::target_of(mr)))
         : base{&detail::target_of(mr),
-               &calls_of<std::remove_reference_t<decltype(detail::target_of(mr))>>} {}
+               &detail::calls_of<std::remove_reference_t<decltype(detail::target_of(mr))>>} {}
 
     /// Borrows the resource of `handle`, which is a `resource_ref` or an `any_resource` with at
     /// least these properties.

@@ -9,7 +9,7 @@
 #include <vram/concepts/property.hpp> // host_accessible
 #include <vram/concepts/resource.hpp> // synchronous_resource
 #include <vram/concepts/sited.hpp>    // sited
-#include <vram/handle/held.hpp>       // held
+#include <vram/handle/core/held.hpp>  // held
 
 #include <cstddef>     // size_t
 #include <type_traits> // true_type, is_empty, remove_reference_t
@@ -79,7 +79,7 @@ private:
                  has_property<std::remove_reference_t<R2>, host_accessible>
     friend class std_allocator;
 
-    [[no_unique_address]] held<R> mr_;
+    [[no_unique_address]] detail::held<R> mr_;
 };
 
 } // namespace vram

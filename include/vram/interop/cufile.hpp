@@ -4,11 +4,11 @@
 /// \file
 /// `cufile` is a file that GPUDirect Storage copies to and from the device without host memory.
 
-#include <vram/interop/cufile_calls.hpp> // cufile_calls
+#include <vram/interop/core/cufile_calls.hpp> // cufile_calls
 
 #if __has_include(<dlfcn.h>)
 
-#include <vram/transfer/file.hpp> // file
+#include <vram/data/file.hpp> // file
 
 #include <fcntl.h>  // open
 #include <unistd.h> // close
@@ -38,14 +38,14 @@ namespace vram {
 class cufile {
 public:
     explicit cufile(std::string path, file_options options = {},
-                    cufile_calls const* calls = cufile_calls::here())
+                    detail::cufile_calls const* calls = detail::cufile_calls::here())
         : plain_{std::move(path), options}, calls_{calls} {
         bool const writes = options.use != file_options::mode::read;
         if (calls_ == nullptr) { return; }
         descriptor_ =
             ::open(plain_.path().c_str(), (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | direct_flag);
         if (descriptor_ < 0) { return; }
-        cufile_calls::description what;
+        detail::cufile_calls::description what;
         what.handle.descriptor = descriptor_;
         if (calls_->add(&handle_, &what).library != 0) { handle_ = nullptr; }
     }
@@ -105,10 +105,10 @@ private:
         }
     }
 
-    file                 plain_;
-    cufile_calls const*  calls_;
-    int                  descriptor_ = -1;
-    cufile_calls::handle handle_     = nullptr;
+    file                         plain_;
+    detail::cufile_calls const*  calls_;
+    int                          descriptor_ = -1;
+    detail::cufile_calls::handle handle_     = nullptr;
 };
 
 } // namespace vram

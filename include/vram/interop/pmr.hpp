@@ -7,7 +7,7 @@
 #include <vram/concepts/property.hpp> // host_accessible
 #include <vram/concepts/resource.hpp> // synchronous_resource
 #include <vram/concepts/sited.hpp>    // sited
-#include <vram/handle/held.hpp>       // held
+#include <vram/handle/core/held.hpp>  // held
 
 #include <concepts>        // copy_constructible
 #include <cstddef>         // size_t
@@ -57,7 +57,7 @@ private:
         return same != nullptr && mr_ == same->mr_;
     }
 
-    held<R> mr_;
+    detail::held<R> mr_;
 };
 
 template <class R>

@@ -4,14 +4,14 @@
 /// \file
 /// `thrust_allocator` lets Thrust's vectors and algorithms use the memory of a stack.
 
-#include <vram/base/align.hpp>           // default_alignment, unsatisfiable
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/cuda/cuda_platform.hpp>   // cuda_platform
-#include <vram/cuda/cuda_resource.hpp>   // the default of `current`
-#include <vram/handle/any_resource.hpp>  // any_resource
-#include <vram/handle/current.hpp>       // current
-#include <vram/handle/resource_ref.hpp>  // resource_ref
+#include <vram/base/align.hpp>                // default_alignment, unsatisfiable
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/sited.hpp>            // sited
+#include <vram/cuda/cuda_platform.hpp>        // cuda_platform
+#include <vram/cuda/cuda_resource.hpp>        // the default of `current`
+#include <vram/handle/any_resource.hpp>       // any_resource
+#include <vram/handle/current.hpp>            // current
+#include <vram/handle/resource_ref.hpp>       // resource_ref
 
 #include <thrust/device_ptr.h>
 #include <thrust/device_reference.h>
@@ -103,14 +103,20 @@ public:
     thrust_allocator() : mr_{current<cuda_platform>::get()} {}
     /// Makes an allocator of the memory of `mr` on the stream `s`.
     thrust_allocator(any mr, cuda_stream_view s = {})
-        : mr_{std::move(mr)}, stream_{s}, held_{hold_stream<cuda_platform>(s)}, system_{s.get()} {
+        : mr_{std::move(mr)},
+          stream_{s},
+          held_{detail::hold_stream<cuda_platform>(s)},
+          system_{s.get()} {
         detail::expect_resource(mr_, "thrust_allocator: the handle holds a resource");
     }
     /// Borrows a stack, which must outlive the allocated memory.
     template <class R>
         requires detail::lent_stack<R>
     thrust_allocator(R& stack, cuda_stream_view s = {}) noexcept
-        : mr_{ref{stack}}, stream_{s}, held_{hold_stream<cuda_platform>(s)}, system_{s.get()} {}
+        : mr_{ref{stack}},
+          stream_{s},
+          held_{detail::hold_stream<cuda_platform>(s)},
+          system_{s.get()} {}
     template <class Other>
     thrust_allocator(thrust_allocator<Other> const& other) noexcept
         : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
@@ -156,10 +162,11 @@ private:
 
     static constexpr std::size_t alignment = std::max(default_alignment, alignof(Element));
 
-    any                        mr_;
-    cuda_stream_view           stream_{};
-    stream_hold<cuda_platform> held_{}; ///< the stream may be destroyed before the container
-    system_type                system_{};
+    any              mr_;
+    cuda_stream_view stream_{};
+    detail::stream_hold<cuda_platform>
+                held_{}; ///< the stream may be destroyed before the container
+    system_type system_{};
 };
 
 #undef VRAM_THRUST_CALL

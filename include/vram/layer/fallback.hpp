@@ -4,16 +4,16 @@
 /// \file
 /// `fallback` allocates from a second resource if the first one has no memory.
 
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/base/lock.hpp>          // lock
-#include <vram/base/out_of_memory.hpp> // out_of_memory
-#include <vram/base/smaller_of.hpp>    // larger_of
-#include <vram/concepts/diagnosed.hpp> // check_pair, refuse_copy
-#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource, rounding_resource
-#include <vram/concepts/sited.hpp>     // sited
-#include <vram/layer/address_set.hpp>  // address_set
-#include <vram/layer/pair_base.hpp>    // pair_base
-#include <vram/layer/with.hpp>         // with::layer_of
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/core/lock.hpp>          // lock
+#include <vram/base/core/smaller_of.hpp>    // larger_of
+#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp> // check_pair, refuse_copy
+#include <vram/concepts/powers.hpp>        // fallible_resource, reusing_resource, rounding_resource
+#include <vram/concepts/sited.hpp>         // sited
+#include <vram/layer/core/address_set.hpp> // address_set
+#include <vram/layer/core/pair_base.hpp>   // pair_base
+#include <vram/layer/with.hpp>             // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -34,11 +34,11 @@ namespace vram {
 /// Threads   The rules are those of the less safe of the two resources.
 /// Cost      A lock per free. A refusal costs an exception if the primary has no `try_allocate`.
 template <class Primary, class Secondary>
-class fallback
-    : public pair_base<typename detail::check_pair<detail::checked_upstream<Primary>,
-                                                   detail::checked_upstream<Secondary>>::type,
-                       Secondary> {
-    using base = pair_base<Primary, Secondary>;
+class fallback : public detail::pair_base<
+                     typename detail::check_pair<detail::checked_upstream<Primary>,
+                                                 detail::checked_upstream<Secondary>>::type,
+                     Secondary> {
+    using base = detail::pair_base<Primary, Secondary>;
 
     static constexpr bool ordered  = resource<Primary> && resource<Secondary>;
     static constexpr bool fallible = fallible_resource<Primary> && fallible_resource<Secondary>;
@@ -205,8 +205,8 @@ private:
         return from_second_.erase(p);
     }
 
-    lock        lock_;
-    address_set from_second_;
+    detail::lock        lock_;
+    detail::address_set from_second_;
     std::size_t asking_ = 0; ///< requests in progress at the secondary, each with a reserved place
 };
 

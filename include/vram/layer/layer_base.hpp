@@ -4,9 +4,9 @@
 /// \file
 /// `layer_base` is the base of a layer: it owns the upstream and forwards optional functions.
 
-#include <vram/concepts/diagnosed.hpp>     // refuse_order
-#include <vram/concepts/held_resource.hpp> // expect_resource
-#include <vram/concepts/powers.hpp>        // the powers that are forwarded
+#include <vram/concepts/core/diagnosed.hpp>     // refuse_order
+#include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/powers.hpp>             // the powers that are forwarded
 
 #include <cstddef> // size_t
 #include <utility> // move

@@ -4,14 +4,14 @@
 /// \file
 /// `limiting` is a layer that limits the live bytes of a resource.
 
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/base/gauge.hpp>         // gauge
-#include <vram/base/over_limit.hpp>    // over_limit
-#include <vram/concepts/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource
-#include <vram/concepts/sited.hpp>     // sited
-#include <vram/layer/layer_base.hpp>   // layer_base
-#include <vram/layer/with.hpp>         // with::layer
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/core/gauge.hpp>         // gauge
+#include <vram/base/over_limit.hpp>         // over_limit
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
+#include <vram/concepts/sited.hpp>          // sited
+#include <vram/layer/layer_base.hpp>        // layer_base
+#include <vram/layer/with.hpp>              // with::layer
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -151,8 +151,8 @@ private:
         return p;
     }
 
-    gauge       used_;
-    std::size_t limit_;
+    detail::gauge used_;
+    std::size_t   limit_;
 };
 
 namespace with {

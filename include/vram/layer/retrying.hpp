@@ -4,14 +4,14 @@
 /// \file
 /// `retrying` is a layer that applies policies after a refusal and asks its upstream again.
 
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/base/out_of_memory.hpp> // out_of_memory
-#include <vram/concepts/diagnosed.hpp> // refuse_copy
-#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource
-#include <vram/concepts/retry.hpp>     // retry, failed_attempt
-#include <vram/concepts/sited.hpp>     // sited
-#include <vram/layer/layer_base.hpp>   // layer_base
-#include <vram/layer/with.hpp>         // with::layer_of
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy
+#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
+#include <vram/concepts/retry.hpp>          // retry, failed_attempt
+#include <vram/concepts/sited.hpp>          // sited
+#include <vram/layer/layer_base.hpp>        // layer_base
+#include <vram/layer/with.hpp>              // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -4,12 +4,12 @@
 /// \file
 /// `segregated` sends small requests to one resource and large requests to another.
 
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/concepts/diagnosed.hpp> // check_pair, refuse_copy
-#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource, rounding_resource
-#include <vram/concepts/sited.hpp>     // sited
-#include <vram/layer/pair_base.hpp>    // pair_base
-#include <vram/layer/with.hpp>         // with::layer_of
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/concepts/core/diagnosed.hpp> // check_pair, refuse_copy
+#include <vram/concepts/powers.hpp>      // fallible_resource, reusing_resource, rounding_resource
+#include <vram/concepts/sited.hpp>       // sited
+#include <vram/layer/core/pair_base.hpp> // pair_base
+#include <vram/layer/with.hpp>           // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -30,10 +30,10 @@ namespace vram {
 /// Cost      One comparison per call.
 template <class Small, class Large>
 class segregated
-    : public pair_base<typename detail::check_pair<detail::checked_upstream<Small>,
-                                                   detail::checked_upstream<Large>>::type,
-                       Large> {
-    using base = pair_base<Small, Large>;
+    : public detail::pair_base<typename detail::check_pair<detail::checked_upstream<Small>,
+                                                           detail::checked_upstream<Large>>::type,
+                               Large> {
+    using base = detail::pair_base<Small, Large>;
 
     static constexpr bool ordered  = resource<Small> && resource<Large>;
     static constexpr bool fallible = fallible_resource<Small> && fallible_resource<Large>;

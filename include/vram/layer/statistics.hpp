@@ -5,15 +5,15 @@
 /// `statistics` is a layer that counts live bytes and blocks, their peaks and totals, also for
 /// nested scopes.
 
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/base/contract.hpp>      // expects
-#include <vram/base/counter.hpp>       // counter
-#include <vram/base/lock.hpp>          // lock
-#include <vram/concepts/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>    // fallible_resource, reusing_resource, measured_resource
-#include <vram/concepts/sited.hpp>     // sited
-#include <vram/layer/layer_base.hpp>   // layer_base
-#include <vram/layer/with.hpp>         // with::word
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/contract.hpp>           // expects
+#include <vram/base/core/lock.hpp>          // lock
+#include <vram/base/counter.hpp>            // counter
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, measured_resource
+#include <vram/concepts/sited.hpp>   // sited
+#include <vram/layer/layer_base.hpp> // layer_base
+#include <vram/layer/with.hpp>       // with::word
 
 #include <concepts> // default_initializable
 #include <cstddef>  // size_t, ptrdiff_t
@@ -47,7 +47,7 @@ struct counters {
 ///           threads.
 /// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
 ///           in the number of scopes within the one that ends.
-template <class Upstream, class Lock = lock>
+template <class Upstream, class Lock = detail::lock>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 

@@ -4,18 +4,18 @@
 /// \file
 /// `stream_ordered` makes the frees of a synchronous resource stream-ordered.
 
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/base/error.hpp>           // report_error
-#include <vram/base/out_of_memory.hpp>   // out_of_memory
-#include <vram/base/report_caught.hpp>   // report_caught
-#include <vram/base/smaller_of.hpp>      // larger_of
-#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>      // fallible_resource, reusing_resource, trimmable_resource
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/layer/deferred_frees.hpp> // deferred_frees
-#include <vram/layer/layer_base.hpp>     // layer_base
-#include <vram/layer/sure_wait.hpp>      // sure_wait
-#include <vram/layer/with.hpp>           // with::word
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/core/smaller_of.hpp>    // larger_of
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, trimmable_resource
+#include <vram/concepts/sited.hpp>  // sited
+#include <vram/layer/core/deferred_frees.hpp> // deferred_frees
+#include <vram/layer/core/sure_wait.hpp>      // sure_wait
+#include <vram/layer/layer_base.hpp>          // layer_base
+#include <vram/layer/with.hpp>                // with::word
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -199,7 +199,7 @@ public:
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
-    using books       = deferred_frees<platform>;
+    using books       = detail::deferred_frees<platform>;
     using reservation = typename books::reservation;
 
     [[nodiscard]] auto giving() noexcept {
@@ -239,7 +239,7 @@ private:
         try {
             if (platform::capturing(s)) { return false; }
         } catch (...) {} // the wait reports the error
-        return sure_wait<platform>(s, [&] {
+        return detail::sure_wait<platform>(s, [&] {
             try {
                 return platform::device_of(s);
             } catch (...) { return detail::device_of_resource(this->upstream_); }
@@ -251,10 +251,11 @@ private:
         try {
             return ask();
         } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-            report_caught({.kind     = error_kind::platform_error,
-                           .resource = "stream_ordered",
-                           .call     = "try_allocate",
-                           .advice   = "try_allocate returned null; allocate throws the error."});
+            detail::report_caught(
+                {.kind     = error_kind::platform_error,
+                 .resource = "stream_ordered",
+                 .call     = "try_allocate",
+                 .advice   = "try_allocate returned null; allocate throws the error."});
             return nullptr;
         }
     }

@@ -4,27 +4,27 @@
 /// \file
 /// `arena` gives each thread, or each stream, its own pool over one shared upstream.
 
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/base/contract.hpp>      // expects
-#include <vram/base/error.hpp>         // report_error
-#include <vram/base/memory_usage.hpp>  // memory_usage
-#include <vram/base/out_of_memory.hpp> // out_of_memory
-#include <vram/base/report_caught.hpp> // report_caught
-#include <vram/base/thread_number.hpp> // thread_number
-#include <vram/concepts/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/core/report_caught.hpp>    // report_caught
+#include <vram/base/core/thread_number.hpp>    // thread_number
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/base/out_of_memory.hpp>         // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
+#include <vram/concepts/core/refused_free.hpp> // refused_free
 #include <vram/concepts/powers.hpp>    // fallible_resource, trimmable_resource, retiring_resource
-#include <vram/concepts/refused_free.hpp>  // refused_free
-#include <vram/layer/layer_base.hpp>       // layer_base
-#include <vram/layer/with.hpp>             // with::word
-#include <vram/pool/arena_options.hpp>     // arena_options
-#include <vram/pool/free_pieces.hpp>       // free_pieces
-#include <vram/pool/geometric_growth.hpp>  // geometric_growth
-#include <vram/pool/pool.hpp>              // pool
-#include <vram/pool/private_pool.hpp>      // private_pool
-#include <vram/pool/private_pools.hpp>     // private_pools
-#include <vram/pool/registered_source.hpp> // registered_source
-#include <vram/pool/stream_key.hpp>        // stream_key
-#include <vram/pool/stream_seats.hpp>      // stream_seats
+#include <vram/layer/layer_base.hpp>   // layer_base
+#include <vram/layer/with.hpp>         // with::word
+#include <vram/pool/arena_options.hpp> // arena_options
+#include <vram/pool/core/private_pool.hpp>      // private_pool
+#include <vram/pool/core/private_pools.hpp>     // private_pools
+#include <vram/pool/core/registered_source.hpp> // registered_source
+#include <vram/pool/core/stream_key.hpp>        // stream_key
+#include <vram/pool/core/stream_seats.hpp>      // stream_seats
+#include <vram/pool/free_pieces.hpp>            // free_pieces
+#include <vram/pool/geometric_growth.hpp>       // geometric_growth
+#include <vram/pool/pool.hpp>                   // pool
 
 #include <bit>      // bit_ceil
 #include <concepts> // default_initializable, assignable_from, copy_constructible
@@ -66,8 +66,8 @@ class arena : public layer_base<detail::checked_upstream<Upstream>> {
                   "arena: the growth policy must be copyable: each shard has a copy");
 
     using base   = layer_base<Upstream>;
-    using source = registered_source<Upstream>;
-    using member = private_pool<pool_core<source, Growth>>;
+    using source = detail::registered_source<Upstream>;
+    using member = detail::private_pool<detail::pool_core<source, Growth>>;
 
 public:
     using typename base::platform;
@@ -87,7 +87,7 @@ public:
           growth_{std::move(growth)} {
         expects(options.count <= most, "arena: `count` is at most 64");
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
-        if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
+        if (options.key == arena_key::stream) { seats_ = detail::stream_seats{options_.count}; }
     }
     /// A size alone does not compile: the error message names the options.
     template <detail::size_alone<Upstream> Size>
@@ -180,7 +180,7 @@ public:
 
     /// Returns true if `p` lies in a chunk of any shard, in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
-        return chunks_.owner_of(p) != chunk_map::nobody;
+        return chunks_.owner_of(p) != detail::chunk_map::nobody;
     }
     /// Returns the sum over all shards, without the usage of the upstream. Queued remote frees are
     /// drained first. `peak_reserved` is exact. `peak_live` is an upper bound: each shard reaches
@@ -268,7 +268,9 @@ public:
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) {
         for_each([&](member& each) { each.core().retire(s); });
-        if (options_.key == arena_key::stream) { seats_.forget(stream_key<platform>::named(s)); }
+        if (options_.key == arena_key::stream) {
+            seats_.forget(detail::stream_key<platform>::named(s));
+        }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this arena will run again. The graph-retained memory
@@ -288,7 +290,7 @@ private:
         std::size_t   alignment;
     };
 
-    static constexpr unsigned most = private_pools<member>::most;
+    static constexpr unsigned most = detail::private_pools<member>::most;
 
     [[nodiscard]] static unsigned usual_count() noexcept {
         unsigned const together = std::thread::hardware_concurrency();
@@ -321,11 +323,11 @@ private:
         return options_.key == arena_key::stream ? seat_of(s) : own_place();
     }
     [[nodiscard]] std::size_t own_place() const noexcept {
-        return thread_number() & (options_.count - 1);
+        return detail::thread_number() & (options_.count - 1);
     }
     [[nodiscard]] std::size_t seat_of(stream s) noexcept {
         try {
-            return seats_.of(stream_key<platform>::named(s));
+            return seats_.of(detail::stream_key<platform>::named(s));
             // If the stream's id cannot be queried, for example during a capture, any shard will
             // do.
         } catch (...) { return 0; }
@@ -376,11 +378,12 @@ private:
             return get<false>(r);
         } catch (std::bad_alloc const&) {
         } catch (...) {
-            report_caught({.kind     = error_kind::platform_error,
-                           .bytes    = r.bytes,
-                           .resource = "arena",
-                           .call     = "try_allocate",
-                           .advice   = "try_allocate returned null; allocate throws the error."});
+            detail::report_caught(
+                {.kind     = error_kind::platform_error,
+                 .bytes    = r.bytes,
+                 .resource = "arena",
+                 .call     = "try_allocate",
+                 .advice   = "try_allocate returned null; allocate throws the error."});
         }
         return nullptr;
     }
@@ -389,7 +392,7 @@ private:
     /// shard is asked for a block.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
-        if (r.bytes <= bins::largest && !captured(r)) {
+        if (r.bytes <= detail::bins::largest && !captured(r)) {
             trim();
             void* p = ask<Throwing>(mine, r);
             // The trim has drained the remote frees of every shard.
@@ -424,9 +427,9 @@ private:
             for_each([](member& each) { each.core().trim_no_wait(); });
             chunks_.set_crowd();
         } catch (...) {
-            report_caught({.kind     = error_kind::platform_error,
-                           .resource = "arena",
-                           .call     = "returning idle chunks"});
+            detail::report_caught({.kind     = error_kind::platform_error,
+                                   .resource = "arena",
+                                   .call     = "returning idle chunks"});
         }
     }
     [[nodiscard]] static bool captured(request const& r) {
@@ -447,20 +450,20 @@ private:
                                          call_site at) noexcept {
         if (p == nullptr) { return; }
         unsigned const owner = chunks_.owner_of(p);
-        member* const  its   = owner != chunk_map::nobody ? pools_.find(owner) : nullptr;
+        member* const  its   = owner != detail::chunk_map::nobody ? pools_.find(owner) : nullptr;
         if (its == nullptr) {
-            refused_free e{"arena", p, r.bytes, r.alignment, at};
+            detail::refused_free e{"arena", p, r.bytes, r.alignment, at};
             return e.template on<platform>(r.on).template report<platform>();
         }
         if (its == tried) { return its->core().refuse(p, r.bytes, r.alignment, r.on, at); }
         return its->free_remotely(r.on, p, r.bytes, r.alignment, tried, at);
     }
 
-    chunk_registry<Upstream>     chunks_;
-    private_pools<member>        pools_;
-    stream_seats                 seats_; ///< used if the key is `arena_key::stream`
-    arena_options                options_;
-    [[no_unique_address]] Growth growth_;
+    detail::chunk_registry<Upstream> chunks_;
+    detail::private_pools<member>    pools_;
+    detail::stream_seats             seats_; ///< used if the key is `arena_key::stream`
+    arena_options                    options_;
+    [[no_unique_address]] Growth     growth_;
 };
 
 namespace with {

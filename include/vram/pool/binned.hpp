@@ -5,20 +5,20 @@
 /// `binned` allocates blocks of a few dozen size classes, and passes larger requests to its
 /// upstream.
 
-#include <vram/base/align.hpp>            // default_alignment
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/contract.hpp>         // expects
-#include <vram/base/error.hpp>            // report_error
-#include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_ordered_upstream
-#include <vram/concepts/is_ending.hpp>    // is_ending
-#include <vram/concepts/powers.hpp>       // fallible_resource
-#include <vram/concepts/refused_free.hpp> // refused_free
-#include <vram/concepts/sited.hpp>        // sited
-#include <vram/layer/with.hpp>            // with::word
-#include <vram/pool/binned_options.hpp>   // binned_options
-#include <vram/pool/large_blocks.hpp>     // large_blocks
-#include <vram/pool/size_classes.hpp>     // size_classes
-#include <vram/pool/slab_base.hpp>        // slab_base
+#include <vram/base/align.hpp>                 // default_alignment
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_ordered_upstream
+#include <vram/concepts/core/is_ending.hpp>    // is_ending
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/powers.hpp>            // fallible_resource
+#include <vram/concepts/sited.hpp>             // sited
+#include <vram/layer/with.hpp>                 // with::word
+#include <vram/pool/binned_options.hpp>        // binned_options
+#include <vram/pool/core/large_blocks.hpp>     // large_blocks
+#include <vram/pool/core/size_classes.hpp>     // size_classes
+#include <vram/pool/core/slab_base.hpp>        // slab_base
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -49,8 +49,8 @@ namespace vram {
 /// Cost      A small request costs as much as with `slab`, plus a few instructions to find the size
 ///           class. A large request costs a call of the upstream and the lock.
 template <class Upstream>
-class binned : public slab_base<detail::checked_ordered_upstream<Upstream>> {
-    using base = slab_base<Upstream>;
+class binned : public detail::slab_base<detail::checked_ordered_upstream<Upstream>> {
+    using base = detail::slab_base<Upstream>;
 
 public:
     using typename base::platform;
@@ -64,11 +64,13 @@ public:
     /// Creates a `binned` over `upstream`. Allocates nothing yet.
     explicit binned(Upstream upstream, binned_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
-        expects(options.largest != 0 && options.largest <= slab_heap::largest,
+        expects(options.largest != 0 && options.largest <= detail::slab_heap::largest,
                 "binned: `largest` is from 1 to 2^56 bytes");
-        std::size_t const count = size_classes::of(options.largest) + 1;
+        std::size_t const count = detail::size_classes::of(options.largest) + 1;
         this->heaps_.reserve(count);
-        for (std::size_t i = 0; i < count; ++i) { this->heaps_.push(size_classes::bytes(i)); }
+        for (std::size_t i = 0; i < count; ++i) {
+            this->heaps_.push(detail::size_classes::bytes(i));
+        }
     }
     /// A size alone does not compile: the error message names the options.
     template <detail::size_alone<Upstream> Size>
@@ -173,7 +175,7 @@ private:
         if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
             return classes;
         }
-        std::size_t const index = size_classes::of(bytes, alignment);
+        std::size_t const index = detail::size_classes::of(bytes, alignment);
         if (index >= classes || alignment > this->heaps_[index].alignment()) { return classes; }
         return index;
     }
@@ -184,8 +186,8 @@ private:
         if (r.asked == 0) { return nullptr; }
         std::size_t const index = class_of(r.asked, r.alignment);
         if (index == this->heaps_.size()) { return get_large<Throwing>(r); }
-        slab_heap& heap = this->heaps_[index];
-        r.rounded       = heap.stride();
+        detail::slab_heap& heap = this->heaps_[index];
+        r.rounded               = heap.stride();
         return this->template get<Throwing>(heap, r);
     }
     template <bool Throwing>
@@ -249,7 +251,7 @@ private:
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) const noexcept {
-        refused_free e{"binned", p, bytes, alignment, at};
+        detail::refused_free e{"binned", p, bytes, alignment, at};
         e.template on<platform>(on);
         {
             auto const held = this->lock_.hold();
@@ -269,7 +271,7 @@ private:
     /// reports them as leaks. All devices are waited for first, because the streams that use these
     /// blocks are unknown.
     void give_large_back() noexcept {
-        if (is_ending<platform>() || large_.size() == 0) { return; }
+        if (detail::is_ending<platform>() || large_.size() == 0) { return; }
         {
             auto held = this->lock_.hold();
             this->streams_.wait_for_all(true, held);
@@ -277,7 +279,7 @@ private:
         std::size_t       out    = 0;
         std::size_t const blocks = large_.size();
         while (auto const* const n = large_.front()) {
-            large_blocks::entry const gone = *n;
+            detail::large_blocks::entry const gone = *n;
             large_.erase(gone.at);
             this->count_back(gone.bytes, gone.bytes);
             sited{this->upstream_}.deallocate_sync(gone.at, gone.bytes, gone.alignment);
@@ -287,7 +289,7 @@ private:
             {.kind = error_kind::leak, .bytes = out, .blocks = blocks, .resource = "binned"});
     }
 
-    large_blocks large_;
+    detail::large_blocks large_;
 };
 
 namespace with {

@@ -4,23 +4,23 @@
 /// \file
 /// `monotonic` allocates from chunks with a bump pointer, and frees everything at once.
 
-#include <vram/base/align.hpp>         // align, align_down, default_alignment
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/base/contract.hpp>      // expects
-#include <vram/base/error.hpp>         // report_error
-#include <vram/concepts/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/growth.hpp>    // growth
-#include <vram/concepts/is_ending.hpp> // is_ending
-#include <vram/concepts/powers.hpp>    // fallible_resource, retiring_resource, forgetting_resource
-#include <vram/concepts/refused_free.hpp> // refused_free
-#include <vram/concepts/sited.hpp>        // sited
-#include <vram/layer/with.hpp>            // with::word
-#include <vram/pool/free_pieces.hpp>      // free_pieces
-#include <vram/pool/geometric_growth.hpp> // geometric_growth
-#include <vram/pool/growing_base.hpp>     // growing_base
-#include <vram/pool/monotonic_mark.hpp>   // monotonic_mark
-#include <vram/pool/pool_options.hpp>     // pool_options
-#include <vram/pool/stream_bump.hpp>      // stream_bump
+#include <vram/base/align.hpp>                 // align, align_down, default_alignment
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
+#include <vram/concepts/core/is_ending.hpp>    // is_ending
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/growth.hpp>            // growth
+#include <vram/concepts/powers.hpp> // fallible_resource, retiring_resource, forgetting_resource
+#include <vram/concepts/sited.hpp>  // sited
+#include <vram/layer/with.hpp>      // with::word
+#include <vram/pool/core/growing_base.hpp> // growing_base
+#include <vram/pool/core/stream_bump.hpp>  // stream_bump
+#include <vram/pool/free_pieces.hpp>       // free_pieces
+#include <vram/pool/geometric_growth.hpp>  // geometric_growth
+#include <vram/pool/monotonic_mark.hpp>    // monotonic_mark
+#include <vram/pool/pool_options.hpp>      // pool_options
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -64,8 +64,8 @@ namespace vram {
 ///           `event_policy::eager` and `graphs`. Unwinding is linear in the number of times that
 ///           the allocating stream changed.
 template <class Upstream, growth Growth = geometric_growth>
-class monotonic : public growing_base<detail::checked_upstream<Upstream>> {
-    using base = growing_base<Upstream>;
+class monotonic : public detail::growing_base<detail::checked_upstream<Upstream>> {
+    using base = detail::growing_base<Upstream>;
 
     static_assert(!(Growth::asks_device && has_property<Upstream, host_accessible>),
                   "the free memory of the device says nothing about host memory: write "
@@ -322,9 +322,9 @@ private:
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        if (how == stream_bump<platform>::freed::no_block) { return false; }
+        if (how == detail::stream_bump<platform>::freed::no_block) { return false; }
         // Its use could not be recorded, so it stays live.
-        if (how == stream_bump<platform>::freed::lost) { return true; }
+        if (how == detail::stream_bump<platform>::freed::lost) { return true; }
         this->count_back(bytes, bytes);
         if (this->budget_.usage.live == 0) { books_.rewind(); }
         return true;
@@ -335,7 +335,7 @@ private:
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) noexcept {
-        refused_free e{"monotonic", p, bytes, alignment, at};
+        detail::refused_free e{"monotonic", p, bytes, alignment, at};
         e.template on<platform>(on);
         {
             auto const held = this->lock_.hold();
@@ -349,7 +349,7 @@ private:
     }
 
     void give_everything_back() noexcept {
-        if (is_ending<platform>() || books_.chunks().size() == 0) { return; }
+        if (detail::is_ending<platform>() || books_.chunks().size() == 0) { return; }
         auto held = this->lock_.hold();
         (void)books_.reset();
         books_.wait_for_all(held);
@@ -360,8 +360,8 @@ private:
         books_.chunks().clear();
     }
 
-    [[no_unique_address]] Growth growth_;
-    stream_bump<platform>        books_;
+    [[no_unique_address]] Growth  growth_;
+    detail::stream_bump<platform> books_;
 };
 
 namespace with {

@@ -4,16 +4,16 @@
 /// \file
 /// `pool` divides large chunks into blocks, and reuses freed blocks in stream order.
 
-#include <vram/base/call_site.hpp>      // call_site
-#include <vram/base/memory_usage.hpp>   // memory_usage
-#include <vram/concepts/diagnosed.hpp>  // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>     // located_resource, fallible_resource
-#include <vram/layer/with.hpp>          // with::word
-#include <vram/pool/bins.hpp>           // bins
-#include <vram/pool/default_growth.hpp> // default_growth
-#include <vram/pool/free_pieces.hpp>    // free_pieces
-#include <vram/pool/pool_core.hpp>      // pool_core
-#include <vram/pool/pool_options.hpp>   // pool_options
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/memory_usage.hpp>       // memory_usage
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>         // located_resource, fallible_resource
+#include <vram/layer/with.hpp>              // with::word
+#include <vram/pool/core/bins.hpp>          // bins
+#include <vram/pool/core/pool_core.hpp>     // pool_core
+#include <vram/pool/default_growth.hpp>     // default_growth
+#include <vram/pool/free_pieces.hpp>        // free_pieces
+#include <vram/pool/pool_options.hpp>       // pool_options
 
 #include <concepts> // default_initializable, assignable_from, same_as
 #include <cstddef>  // size_t
@@ -52,7 +52,7 @@ namespace vram {
 ///           stream), records no event, and allocates no host memory.
 template <class Upstream, growth Growth = default_growth<Upstream>>
 class pool {
-    using core = pool_core<detail::checked_upstream<Upstream>, Growth>;
+    using core = detail::pool_core<detail::checked_upstream<Upstream>, Growth>;
 
 public:
     using upstream_type = Upstream;
@@ -168,7 +168,7 @@ public:
     /// Returns `bytes` rounded up to a multiple of 256.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t /* alignment */) noexcept {
-        return align(bytes, bins::granule);
+        return align(bytes, detail::bins::granule);
     }
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) { core_.retire(s); }

@@ -4,17 +4,17 @@
 /// \file
 /// `slab` allocates blocks of one size.
 
-#include <vram/base/align.hpp>            // default_alignment
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/contract.hpp>         // expects
-#include <vram/base/error.hpp>            // report_error
-#include <vram/base/over_size.hpp>        // over_size
-#include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>       // fallible_resource
-#include <vram/concepts/refused_free.hpp> // refused_free
-#include <vram/layer/with.hpp>            // with::layer
-#include <vram/pool/pool_options.hpp>     // pool_options
-#include <vram/pool/slab_base.hpp>        // slab_base
+#include <vram/base/align.hpp>                 // default_alignment
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/base/over_size.hpp>             // over_size
+#include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/powers.hpp>            // fallible_resource
+#include <vram/layer/with.hpp>                 // with::layer
+#include <vram/pool/core/slab_base.hpp>        // slab_base
+#include <vram/pool/pool_options.hpp>          // pool_options
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -48,8 +48,8 @@ namespace vram {
 ///           for `graphs`), records no event, and allocates no host memory. Each block needs about
 ///           50 bytes of host memory.
 template <class Upstream>
-class slab : public slab_base<detail::checked_upstream<Upstream>> {
-    using base = slab_base<Upstream>;
+class slab : public detail::slab_base<detail::checked_upstream<Upstream>> {
+    using base = detail::slab_base<Upstream>;
 
 public:
     using typename base::platform;
@@ -64,7 +64,7 @@ public:
     /// as `options.max_size` permits. Throws the exceptions of the upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
-        expects(block_bytes != 0 && block_bytes <= slab_heap::largest,
+        expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
                 "slab: the block size is from 1 to 2^56 bytes");
         detail::expect_no_page_options(
             options, "slab: `remap` and `slack` have no effect; leave them out, or use a pool over "
@@ -150,7 +150,7 @@ private:
     void* get_block(std::size_t bytes, std::size_t alignment, stream const* on) {
         expects(valid_alignment(alignment), "slab: the alignment is a power of two");
         if (bytes == 0) { return nullptr; }
-        slab_heap& heap = this->heaps_[0];
+        detail::slab_heap& heap = this->heaps_[0];
         if (bytes > heap.stride() || alignment > heap.alignment()) {
             if constexpr (Throwing) { throw over_size{bytes, alignment, heap.stride()}; }
             return nullptr;
@@ -171,7 +171,7 @@ private:
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) const noexcept {
-        refused_free e{"slab", p, bytes, alignment, at};
+        detail::refused_free e{"slab", p, bytes, alignment, at};
         e.template on<platform>(on);
         {
             auto const held = this->lock_.hold();

@@ -4,9 +4,9 @@
 /// \file
 /// `split_on_oom` runs work in smaller pieces if it runs out of memory.
 
-#include <vram/base/contract.hpp>      // expects
-#include <vram/base/out_of_memory.hpp> // out_of_memory
-#include <vram/base/smaller_of.hpp>    // larger_of, smaller_of
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/base/out_of_memory.hpp>   // out_of_memory
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -45,7 +45,7 @@ public:
     void operator()(std::size_t count, Work&& work) {
         done_ = 0;
         while (done_ < count) {
-            std::size_t const piece = smaller_of(size_, count - done_);
+            std::size_t const piece = detail::smaller_of(size_, count - done_);
             if (attempt(work, piece)) {
                 done_ += piece;
                 succeeded(piece);
@@ -84,9 +84,9 @@ private:
 
     /// Returns half of a piece as a multiple of `granule`, but at least `least`.
     [[nodiscard]] std::size_t half(std::size_t piece) const noexcept {
-        std::size_t const least = granules(larger_of<std::size_t>(options_.least, 1));
+        std::size_t const least = granules(detail::larger_of<std::size_t>(options_.least, 1));
         std::size_t const lower = piece / 2 - piece / 2 % options_.granule;
-        return larger_of(least, lower);
+        return detail::larger_of(least, lower);
     }
     [[nodiscard]] std::size_t granules(std::size_t n) const noexcept {
         return n + (options_.granule - n % options_.granule) % options_.granule;

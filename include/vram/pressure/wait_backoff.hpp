@@ -4,9 +4,9 @@
 /// \file
 /// `wait_backoff` is a retry policy that waits with exponential backoff.
 
-#include <vram/base/durations.hpp>  // nanoseconds, milliseconds
-#include <vram/base/smaller_of.hpp> // smaller_of
-#include <vram/concepts/retry.hpp>  // retry, failed_attempt
+#include <vram/base/core/durations.hpp>  // nanoseconds, milliseconds
+#include <vram/base/core/smaller_of.hpp> // smaller_of
+#include <vram/concepts/retry.hpp>       // retry, failed_attempt
 
 #include <thread>  // sleep_for
 #include <utility> // move
@@ -47,7 +47,7 @@ public:
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;
         for (unsigned i = 1; i < failed.tries && now < longest_; ++i) { now *= 2; }
-        sleep_(smaller_of(now, longest_));
+        sleep_(detail::smaller_of(now, longest_));
         return true;
     }
 

@@ -4,9 +4,9 @@
 /// \file
 /// `leak_check` reports memory that a scope has not freed at its end.
 
-#include <vram/base/error.hpp>         // report_error
-#include <vram/base/report_caught.hpp> // report_caught
-#include <vram/probe/memory_delta.hpp> // memory_delta
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/error.hpp>              // report_error
+#include <vram/probe/memory_delta.hpp>      // memory_delta
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location
@@ -49,10 +49,10 @@ public:
                                         "call dismiss() if it stays live on purpose."});
             }
         } catch (...) {
-            report_caught({.kind   = error_kind::lost_exception,
-                           .where  = where_,
-                           .caller = where_,
-                           .call   = "usage() at the end of the scope"});
+            detail::report_caught({.kind   = error_kind::lost_exception,
+                                   .where  = where_,
+                                   .caller = where_,
+                                   .call   = "usage() at the end of the scope"});
         }
     }
 

@@ -4,10 +4,10 @@
 /// \file
 /// `memory_delta` measures the live bytes, peak and allocations of a scope.
 
-#include <vram/base/memory_usage.hpp> // memory_usage
-#include <vram/base/smaller_of.hpp>   // larger_of
-#include <vram/concepts/powers.hpp>   // measured_resource
-#include <vram/layer/statistics.hpp>  // statistics
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/memory_usage.hpp>    // memory_usage
+#include <vram/concepts/powers.hpp>      // measured_resource
+#include <vram/layer/statistics.hpp>     // statistics
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uint64_t

@@ -10,8 +10,8 @@
 #include <vram/concepts/powers.hpp>   // measured_resource, surveyed_resource
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
 #include <vram/layer/layer_base.hpp>  // layer_base
+#include <vram/probe/core/table.hpp>  // table
 #include <vram/probe/layer_name.hpp>  // layer_name
-#include <vram/probe/table.hpp>       // table
 
 #include <array>       // array
 #include <concepts>    // same_as
@@ -198,11 +198,11 @@ template <synchronous_resource Resource>
     std::vector<detail::layer_row> rows;
     detail::add_layer(rows, memory, 0);
 
-    table::cells headings{"layer"};
+    detail::table::cells headings{"layer"};
     for (auto const& each : detail::columns) { headings.emplace_back(each.heading); }
-    table text{std::move(headings)};
+    detail::table text{std::move(headings)};
     for (auto const& row : rows) {
-        table::cells cells{row.name()};
+        detail::table::cells cells{row.name()};
         for (std::size_t c = 0; c < detail::columns.size(); ++c) {
             bool shown = false;
             for (auto const& each : rows) { shown = shown || each.any(c); }

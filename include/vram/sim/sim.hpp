@@ -4,15 +4,30 @@
 /// \file
 /// `sim` includes all public headers of the simulated platform.
 
-#include <vram/sim/sim_async_resource.hpp>   // sim_async_resource
-#include <vram/sim/sim_explore.hpp>          // sim_explore
-#include <vram/sim/sim_graph.hpp>            // sim_graph
-#include <vram/sim/sim_managed_resource.hpp> // sim_managed_resource
-#include <vram/sim/sim_pinned_resource.hpp>  // sim_pinned_resource
-#include <vram/sim/sim_platform.hpp>         // sim_platform and its parts
-#include <vram/sim/sim_refused.hpp>
-#include <vram/sim/sim_register.hpp>         // sim_register
-#include <vram/sim/sim_resource.hpp>         // sim_resource
-#include <vram/sim/sim_touch.hpp>            // sim_touch
-#include <vram/sim/sim_virtual_resource.hpp> // sim_virtual_resource
-#include <vram/sim/sim_work.hpp>             // sim_work
+#include <vram/sim/sim_async_resource.hpp>
+#include <vram/sim/sim_copy.hpp>
+#include <vram/sim/sim_device.hpp>
+#include <vram/sim/sim_device_guard.hpp>
+#include <vram/sim/sim_error.hpp>
+#include <vram/sim/sim_event.hpp>
+#include <vram/sim/sim_explore.hpp>
+#include <vram/sim/sim_faults.hpp>
+#include <vram/sim/sim_figures.hpp>
+#include <vram/sim/sim_graph.hpp>
+#include <vram/sim/sim_interrupt.hpp>
+#include <vram/sim/sim_launch.hpp>
+#include <vram/sim/sim_managed_resource.hpp>
+#include <vram/sim/sim_node.hpp>
+#include <vram/sim/sim_options.hpp>
+#include <vram/sim/sim_pinned_resource.hpp>
+#include <vram/sim/sim_platform.hpp>
+#include <vram/sim/sim_range.hpp>
+#include <vram/sim/sim_report.hpp>
+#include <vram/sim/sim_resource.hpp>
+#include <vram/sim/sim_stream.hpp>
+#include <vram/sim/sim_stream_view.hpp>
+#include <vram/sim/sim_thread.hpp>
+#include <vram/sim/sim_time.hpp>
+#include <vram/sim/sim_touch.hpp>
+#include <vram/sim/sim_virtual_resource.hpp>
+#include <vram/sim/sim_work.hpp>

@@ -4,19 +4,19 @@
 /// \file
 /// `sim_async_resource` allocates device memory in stream order, as cudaMallocAsync does.
 
-#include <vram/base/align.hpp>            // default_alignment, valid_alignment
-#include <vram/base/contract.hpp>         // expects
-#include <vram/base/error.hpp>            // report_error
-#include <vram/base/memory_usage.hpp>     // memory_usage
-#include <vram/base/out_of_memory.hpp>    // out_of_memory
-#include <vram/base/process_exit.hpp>     // process_exit
-#include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
-#include <vram/concepts/refused_free.hpp> // refused_free
-#include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
-#include <vram/sim/sim_error.hpp>         // report_sim_error
-#include <vram/sim/sim_heap.hpp>          // sim_heap, sim_pool
-#include <vram/sim/sim_platform.hpp>      // sim_platform
-#include <vram/sim/sim_wait.hpp>          // sim_wait
+#include <vram/base/align.hpp>                 // default_alignment, valid_alignment
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/core/process_exit.hpp>     // process_exit
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/base/out_of_memory.hpp>         // out_of_memory
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/powers.hpp>            // the concepts that the proofs check, property_set
+#include <vram/sim/machine/sim_capture_guard.hpp> // sim_capture_guard
+#include <vram/sim/machine/sim_heap.hpp>          // sim_heap, sim_pool
+#include <vram/sim/machine/sim_wait.hpp>          // sim_wait
+#include <vram/sim/sim_error.hpp>                 // report_sim_error
+#include <vram/sim/sim_platform.hpp>              // sim_platform
 
 #include <cstddef>         // size_t
 #include <memory>          // shared_ptr
@@ -52,7 +52,7 @@ public:
     explicit sim_async_resource(sim_device        device  = sim_device::current(),
                                 sim_async_options options = {})
         : device_{device}, owner_{std::make_shared<owner>(device.machine())} {
-        process_exit::watch();
+        detail::process_exit::watch();
         owner_->pool->device    = device.index();
         owner_->pool->threshold = options.release_threshold;
         owner_->pool->maximum   = options.maximum;
@@ -62,15 +62,15 @@ public:
                                  std::size_t alignment = default_alignment, at w = at::current()) {
         if (bytes == 0) { return nullptr; }
         expects(valid_alignment(alignment), "sim: the alignment is a power of two");
-        sim_machine&      m = device_.machine();
-        sim_stream_state& s = stream.state();
-        sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
+        detail::sim_machine&      m = device_.machine();
+        detail::sim_stream_state& s = stream.state();
+        detail::sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
         // if an earlier call made a mistake, its report is thrown before anything is allocated
         call.throw_report();
-        void* const p = sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
+        void* const p = detail::sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) {
             call.throw_report();
-            sim_device_state const& d = m.at(device_.index());
+            detail::sim_device_state const& d = m.at(device_.index());
             throw out_of_memory{{.asked        = bytes,
                                  .rounded      = align(bytes, m.options.granularity),
                                  .alignment    = alignment,
@@ -113,7 +113,7 @@ public:
 
     void deallocate(sim_stream_view stream, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
-        if (p == nullptr || process_exit::began()) { return; }
+        if (p == nullptr || detail::process_exit::began()) { return; }
         try {
             // a destroyed raw stream, whose work may still be running
             if (stream.state().id == 0) {
@@ -126,7 +126,7 @@ public:
                 stream = sim_stream_view::legacy(device_);
             }
             if (free(stream, p, bytes, w)) { return; }
-            refused_free e{"sim_async_resource", p, bytes, alignment, w};
+            detail::refused_free e{"sim_async_resource", p, bytes, alignment, w};
             report_error(e.on<platform>(&stream).what);
         } catch (...) { report_sim_error(p, bytes, w); }
     }
@@ -145,29 +145,29 @@ public:
     /// the calling thread waits for queued frees, oldest first. Returns the number of bytes
     /// returned.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
-        std::shared_ptr<sim_pool> const pool = owner_->pool;
-        sim_machine&                    m    = device_.machine();
-        sim_capture_guard const         relaxed{m};
-        sim_call                        call{m, sim_call_kind::synchronize, device_.index(), w};
-        std::size_t                     back = sim_heap::trim(m, *pool, keep);
+        std::shared_ptr<detail::sim_pool> const pool = owner_->pool;
+        detail::sim_machine&                    m    = device_.machine();
+        detail::sim_capture_guard const         relaxed{m};
+        detail::sim_call call{m, sim_call_kind::synchronize, device_.index(), w};
+        std::size_t      back = detail::sim_heap::trim(m, *pool, keep);
         for (std::uint64_t const until = pool->tickets; !pool->pending.empty();) {
-            sim_pool::waiting const& oldest = pool->pending.begin()->second;
+            detail::sim_pool::waiting const& oldest = pool->pending.begin()->second;
             if (oldest.ticket > until || pool->reserved <= pool->live + keep) { break; }
-            sim_wait{call}.await(oldest.place);
-            back += sim_heap::trim(m, *pool, keep);
+            detail::sim_wait{call}.await(oldest.place);
+            back += detail::sim_heap::trim(m, *pool, keep);
         }
         return back;
     }
     /// Returns unused memory to the device without waiting for queued frees. Returns the number of
     /// bytes.
     std::size_t trim_no_wait(std::size_t keep = 0) {
-        sim_machine&           m = device_.machine();
+        detail::sim_machine&   m = device_.machine();
         std::unique_lock const held{m.mutex};
-        return sim_heap::trim(m, *owner_->pool, keep);
+        return detail::sim_heap::trim(m, *owner_->pool, keep);
     }
     [[nodiscard]] memory_usage usage() const {
-        std::unique_lock const held{device_.machine().mutex};
-        sim_pool const&        pool = *owner_->pool;
+        std::unique_lock const  held{device_.machine().mutex};
+        detail::sim_pool const& pool = *owner_->pool;
         return {.live          = pool.live,
                 .requested     = pool.live,
                 .reserved      = pool.reserved,
@@ -185,25 +185,26 @@ private:
     /// Shared by all copies of the resource; the last one ends the pool. Streams may still have
     /// queued frees then, which keep the pool's state.
     struct owner {
-        explicit owner(sim_machine& m) : machine{m}, pool{std::make_shared<sim_pool>()} {}
+        explicit owner(detail::sim_machine& m)
+            : machine{m}, pool{std::make_shared<detail::sim_pool>()} {}
         owner(owner const&)            = delete;
         owner& operator=(owner const&) = delete;
         ~owner() {
-            if (process_exit::began()) { return; }
+            if (detail::process_exit::began()) { return; }
             std::unique_lock const held{machine.mutex};
-            sim_heap::retire(machine, *pool);
+            detail::sim_heap::retire(machine, *pool);
         }
-        sim_machine&              machine;
-        std::shared_ptr<sim_pool> pool;
+        detail::sim_machine&              machine;
+        std::shared_ptr<detail::sim_pool> pool;
     };
 
     /// Frees a block in the order of `stream`. Returns false, and does nothing, if `p` is not a
     /// live block of the pool.
     [[nodiscard]] bool free(sim_stream_view stream, void* p, std::size_t bytes, at w) {
-        sim_stream_state& s = stream.state();
-        sim_call          call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
+        detail::sim_stream_state& s = stream.state();
+        detail::sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
         call.admit();
-        return sim_heap{call}.free(owner_->pool, s, p, bytes);
+        return detail::sim_heap{call}.free(owner_->pool, s, p, bytes);
     }
 
     sim_device             device_;

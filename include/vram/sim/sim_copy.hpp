@@ -75,7 +75,7 @@ private:
     }
 };
 
-inline std::uintptr_t address(void const* p) noexcept {
+inline std::uintptr_t sim_address(void const* p) noexcept {
     return reinterpret_cast<std::uintptr_t>(p);
 }
 
@@ -144,7 +144,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_machine&      m     = call.machine;
     std::size_t const rows  = c.height * c.depth;
     std::size_t const bytes = c.width * rows;
-    sim_route const   route{m, address(c.to), address(c.from), s.device};
+    sim_route const   route{m, sim_address(c.to), sim_address(c.from), s.device};
     if (!route.reachable) { throw sim_error{sim_status::peer_not_reachable, call.where}; }
 
     sim_task task{.name     = "copy",
@@ -169,8 +169,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     }
     expect_disjoint(call, s, task.uses, sim_mistake::overlapping_copy,
                     "the result is undefined; copy through other memory");
-    std::uintptr_t const to   = m.memory.view(address(c.to));
-    std::uintptr_t       from = m.memory.view(address(c.from));
+    std::uintptr_t const to   = m.memory.view(sim_address(c.to));
+    std::uintptr_t       from = m.memory.view(sim_address(c.from));
     bool const           host_read =
         route.from_kind == sim_kind::pageable && route.engine == sim_engine::to_device;
     std::shared_ptr<std::byte[]> staged;
@@ -192,7 +192,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                             c.width);
             }
         }
-        from             = address(staged.get());
+        from             = sim_address(staged.get());
         moved.from_pitch = c.width;
         moved.from_slice = c.width * c.height;
     }
@@ -218,7 +218,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }
-    sim_operation* const op = sim_queue{call}.enqueue(s, std::move(task));
+    detail::sim_operation* const op = detail::sim_queue{call}.enqueue(s, std::move(task));
     if (op == nullptr) { return; } // the stream is being captured
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(*other, s); }
@@ -226,7 +226,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     bool const host_end = route.to_kind == sim_kind::pageable || route.engine == sim_engine::host;
     if (host_end || (host_read && bytes > 65536)) {
         vector_clock const then = s.vclock;
-        sim_wait{call}.await(s.tail);
+        detail::sim_wait{call}.await(s.tail);
         if (host_end) { m.acquire(*call.host, then); }
         // If only the source is pageable, the host does not acquire the vector clock: the copy to
         // the device may still be under way.
@@ -245,8 +245,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
 ///           checker reports a declared write before that.
 inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
-    sim_stream_state& s = stream.state();
-    sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
+    detail::sim_stream_state& s = stream.state();
+    detail::sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
     if (bytes != 0) {
         detail::enqueue_copy(call, s,
@@ -265,9 +265,9 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
 /// waits in the same cases as for a contiguous copy.
 inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
                      std::source_location where = std::source_location::current()) {
-    sim_stream_state& s = stream.state();
-    sim_call          call{*s.machine, sim_call_kind::copy, s.device, where,
-                  box.width * box.height * box.depth};
+    detail::sim_stream_state& s = stream.state();
+    detail::sim_call          call{*s.machine, sim_call_kind::copy, s.device, where,
+                          box.width * box.height * box.depth};
     call.admit();
     if (box.width * box.height * box.depth != 0) { detail::enqueue_copy(call, s, box); }
     call.throw_report();
@@ -280,14 +280,16 @@ inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
 /// the other device.
 inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           std::source_location where = std::source_location::current()) {
-    sim_stream_state& s = sim_stream_view{}.state();
-    sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
+    detail::sim_stream_state& s = sim_stream_view{}.state();
+    detail::sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
     if (bytes == 0) { return; }
     call.unsafe();
-    detail::sim_route const route{*s.machine, detail::address(to), detail::address(from), s.device};
-    if (route.from_kind == sim_kind::pageable && detail::sim_route::on_device(route.to_kind)) {
-        sim_wait{call}.synchronize(s);
+    detail::sim_route const route{*s.machine, detail::sim_address(to), detail::sim_address(from),
+                                  s.device};
+    if (route.from_kind == detail::sim_kind::pageable &&
+        detail::sim_route::on_device(route.to_kind)) {
+        detail::sim_wait{call}.synchronize(s);
     }
     detail::enqueue_copy(call, s,
                          {.to         = to,
@@ -298,7 +300,9 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           .from_slice = bytes,
                           .width      = bytes});
     bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
-    if (!within && route.from_kind != sim_kind::pageable) { sim_wait{call}.synchronize(s); }
+    if (!within && route.from_kind != detail::sim_kind::pageable) {
+        detail::sim_wait{call}.synchronize(s);
+    }
     call.throw_report();
 }
 
@@ -306,28 +310,28 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
 /// (measured on an H100 for device, pinned and managed memory), except for pageable memory.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
-    sim_stream_state& s = stream.state();
-    sim_machine&      m = *s.machine;
-    sim_call          call{m, sim_call_kind::copy, s.device, where, bytes};
+    detail::sim_stream_state& s = stream.state();
+    detail::sim_machine&      m = *s.machine;
+    detail::sim_call          call{m, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
     if (bytes == 0) { return; }
-    detail::sim_route const route{m, detail::address(to), detail::address(to), s.device};
-    sim_task                task{.name     = "fill",
+    detail::sim_route const route{m, detail::sim_address(to), detail::sim_address(to), s.device};
+    detail::sim_task        task{.name     = "fill",
                                  .engine   = sim_engine::compute,
                                  .device   = s.device,
                                  .duration = sim_transfer_time(bytes, m.options.device_bandwidth),
                                  .copy     = true,
                                  .uses     = {{{to, bytes}, sim_access::write}},
                                  .where    = where};
-    if (std::uintptr_t const at = m.memory.view(detail::address(to))) {
+    if (std::uintptr_t const at = m.memory.view(detail::sim_address(to))) {
         task.effect = [at, value, bytes] {
             std::memset(reinterpret_cast<void*>(at), static_cast<int>(value), bytes);
         };
     }
-    sim_operation* const op = sim_queue{call}.enqueue(s, std::move(task));
-    if (op != nullptr && route.to_kind == sim_kind::pageable) {
-        vector_clock const then = s.vclock;
-        sim_wait{call}.await(s.tail);
+    detail::sim_operation* const op = detail::sim_queue{call}.enqueue(s, std::move(task));
+    if (op != nullptr && route.to_kind == detail::sim_kind::pageable) {
+        detail::vector_clock const then = s.vclock;
+        detail::sim_wait{call}.await(s.tail);
         m.acquire(*call.host, then);
     }
     call.throw_report();

@@ -22,7 +22,7 @@ public:
     sim_device() : sim_device{0} {}
     explicit sim_device(int index, std::source_location where = std::source_location::current())
         : sim_device{sim_node::current().machine(), index, where} {}
-    sim_device(sim_machine& machine, int index,
+    sim_device(detail::sim_machine& machine, int index,
                std::source_location where = std::source_location::current())
         : machine_{&machine}, index_{index} {
         if (index < 0 || index >= machine.options.devices) {
@@ -32,7 +32,7 @@ public:
 
     /// Returns the calling thread's current device on the current node.
     [[nodiscard]] static sim_device current() {
-        sim_machine& machine = sim_node::current().machine();
+        detail::sim_machine& machine = sim_node::current().machine();
         return {machine, detail::self(machine.id).device};
     }
     /// Makes this device the calling thread's current device.
@@ -44,9 +44,9 @@ public:
     /// `sim_node::take` allocated for another process is not free.
     [[nodiscard]] memory_info
     memory(std::source_location where = std::source_location::current()) const {
-        sim_call call{*machine_, sim_call_kind::other, index_, where};
+        detail::sim_call call{*machine_, sim_call_kind::other, index_, where};
         call.admit();
-        sim_device_state const& d = machine_->at(index_);
+        detail::sim_device_state const& d = machine_->at(index_);
         return {d.free(), d.capacity};
     }
 
@@ -54,33 +54,33 @@ public:
     /// If a stream of the device is being captured, throws `sim_error{stream_capturing}`, and the
     /// capture becomes invalid.
     void synchronize(std::source_location where = std::source_location::current()) const {
-        sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
-        sim_wait{call}.synchronize(index_);
+        detail::sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
+        detail::sim_wait{call}.synchronize(index_);
         call.throw_report();
     }
 
     /// Blocks the calling thread in virtual time until all work queued on the device is complete,
     /// as cudaFree does. Unlike `synchronize`, it does not invalidate captures.
     void await_all(std::source_location where = std::source_location::current()) const {
-        sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
-        sim_wait{call}.await_all(index_);
+        detail::sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
+        detail::sim_wait{call}.await_all(index_);
         call.throw_report();
     }
 
     /// Permits or forbids kernels of this device to access the memory of `other`.
     void set_peer_access(sim_device other, bool allowed) const {
-        sim_call const call{*machine_, sim_call_kind::other, index_,
-                            std::source_location::current()};
+        detail::sim_call const call{*machine_, sim_call_kind::other, index_,
+                                    std::source_location::current()};
         machine_->at(index_).peers[static_cast<std::size_t>(other.index_)] = allowed;
     }
 
-    [[nodiscard]] sim_machine& machine() const noexcept { return *machine_; }
+    [[nodiscard]] detail::sim_machine& machine() const noexcept { return *machine_; }
 
     friend bool operator==(sim_device, sim_device) = default;
 
 private:
-    sim_machine* machine_;
-    int          index_;
+    detail::sim_machine* machine_;
+    int                  index_;
 };
 
 } // namespace vram

@@ -24,8 +24,8 @@ public:
     ~sim_device_guard() { detail::self(machine_.id).device = before_; }
 
 private:
-    sim_machine& machine_;
-    int          before_;
+    detail::sim_machine& machine_;
+    int                  before_;
 };
 
 } // namespace vram

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_error` is the exception of a failed call of the simulated device.
 
-#include <vram/base/error.hpp>         // report_error
-#include <vram/base/report_caught.hpp> // report_caught
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/error.hpp>              // report_error
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location
@@ -105,11 +105,11 @@ private:
 /// `p` and `bytes` are the block, and `where` is the line of the call.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
-    report_caught({.kind    = error_kind::platform_error,
-                   .pointer = p,
-                   .bytes   = bytes,
-                   .where   = where,
-                   .caller  = where});
+    detail::report_caught({.kind    = error_kind::platform_error,
+                           .pointer = p,
+                           .bytes   = bytes,
+                           .where   = where,
+                           .caller  = where});
 }
 
 } // namespace vram

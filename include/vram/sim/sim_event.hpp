@@ -4,9 +4,9 @@
 /// \file
 /// `sim_event` owns an event of the simulated device.
 
-#include <vram/base/error.hpp>          // report_error
-#include <vram/base/process_exit.hpp>   // process_exit
-#include <vram/sim/sim_stream_view.hpp> // sim_stream_view
+#include <vram/base/core/process_exit.hpp> // process_exit
+#include <vram/base/error.hpp>             // report_error
+#include <vram/sim/sim_stream_view.hpp>    // sim_stream_view
 
 #include <source_location> // source_location
 #include <utility>         // swap, exchange
@@ -25,8 +25,8 @@ class sim_event {
 public:
     explicit sim_event(sim_device device = sim_device::current(), bool timed = false,
                        std::source_location where = std::source_location::current()) {
-        process_exit::watch();
-        sim_call call{device.machine(), sim_call_kind::create_event, device.index(), where};
+        detail::process_exit::watch();
+        detail::sim_call call{device.machine(), sim_call_kind::create_event, device.index(), where};
         call.admit();
         state_ = &device.machine().make_event(device.index(), timed);
     }
@@ -36,7 +36,7 @@ public:
         return *this;
     }
     ~sim_event() {
-        if (state_ == nullptr || process_exit::began()) { return; }
+        if (state_ == nullptr || detail::process_exit::began()) { return; }
         std::unique_lock const held{state_->machine->mutex};
         state_->machine->destroy_event(*state_);
     }
@@ -44,33 +44,33 @@ public:
     /// Records the event after all work that `stream` has so far.
     void record(sim_stream_view      stream = {},
                 std::source_location where  = std::source_location::current()) {
-        sim_stream_state& s = stream.state();
-        sim_call          call{*s.machine, sim_call_kind::record, s.device, where};
+        detail::sim_stream_state& s = stream.state();
+        detail::sim_call          call{*s.machine, sim_call_kind::record, s.device, where};
         call.admit();
-        sim_queue{call}.record(*state_, s);
+        detail::sim_queue{call}.record(*state_, s);
     }
     /// Makes later work of `stream` wait for the event. The host does not wait. If the event was
     /// never recorded, the call does nothing.
     void wait(sim_stream_view      stream,
               std::source_location where = std::source_location::current()) const {
-        sim_stream_state& s = stream.state();
-        sim_call          call{*s.machine, sim_call_kind::wait, s.device, where};
+        detail::sim_stream_state& s = stream.state();
+        detail::sim_call          call{*s.machine, sim_call_kind::wait, s.device, where};
         call.admit();
-        sim_queue{call}.wait(s, *state_);
+        detail::sim_queue{call}.wait(s, *state_);
     }
     /// Returns true if the event is complete at the calling thread's virtual time, or was never
     /// recorded.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
-        sim_capture_guard const relaxed{*state_->machine};
-        sim_call                call{*state_->machine, sim_call_kind::query, state_->device, where};
+        detail::sim_capture_guard const relaxed{*state_->machine};
+        detail::sim_call call{*state_->machine, sim_call_kind::query, state_->device, where};
         call.admit();
-        return sim_wait{call}.done(*state_);
+        return detail::sim_wait{call}.done(*state_);
     }
     /// Blocks the calling thread in virtual time until the event is complete.
     void synchronize(std::source_location where = std::source_location::current()) const {
-        sim_capture_guard const relaxed{*state_->machine};
-        sim_call call{*state_->machine, sim_call_kind::synchronize, state_->device, where};
-        sim_wait{call}.synchronize(*state_);
+        detail::sim_capture_guard const relaxed{*state_->machine};
+        detail::sim_call call{*state_->machine, sim_call_kind::synchronize, state_->device, where};
+        detail::sim_wait{call}.synchronize(*state_);
         call.throw_report();
     }
     /// Waits for a timed event and returns the virtual time at which it was complete.
@@ -81,10 +81,10 @@ public:
         return state_->when;
     }
 
-    [[nodiscard]] sim_event_state& state() const noexcept { return *state_; }
+    [[nodiscard]] detail::sim_event_state& state() const noexcept { return *state_; }
 
 private:
-    sim_event_state* state_ = nullptr;
+    detail::sim_event_state* state_ = nullptr;
 };
 
 } // namespace vram

@@ -105,7 +105,7 @@ template <class Program>
             said += (said.empty() ? "" : "\n") + r.text();
         }
         ++found.runs;
-        sim_choices const& choices = node.machine().turns.choices;
+        detail::sim_choices const& choices = node.machine().turns.choices;
         if (!said.empty() && ++found.failures == 1) {
             found.first  = said;
             found.replay = detail::sim_replay(how.node.threads, how.node.seed, choices);
@@ -117,7 +117,7 @@ template <class Program>
             ++how.node.seed;
             continue;
         }
-        std::vector<sim_choices::choice> taken = choices.taken();
+        std::vector<detail::sim_choices::choice> taken = choices.taken();
         while (!taken.empty() && taken.back().taken + 1 == taken.back().among) { taken.pop_back(); }
         if (taken.empty()) {
             found.complete = !once;

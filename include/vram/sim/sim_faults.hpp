@@ -4,9 +4,9 @@
 /// \file
 /// `sim_faults` makes chosen calls of the simulated device fail.
 
-#include <vram/sim/sim_choices.hpp> // sim_random
-#include <vram/sim/sim_error.hpp>   // sim_status
-#include <vram/sim/sim_time.hpp>    // sim_time
+#include <vram/sim/machine/sim_choices.hpp> // sim_random
+#include <vram/sim/sim_error.hpp>           // sim_status
+#include <vram/sim/sim_time.hpp>            // sim_time
 
 #include <atomic>     // atomic
 #include <cstddef>    // size_t
@@ -100,7 +100,7 @@ public:
                   sim_fault fault = {}) {
         std::lock_guard const held{mutex_};
         add(
-            [=, random = sim_random{seed}](sim_call_info const& c) mutable {
+            [=, random = detail::sim_random{seed}](sim_call_info const& c) mutable {
                 return c.kind == kind && static_cast<double>(random.below(1U << 30U)) <
                                              probability * static_cast<double>(1U << 30U);
             },

@@ -4,14 +4,20 @@
 /// \file
 /// `sim_figures` holds the exact busy times, counts and bytes of a simulated device.
 
-#include <vram/sim/sim_operation.hpp> // sim_engine
-#include <vram/sim/sim_time.hpp>      // sim_time
+#include <vram/sim/sim_time.hpp> // sim_time
 
 #include <array>   // array
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 
 namespace vram {
+
+/// The part of a device (or the host) that executes an operation. `none` is for operations without
+/// duration, such as events.
+enum class sim_engine : unsigned char { compute, to_device, to_host, peer, host, none };
+
+/// The number of engines that can be busy (all except `none`).
+inline constexpr std::size_t sim_engines = 5;
 
 /// A set of engines of a device, one bit for each.
 using sim_engine_set = unsigned;
@@ -72,6 +78,16 @@ struct sim_figures {
         }
         return sum;
     }
+};
+
+/// A completed operation, as an entry of `sim_node::trace`.
+struct sim_trace {
+    char const*   name;
+    std::uint64_t number;
+    std::uint64_t stream;
+    int           device;
+    sim_engine    engine;
+    sim_time      enqueued, start, end;
 };
 
 } // namespace vram

@@ -43,10 +43,10 @@ public:
     /// `sim_error{stream_capturing}` if `stream` is being captured or is the legacy default stream.
     static void begin(sim_stream_view stream, sim_capture_mode mode = sim_capture_mode::global,
                       std::source_location where = std::source_location::current()) {
-        sim_stream_state& s = stream.state();
-        sim_call          call{*s.machine, sim_call_kind::other, s.device, where};
+        detail::sim_stream_state& s = stream.state();
+        detail::sim_call          call{*s.machine, sim_call_kind::other, s.device, where};
         if (s.capture || s.legacy) { throw sim_error{sim_status::stream_capturing, where}; }
-        auto graph    = std::make_shared<sim_graph_state>();
+        auto graph    = std::make_shared<detail::sim_graph_state>();
         graph->origin = &s;
         graph->owner  = std::this_thread::get_id();
         graph->mode   = mode;
@@ -59,16 +59,16 @@ public:
     /// `sim_error{capture_invalid}` if the capture was invalidated or began on another stream.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
-        sim_stream_state& s = stream.state();
-        sim_call          call{*s.machine, sim_call_kind::other, s.device, where};
+        detail::sim_stream_state& s = stream.state();
+        detail::sim_call          call{*s.machine, sim_call_kind::other, s.device, where};
         if (!s.capture || s.capture->origin != &s) {
             if (s.capture) { s.capture->broken = true; }
             throw sim_error{sim_status::capture_invalid, where};
         }
-        std::shared_ptr<sim_graph_state> const graph   = s.capture;
-        std::vector<bool> const                ordered = before(*graph, s.capture_deps);
-        for (sim_device_state& d : s.machine->devices) {
-            for (sim_stream_state* const other : d.streams) {
+        std::shared_ptr<detail::sim_graph_state> const graph   = s.capture;
+        std::vector<bool> const                        ordered = before(*graph, s.capture_deps);
+        for (detail::sim_device_state& d : s.machine->devices) {
+            for (detail::sim_stream_state* const other : d.streams) {
                 if (other->capture != graph) { continue; }
                 for (std::size_t const node : other->capture_deps) {
                     graph->broken = graph->broken || !ordered[node];
@@ -86,10 +86,10 @@ public:
     /// Runs the graph once in the order of `stream`.
     void launch(sim_stream_view      stream,
                 std::source_location where = std::source_location::current()) const {
-        sim_stream_state& s = stream.state();
-        sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
+        detail::sim_stream_state& s = stream.state();
+        detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
         call.admit();
-        sim_queue{call}.launch(graph_, s);
+        detail::sim_queue{call}.launch(graph_, s);
         call.throw_report();
     }
 
@@ -101,15 +101,15 @@ public:
     }
 
 private:
-    explicit sim_graph(std::shared_ptr<sim_graph_state> graph) : graph_{std::move(graph)} {}
+    explicit sim_graph(std::shared_ptr<detail::sim_graph_state> graph) : graph_{std::move(graph)} {}
 
     /// Divides the nodes into branches (chains of nodes that run one after the other): a node
     /// continues the branch of one of its predecessors that no other node continues, or starts a
     /// new branch.
-    static void find_branches(sim_graph_state& g) {
+    static void find_branches(detail::sim_graph_state& g) {
         std::vector<bool> continued(g.nodes.size());
         bool              started = false;
-        for (sim_graph_state::node& n : g.nodes) {
+        for (detail::sim_graph_state::node& n : g.nodes) {
             std::size_t from = g.nodes.size();
             for (std::size_t const before : n.after) {
                 if (!continued[before]) { from = std::min(from, before); }
@@ -126,7 +126,8 @@ private:
 
     /// Returns, for each node of `g`, true if it is in `last` or is ordered before a node in
     /// `last`.
-    static std::vector<bool> before(sim_graph_state const& g, std::vector<std::size_t> last) {
+    static std::vector<bool> before(detail::sim_graph_state const& g,
+                                    std::vector<std::size_t>       last) {
         std::vector<bool> ordered(g.nodes.size());
         while (!last.empty()) {
             std::size_t const node = last.back();
@@ -138,7 +139,7 @@ private:
         return ordered;
     }
 
-    std::shared_ptr<sim_graph_state> graph_;
+    std::shared_ptr<detail::sim_graph_state> graph_;
 };
 
 } // namespace vram

@@ -5,7 +5,7 @@
 /// `sim_launch` queues a kernel on a stream: a host callable with the ranges that it reads and
 /// writes.
 
-#include <vram/sim/sim_copy.hpp>        // detail::address
+#include <vram/sim/sim_copy.hpp>        // detail::sim_address
 #include <vram/sim/sim_range.hpp>       // sim_range
 #include <vram/sim/sim_stream_view.hpp> // sim_stream_view
 
@@ -33,7 +33,7 @@ struct sim_kernel {
 /// `sim_error{unbacked}` if the node keeps no contents.
 template <class Type>
 [[nodiscard]] Type* sim_view(Type* p) {
-    std::uintptr_t const at = sim_node::current().machine().memory.view(detail::address(p));
+    std::uintptr_t const at = sim_node::current().machine().memory.view(detail::sim_address(p));
     if (at == 0 && p != nullptr) { throw sim_error{sim_status::unbacked}; }
     return reinterpret_cast<Type*>(at);
 }
@@ -57,19 +57,19 @@ template <class Type, std::size_t Extent>
 template <class Body>
 void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
                 std::source_location where = std::source_location::current()) {
-    sim_stream_state& s = stream.state();
-    sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
+    detail::sim_stream_state& s = stream.state();
+    detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
-    sim_task task{.name     = kernel.name,
-                  .engine   = sim_engine::compute,
-                  .device   = s.device,
-                  .duration = kernel.duration,
-                  .effect   = std::forward<Body>(body),
-                  .where    = where};
+    detail::sim_task task{.name     = kernel.name,
+                          .engine   = sim_engine::compute,
+                          .device   = s.device,
+                          .duration = kernel.duration,
+                          .effect   = std::forward<Body>(body),
+                          .where    = where};
     task.uses.reserve(kernel.reads.size() + kernel.writes.size());
     for (sim_range const& r : kernel.reads) { task.uses.push_back({r, sim_access::read}); }
     for (sim_range const& r : kernel.writes) { task.uses.push_back({r, sim_access::write}); }
-    sim_queue{call}.enqueue(s, std::move(task));
+    detail::sim_queue{call}.enqueue(s, std::move(task));
     call.throw_report();
 }
 inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
@@ -83,15 +83,15 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
 /// stream then happens before the work of a thread that acquires the gate afterwards.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
-    sim_stream_state& s = stream.state();
-    sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
+    detail::sim_stream_state& s = stream.state();
+    detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
-    sim_queue{call}.enqueue(s, {.name          = "host call",
-                                .engine        = sim_engine::host,
-                                .device        = s.device,
-                                .host_function = true,
-                                .effect        = [=] { function(argument); },
-                                .where         = where});
+    detail::sim_queue{call}.enqueue(s, {.name          = "host call",
+                                        .engine        = sim_engine::host,
+                                        .device        = s.device,
+                                        .host_function = true,
+                                        .effect        = [=] { function(argument); },
+                                        .where         = where});
     call.throw_report();
 }
 

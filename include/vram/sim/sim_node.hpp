@@ -4,9 +4,9 @@
 /// \file
 /// `sim_node` is a simulated machine with GPUs inside the process.
 
-#include <vram/sim/sim_call.hpp>  // sim_call, sim_machine
-#include <vram/sim/sim_queue.hpp> // sim_queue
-#include <vram/sim/sim_wait.hpp>  // sim_wait
+#include <vram/sim/machine/sim_call.hpp>  // sim_call, sim_machine
+#include <vram/sim/machine/sim_queue.hpp> // sim_queue
+#include <vram/sim/machine/sim_wait.hpp>  // sim_wait
 
 #include <algorithm>   // max
 #include <atomic>      // atomic
@@ -81,7 +81,7 @@ public:
 
     /// Advances the calling host thread's virtual clock by `duration`.
     void work(sim_time duration, std::source_location where = std::source_location::current()) {
-        sim_call call{machine_, sim_call_kind::other, 0, where};
+        detail::sim_call call{machine_, sim_call_kind::other, 0, where};
         call.host->clock += duration;
     }
 
@@ -144,7 +144,7 @@ public:
     void finish() {
         if (std::exchange(finished_, true)) { return; }
         std::unique_lock held{machine_.mutex};
-        if (sim_host* const self = detail::self(machine_.id).host) {
+        if (detail::sim_host* const self = detail::self(machine_.id).host) {
             machine_.make_ordinary(held, *self);
         }
         while (machine_.schedule.next() != sim_time::max() || machine_.schedule.executing()) {
@@ -173,8 +173,8 @@ public:
                 own.push_back(std::move(leak));
             }
         };
-        machine_.memory.for_each([&](sim_block const& block) {
-            if (block.freed || block.kind == sim_kind::registered) { return; }
+        machine_.memory.for_each([&](detail::sim_block const& block) {
+            if (block.freed || block.kind == detail::sim_kind::registered) { return; }
             add(block.allocated, block.begin, block.bytes,
                 "Free every block before the node ends.");
         });
@@ -191,7 +191,7 @@ public:
     }
 
     /// Returns the internal state of the node. Only the headers of `sim/` use it.
-    [[nodiscard]] sim_machine& machine() noexcept { return machine_; }
+    [[nodiscard]] detail::sim_machine& machine() noexcept { return machine_; }
 
 private:
     static std::atomic<sim_node*>& newest() noexcept {
@@ -203,9 +203,9 @@ private:
         return mutex;
     }
 
-    sim_machine machine_;
-    sim_node*   before_   = nullptr;
-    bool        finished_ = false;
+    detail::sim_machine machine_;
+    sim_node*           before_   = nullptr;
+    bool                finished_ = false;
 };
 
 } // namespace vram

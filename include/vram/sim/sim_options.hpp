@@ -118,4 +118,8 @@ struct sim_options {
     unsigned preemptions = 2;
 };
 
+/// Selects the threads that must not make unsafe calls during a capture: all, the capturing one, or
+/// none.
+enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
+
 } // namespace vram

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_pinned_resource` allocates page-locked host memory, as cudaHostAlloc does.
 
-#include <vram/sim/sim_platform.hpp>      // sim_platform
-#include <vram/sim/sim_resource_base.hpp> // sim_resource_base
+#include <vram/sim/machine/sim_resource_base.hpp> // sim_resource_base
+#include <vram/sim/sim_platform.hpp>              // sim_platform
 
 namespace vram {
 
@@ -17,8 +17,8 @@ namespace vram {
 /// Streams   Not stream-ordered. A free waits for all work of the device.
 /// Cost      O(log blocks). Physical memory is committed as contents are written.
 class sim_pinned_resource
-    : public sim_resource_base<sim_kind::pinned, sim_call_kind::allocate_host,
-                               property_set<device_accessible, host_accessible>> {
+    : public detail::sim_resource_base<detail::sim_kind::pinned, sim_call_kind::allocate_host,
+                                       property_set<device_accessible, host_accessible>> {
 public:
     explicit sim_pinned_resource(sim_device device = sim_device::current())
         : sim_resource_base{device} {}

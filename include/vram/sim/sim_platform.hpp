@@ -4,25 +4,25 @@
 /// \file
 /// `sim_platform` is the platform of the simulated device, the counterpart of `cuda_platform`.
 
-#include <vram/base/process_exit.hpp>       // process_exit
-#include <vram/concepts/batched_copies.hpp> // batched_copies
-#include <vram/concepts/memory_kind.hpp>    // knows_memory
-#include <vram/concepts/platform.hpp>       // platform
-#include <vram/concepts/stream_hold.hpp>    // announces_ends
-#include <vram/sim/sim_copy.hpp>            // sim_copy, sim_fill
-#include <vram/sim/sim_copy_batch.hpp>      // sim_copy_batch
-#include <vram/sim/sim_device.hpp>          // sim_device
-#include <vram/sim/sim_device_guard.hpp>    // sim_device_guard
-#include <vram/sim/sim_event.hpp>           // sim_event
-#include <vram/sim/sim_gate.hpp>            // sim_gate
-#include <vram/sim/sim_host_copies.hpp>     // sim_host_copies
-#include <vram/sim/sim_launch.hpp>          // sim_call_host
-#include <vram/sim/sim_lock.hpp>            // sim_lock
-#include <vram/sim/sim_memory_kind.hpp>     // sim_memory_kind
-#include <vram/sim/sim_refused.hpp>         // sim_refused
-#include <vram/sim/sim_stream.hpp>          // sim_stream, sim_stream_view
-#include <vram/sim/sim_stream_hold.hpp>     // sim_stream_hold
-#include <vram/sim/sim_thread.hpp>          // sim_thread
+#include <vram/base/core/process_exit.hpp>      // process_exit
+#include <vram/concepts/batched_copies.hpp>     // batched_copies
+#include <vram/concepts/core/stream_hold.hpp>   // announces_ends
+#include <vram/concepts/memory_kind.hpp>        // knows_memory
+#include <vram/concepts/platform.hpp>           // platform
+#include <vram/sim/machine/sim_copy_batch.hpp>  // sim_copy_batch
+#include <vram/sim/machine/sim_gate.hpp>        // sim_gate
+#include <vram/sim/machine/sim_host_copies.hpp> // sim_host_copies
+#include <vram/sim/machine/sim_lock.hpp>        // sim_lock
+#include <vram/sim/machine/sim_memory_kind.hpp> // sim_memory_kind
+#include <vram/sim/machine/sim_refused.hpp>     // sim_refused
+#include <vram/sim/machine/sim_stream_hold.hpp> // sim_stream_hold
+#include <vram/sim/sim_copy.hpp>                // sim_copy, sim_fill
+#include <vram/sim/sim_device.hpp>              // sim_device
+#include <vram/sim/sim_device_guard.hpp>        // sim_device_guard
+#include <vram/sim/sim_event.hpp>               // sim_event
+#include <vram/sim/sim_launch.hpp>              // sim_call_host
+#include <vram/sim/sim_stream.hpp>              // sim_stream, sim_stream_view
+#include <vram/sim/sim_thread.hpp>              // sim_thread
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t
@@ -50,8 +50,8 @@ struct sim_platform {
     using event           = sim_event;
     using error           = sim_error;
     using device_guard    = sim_device_guard;
-    using gate            = sim_gate;
-    using lock            = sim_lock;
+    using gate            = detail::sim_gate;
+    using lock            = detail::sim_lock;
     using thread          = sim_thread;
     using device_resource = sim_resource;
     using pinned_resource = sim_pinned_resource;
@@ -65,13 +65,13 @@ struct sim_platform {
     };
 
     /// Returns true if the process has begun to end. Memory is not freed after that.
-    [[nodiscard]] static bool ending() noexcept { return process_exit::began(); }
+    [[nodiscard]] static bool ending() noexcept { return detail::process_exit::began(); }
 
     // Functions of a platform that announces the end of its streams.
-    using stream_hold = sim_stream_hold;
+    using stream_hold = detail::sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {
-        return sim_machine::ends.load(std::memory_order_acquire);
+        return detail::sim_machine::ends.load(std::memory_order_acquire);
     }
     /// The id and device of a stream, valid as long as a hold on the stream exists.
     struct identity {
@@ -94,17 +94,19 @@ struct sim_platform {
     [[nodiscard]] static memory_info   memory(device d) { return d.memory(); }
     [[nodiscard]] static sim_time      now() { return sim_node::current().now(); }
 
-    [[nodiscard]] static memory_kind memory_kind_of(void const* p) { return sim_memory_kind(p); }
-    [[nodiscard]] static bool        uses_host_page_tables(device d) {
+    [[nodiscard]] static memory_kind memory_kind_of(void const* p) {
+        return detail::sim_memory_kind(p);
+    }
+    [[nodiscard]] static bool uses_host_page_tables(device d) {
         return d.machine().options.host_page_tables;
     }
     /// Declares a copy that the calling thread is about to make. `to` or `from` may be null.
     static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
-        sim_host_copies(to, from, bytes, w);
+        detail::sim_host_copies(to, from, bytes, w);
     }
 
     /// Adds a free that a resource refused to the reports of the node.
-    static void refused(vram::error const& e) noexcept { sim_refused(e); }
+    static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
@@ -134,7 +136,7 @@ struct sim_platform {
     }
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes, at w = at::current()) {
-        return sim_copy_batch(s, to, from, bytes, w);
+        return detail::sim_copy_batch(s, to, from, bytes, w);
     }
     static void fill(stream s, void* to, std::byte value, std::size_t bytes, at w = at::current()) {
         sim_fill(s, to, value, bytes, w);
@@ -143,6 +145,6 @@ struct sim_platform {
 
 static_assert(platform<sim_platform> && batched_copies<sim_platform>);
 static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform> &&
-              announces_ends<sim_platform>);
+              detail::announces_ends<sim_platform>);
 
 } // namespace vram

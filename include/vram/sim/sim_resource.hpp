@@ -4,8 +4,8 @@
 /// \file
 /// `sim_resource` allocates memory of a simulated device, as cudaMalloc does.
 
-#include <vram/sim/sim_platform.hpp>      // sim_platform
-#include <vram/sim/sim_resource_base.hpp> // sim_resource_base
+#include <vram/sim/machine/sim_resource_base.hpp> // sim_resource_base
+#include <vram/sim/sim_platform.hpp>              // sim_platform
 
 namespace vram {
 
@@ -19,8 +19,9 @@ namespace vram {
 /// Streams   Not stream-ordered. A free waits for all work of the device, but the caller must also
 ///           wait for the work that used the memory; otherwise the free is reported.
 /// Cost      O(log blocks).
-class sim_resource : public sim_resource_base<sim_kind::device, sim_call_kind::allocate,
-                                              property_set<device_accessible>> {
+class sim_resource
+    : public detail::sim_resource_base<detail::sim_kind::device, sim_call_kind::allocate,
+                                       property_set<device_accessible>> {
 public:
     explicit sim_resource(sim_device device = sim_device::current()) : sim_resource_base{device} {}
 };

@@ -4,10 +4,10 @@
 /// \file
 /// `sim_stream` owns a stream of the simulated machine.
 
-#include <vram/base/error.hpp>          // report_error
-#include <vram/base/process_exit.hpp>   // process_exit
-#include <vram/base/report_caught.hpp>  // report_caught
-#include <vram/sim/sim_stream_view.hpp> // sim_stream_view
+#include <vram/base/core/process_exit.hpp>  // process_exit
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/error.hpp>              // report_error
+#include <vram/sim/sim_stream_view.hpp>     // sim_stream_view
 
 #include <source_location> // source_location
 #include <utility>         // exchange
@@ -36,8 +36,9 @@ class sim_stream {
 public:
     explicit sim_stream(sim_device device = sim_device::current(), sim_stream_options options = {},
                         std::source_location where = std::source_location::current()) {
-        process_exit::watch();
-        sim_call call{device.machine(), sim_call_kind::create_stream, device.index(), where};
+        detail::process_exit::watch();
+        detail::sim_call call{device.machine(), sim_call_kind::create_stream, device.index(),
+                              where};
         call.admit();
         state_ = &device.machine().make_stream(*call.host, device.index(), options.blocking);
         state_->announced = !options.raw;
@@ -48,13 +49,14 @@ public:
         return *this;
     }
     ~sim_stream() {
-        if (state_ == nullptr || process_exit::began()) { return; }
+        if (state_ == nullptr || detail::process_exit::began()) { return; }
         try {
-            sim_call call{*state_->machine, sim_call_kind::other, state_->device,
-                          std::source_location::current()};
+            detail::sim_call call{*state_->machine, sim_call_kind::other, state_->device,
+                                  std::source_location::current()};
             state_->machine->end_stream(*state_);
         } catch (...) {
-            report_caught({.kind = error_kind::platform_error, .call = "destroying a sim_stream"});
+            detail::report_caught(
+                {.kind = error_kind::platform_error, .call = "destroying a sim_stream"});
         }
     }
 
@@ -70,7 +72,7 @@ public:
     [[nodiscard]] std::uint64_t id() const { return view().id(); }
 
 private:
-    sim_stream_state* state_ = nullptr;
+    detail::sim_stream_state* state_ = nullptr;
 };
 
 } // namespace vram

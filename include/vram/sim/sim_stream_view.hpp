@@ -4,10 +4,10 @@
 /// \file
 /// `sim_stream_view` refers to a simulated stream. It is passed by value.
 
-#include <vram/concepts/diagnosed.hpp>    // refuse_stream
-#include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
-#include <vram/sim/sim_device.hpp>        // sim_device
-#include <vram/sim/sim_interrupt.hpp>     // sim_interrupt
+#include <vram/concepts/core/diagnosed.hpp>       // refuse_stream
+#include <vram/sim/machine/sim_capture_guard.hpp> // sim_capture_guard
+#include <vram/sim/sim_device.hpp>                // sim_device
+#include <vram/sim/sim_interrupt.hpp>             // sim_interrupt
 
 #include <concepts>        // derived_from
 #include <cstdint>         // uint64_t
@@ -30,7 +30,7 @@ public:
     using platform = sim_platform;
 
     sim_stream_view() = default;
-    explicit sim_stream_view(sim_stream_state* state) noexcept : state_{state} {}
+    explicit sim_stream_view(detail::sim_stream_state* state) noexcept : state_{state} {}
     /// Does not compile: the argument is a stream of another platform. The compile error states the
     /// remedy.
     template <detail::stream_of_another_platform<sim_platform> S>
@@ -50,13 +50,13 @@ public:
     /// Returns the calling thread's per-thread default stream of a device, which is a blocking
     /// stream.
     [[nodiscard]] static sim_stream_view per_thread(sim_device device) {
-        sim_machine&      machine = device.machine();
-        detail::sim_self& self    = detail::self(machine.id);
+        detail::sim_machine& machine = device.machine();
+        detail::sim_self&    self    = detail::self(machine.id);
         self.streams.resize(static_cast<std::size_t>(machine.options.devices));
-        sim_stream_state*& mine = self.streams[static_cast<std::size_t>(device.index())];
+        detail::sim_stream_state*& mine = self.streams[static_cast<std::size_t>(device.index())];
         if (mine == nullptr) {
-            sim_call call{machine, sim_call_kind::other, device.index(),
-                          std::source_location::current()};
+            detail::sim_call call{machine, sim_call_kind::other, device.index(),
+                                  std::source_location::current()};
             mine = &machine.make_stream(*call.host, device.index(), true);
         }
         return sim_stream_view{mine};
@@ -66,45 +66,45 @@ public:
     /// if the stream was destroyed and there is no `sim_stream_hold` of it.
     [[nodiscard]] std::uint64_t
     id(std::source_location where = std::source_location::current()) const {
-        sim_stream_state const& s  = state();
-        std::uint64_t const     id = s.id.load(std::memory_order_relaxed);
+        detail::sim_stream_state const& s  = state();
+        std::uint64_t const             id = s.id.load(std::memory_order_relaxed);
         if (id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
         return id;
     }
     [[nodiscard]] sim_device device() const {
-        sim_stream_state& s = state();
+        detail::sim_stream_state& s = state();
         return {*s.machine, s.device};
     }
     /// Returns true if the stream is being captured.
     [[nodiscard]] bool capturing() const {
         sim_interrupt::count();
-        sim_stream_state&      s = state();
-        std::unique_lock const held{s.machine->mutex};
+        detail::sim_stream_state& s = state();
+        std::unique_lock const    held{s.machine->mutex};
         return s.capture != nullptr;
     }
 
     /// Returns true if all work of the stream is complete at the calling thread's virtual time.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
-        sim_stream_state&       s = state();
-        sim_capture_guard const relaxed{*s.machine};
-        sim_call                call{*s.machine, sim_call_kind::query, s.device, where};
+        detail::sim_stream_state&       s = state();
+        detail::sim_capture_guard const relaxed{*s.machine};
+        detail::sim_call                call{*s.machine, sim_call_kind::query, s.device, where};
         expect_no_capture(s, where);
         call.admit();
-        return sim_wait{call}.done(s);
+        return detail::sim_wait{call}.done(s);
     }
     /// Blocks the calling thread in virtual time until all work of the stream is complete.
     void synchronize(std::source_location where = std::source_location::current()) const {
-        sim_stream_state&       s = state();
-        sim_capture_guard const relaxed{*s.machine};
-        sim_call                call{*s.machine, sim_call_kind::synchronize, s.device, where};
+        detail::sim_stream_state&       s = state();
+        detail::sim_capture_guard const relaxed{*s.machine};
+        detail::sim_call call{*s.machine, sim_call_kind::synchronize, s.device, where};
         expect_no_capture(s, where);
-        sim_wait{call}.synchronize(s);
+        detail::sim_wait{call}.synchronize(s);
         call.throw_report();
     }
 
     /// Returns the state of the stream. A default-constructed view is resolved to the default
     /// stream that it denotes now.
-    [[nodiscard]] sim_stream_state& state() const {
+    [[nodiscard]] detail::sim_stream_state& state() const {
         if (state_ != nullptr) { return *state_; }
         sim_device const device = sim_device::current();
         bool const       private_ =
@@ -112,18 +112,18 @@ public:
         return *(private_ ? per_thread(device) : legacy(device)).state_;
     }
     /// Returns the handle, or null for a default-constructed view.
-    [[nodiscard]] sim_stream_state* get() const noexcept { return state_; }
+    [[nodiscard]] detail::sim_stream_state* get() const noexcept { return state_; }
 
     friend bool operator==(sim_stream_view, sim_stream_view) = default;
 
 private:
     /// Throws `sim_error{stream_capturing}` if the stream is being captured. CUDA would invalidate
     /// the capture; vram refuses the call before that.
-    static void expect_no_capture(sim_stream_state const& s, std::source_location where) {
+    static void expect_no_capture(detail::sim_stream_state const& s, std::source_location where) {
         if (s.capture) { throw sim_error{sim_status::stream_capturing, where}; }
     }
 
-    sim_stream_state* state_ = nullptr;
+    detail::sim_stream_state* state_ = nullptr;
 };
 
 } // namespace vram

@@ -94,10 +94,10 @@ private:
     }
 
     void start_participating() {
-        sim_machine&      m    = *machine_;
-        detail::sim_self& self = detail::self(m.id);
-        std::unique_lock  held{m.mutex};
-        sim_turns&        turns = m.turns;
+        detail::sim_machine& m    = *machine_;
+        detail::sim_self&    self = detail::self(m.id);
+        std::unique_lock     held{m.mutex};
+        detail::sim_turns&   turns = m.turns;
         if (self.host == nullptr) {
             turns.outside.clock = std::max(turns.outside.clock, m.schedule.now());
             self.host          = &turns.enter(turns.outside, m.checker.actor(turns.outside.vclock));
@@ -118,7 +118,7 @@ private:
     }
 
     template <class Body>
-    static void live(sim_machine& m, sim_host* host, sim_device device, Body& run) {
+    static void live(detail::sim_machine& m, detail::sim_host* host, sim_device device, Body& run) {
         detail::sim_self& self = detail::self(m.id);
         self.device            = device.index();
         self.relaxed = self.child = true;
@@ -168,20 +168,20 @@ private:
     }
 
     static void join_in_time(sim_thread* const* all, std::size_t count) {
-        sim_machine* machine = nullptr;
+        detail::sim_machine* machine = nullptr;
         for (std::size_t i = 0; i < count; ++i) {
             if (all[i]->host_ != nullptr) { machine = all[i]->machine_; }
         }
-        sim_machine&      m    = *machine;
-        detail::sim_self& self = detail::self(m.id);
-        std::unique_lock  held{m.mutex};
-        sim_host* const   me   = self.host;
-        auto const        gone = [&] {
+        detail::sim_machine&    m    = *machine;
+        detail::sim_self&       self = detail::self(m.id);
+        std::unique_lock        held{m.mutex};
+        detail::sim_host* const me   = self.host;
+        auto const              gone = [&] {
             if (me != nullptr) { me->threads.clear(); }
             bool ended = true;
             for (std::size_t i = 0; i < count; ++i) {
-                sim_host* const h = all[i]->host_;
-                if (h == nullptr || h->now == sim_host::state::ended) { continue; }
+                detail::sim_host* const h = all[i]->host_;
+                if (h == nullptr || h->now == detail::sim_host::state::ended) { continue; }
                 ended = false;
                 if (me != nullptr) { me->threads.push_back(h); }
             }
@@ -193,9 +193,9 @@ private:
         } else {
             m.turns.block(held, *me, gone);
         }
-        sim_host& joiner = me != nullptr ? *me : m.turns.outside;
+        detail::sim_host& joiner = me != nullptr ? *me : m.turns.outside;
         for (std::size_t i = 0; i < count; ++i) {
-            sim_host* const h = all[i]->host_;
+            detail::sim_host* const h = all[i]->host_;
             if (h == nullptr) { continue; }
             joiner.clock = std::max(joiner.clock, h->clock);
             m.acquire(joiner, h->vclock);
@@ -214,9 +214,9 @@ private:
         machine_->make_ordinary(held, *self.host);
     }
 
-    sim_machine* machine_ = nullptr;
-    sim_host*    host_    = nullptr; ///< null if threads run freely (`sim_order::freely`)
-    std::thread  thread_;
+    detail::sim_machine* machine_ = nullptr;
+    detail::sim_host*    host_    = nullptr; ///< null if threads run freely (`sim_order::freely`)
+    std::thread          thread_;
 };
 
 } // namespace vram

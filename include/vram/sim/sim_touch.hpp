@@ -22,9 +22,9 @@ namespace vram {
 /// Cost      The cost of one declared range of an operation.
 inline void sim_touch(sim_range range, sim_access access,
                       std::source_location where = std::source_location::current()) {
-    sim_machine&       m = sim_node::current().machine();
-    sim_call           call{m, sim_call_kind::other, 0, where};
-    sim_event_of const step = call.host_step("host");
+    detail::sim_machine& m = sim_node::current().machine();
+    detail::sim_call     call{m, sim_call_kind::other, 0, where};
+    sim_event_of const   step = call.host_step("host");
     m.checker.touch(step, call.host->vclock, range, access, false, true);
     call.throw_report();
 }

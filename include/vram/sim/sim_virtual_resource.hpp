@@ -4,19 +4,19 @@
 /// \file
 /// `sim_virtual_resource` allocates blocks of simulated device memory that grow in place.
 
-#include <vram/sim/sim_virtual_memory.hpp> // sim_virtual_memory
-#include <vram/source/virtual_source.hpp>  // virtual_source
+#include <vram/sim/machine/sim_virtual_memory.hpp> // sim_virtual_memory
+#include <vram/source/virtual_source.hpp>          // virtual_source
 
 namespace vram {
 
 /// A `virtual_source` on the virtual memory of a simulated device.
 ///
 ///     sim_virtual_resource memory{{.handle_size = 2_MiB}};
-class sim_virtual_resource : public virtual_source<sim_virtual_memory> {
+class sim_virtual_resource : public virtual_source<detail::sim_virtual_memory> {
 public:
     explicit sim_virtual_resource(virtual_options const& options = {},
                                   sim_device             device  = sim_device::current())
-        : virtual_source{sim_virtual_memory{device}, options} {}
+        : virtual_source{detail::sim_virtual_memory{device}, options} {}
 
     [[nodiscard]] sim_device device() const noexcept { return memory().device(); }
 };

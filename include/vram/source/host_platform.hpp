@@ -14,8 +14,11 @@
 
 namespace vram {
 
-class gate;          // defined in base/gate.hpp
-class worker;        // defined in base/worker.hpp
+namespace detail {
+class gate;   // defined in base/core/gate.hpp
+class worker; // defined in base/core/worker.hpp
+} // namespace detail
+
 class host_resource; // defined in source/host_resource.hpp
 
 /// A platform whose memory is pageable host memory. It has one device and one stream, and each
@@ -47,8 +50,8 @@ struct host_platform {
     struct device_guard {
         explicit device_guard(device) noexcept {}
     };
-    using gate            = vram::gate;
-    using thread          = vram::worker;
+    using gate            = detail::gate;
+    using thread          = detail::worker;
     using device_resource = host_resource;
     using pinned_resource = host_resource;
 

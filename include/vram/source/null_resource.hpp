@@ -4,14 +4,14 @@
 /// \file
 /// `null_resource` refuses every allocation.
 
-#include <vram/base/align.hpp>            // default_alignment
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/error.hpp>            // report_error
-#include <vram/base/memory_usage.hpp>     // memory_usage
-#include <vram/base/out_of_memory.hpp>    // out_of_memory
-#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
-#include <vram/concepts/refused_free.hpp> // refused_free
-#include <vram/source/host_platform.hpp>  // host_platform
+#include <vram/base/align.hpp>                 // default_alignment
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/base/out_of_memory.hpp>         // out_of_memory
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/powers.hpp>            // the concepts that the proofs below check
+#include <vram/source/host_platform.hpp>       // host_platform
 
 #include <cstddef> // size_t
 
@@ -60,7 +60,7 @@ public:
                          call_site at = call_site::current()) noexcept {
         // This resource allocates nothing, so any other pointer is foreign.
         if (p == nullptr) { return; }
-        report_error(refused_free{"null_resource", p, bytes, alignment, at}.what);
+        report_error(detail::refused_free{"null_resource", p, bytes, alignment, at}.what);
     }
 
     [[nodiscard]] bool         owns(void const*) const noexcept { return false; }

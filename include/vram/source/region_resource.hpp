@@ -4,17 +4,17 @@
 /// \file
 /// `region_resource` allocates from a fixed memory range that the caller owns.
 
-#include <vram/base/align.hpp>            // align, default_alignment
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/contract.hpp>         // expects
-#include <vram/base/error.hpp>            // report_error
-#include <vram/base/memory_usage.hpp>     // memory_usage
-#include <vram/base/out_of_memory.hpp>    // out_of_memory
-#include <vram/base/smaller_of.hpp>       // larger_of
-#include <vram/concepts/diagnosed.hpp>    // synchronous_only
-#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
-#include <vram/concepts/refused_free.hpp> // refused_free
-#include <vram/source/host_platform.hpp>  // host_platform
+#include <vram/base/align.hpp>                 // align, default_alignment
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/core/smaller_of.hpp>       // larger_of
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/base/out_of_memory.hpp>         // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp>    // synchronous_only
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/powers.hpp>            // the concepts that the proofs below check
+#include <vram/source/host_platform.hpp>       // host_platform
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
@@ -85,15 +85,15 @@ public:
         ++blocks_;
         ++figures_.allocations;
         figures_.live += bytes;
-        figures_.peak_live = larger_of(figures_.peak_live, figures_.live);
+        figures_.peak_live = detail::larger_of(figures_.peak_live, figures_.live);
         return reinterpret_cast<void*>(start);
     }
 
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
-        auto const   start = reinterpret_cast<std::uintptr_t>(p);
-        refused_free e{"region_resource", p, bytes, alignment, at};
+        auto const           start = reinterpret_cast<std::uintptr_t>(p);
+        detail::refused_free e{"region_resource", p, bytes, alignment, at};
         if (!owns(p)) { return report_error(e.what); }
         if (start >= top_) { return report_error(e.found_free().what); }
         bool const last = blocks_ == 1; // the only live block: its size must equal all live bytes

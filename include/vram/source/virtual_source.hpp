@@ -4,19 +4,19 @@
 /// \file
 /// `virtual_source` allocates virtual memory whose blocks can grow in place.
 
-#include <vram/base/call_site.hpp>         // call_site
-#include <vram/base/contract.hpp>          // expects
-#include <vram/base/lock.hpp>              // lock
-#include <vram/base/memory_usage.hpp>      // memory_usage
-#include <vram/base/out_of_memory.hpp>     // out_of_memory
-#include <vram/concepts/diagnosed.hpp>     // synchronous_only
-#include <vram/concepts/expandable.hpp>    // the concepts that its users ask for
-#include <vram/concepts/is_ending.hpp>     // is_ending
-#include <vram/concepts/powers.hpp>        // property_set
-#include <vram/concepts/refused_free.hpp>  // refused_free
-#include <vram/source/span_blocks.hpp>     // span_blocks
-#include <vram/source/virtual_options.hpp> // virtual_options
-#include <vram/source/virtual_span.hpp>    // virtual_span
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/core/lock.hpp>             // lock
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/base/out_of_memory.hpp>         // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp>    // synchronous_only
+#include <vram/concepts/core/is_ending.hpp>    // is_ending
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/expandable.hpp>        // the concepts that its users ask for
+#include <vram/concepts/powers.hpp>            // property_set
+#include <vram/source/core/span_blocks.hpp>    // span_blocks
+#include <vram/source/core/virtual_span.hpp>   // virtual_span
+#include <vram/source/virtual_options.hpp>     // virtual_options
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
@@ -62,7 +62,7 @@ public:
           keep_{other.keep_},
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
-        if (is_ending<platform>()) { return; }
+        if (detail::is_ending<platform>()) { return; }
         // These blocks were not freed. The destructor of `span_` releases their memory.
         blocks_.for_each([&](block const& b) {
             report_error({.kind     = error_kind::leak,
@@ -279,7 +279,7 @@ public:
     }
 
 private:
-    using block = span_blocks::block;
+    using block = detail::span_blocks::block;
 
     virtual_source(Memory const& memory, virtual_options const& options, std::size_t page)
         : span_{memory, span_for(memory, options, page), page},
@@ -309,7 +309,8 @@ private:
     }
     /// Returns `pages`, the pages of the `n` bytes at `q`. If there are none, the range lies in no
     /// block, which is reported as a foreign pointer.
-    static span_blocks::run known(span_blocks::run pages, void const* q, std::size_t n) noexcept {
+    static detail::span_blocks::run known(detail::span_blocks::run pages, void const* q,
+                                          std::size_t n) noexcept {
         if (pages.empty() && n != 0) {
             report_error({.kind = error_kind::foreign_pointer, .pointer = q, .bytes = n});
         }
@@ -320,10 +321,10 @@ private:
     /// block has another size.
     [[gnu::cold]] void refuse_free(void* p, std::size_t bytes, std::size_t alignment,
                                    call_site at) const noexcept {
-        refused_free   e{"virtual_source", p, bytes, alignment, at};
-        block const    b    = blocks_.around(p, 1);
-        auto const     base = reinterpret_cast<std::uintptr_t>(span_.range().base());
-        std::uintptr_t from = reinterpret_cast<std::uintptr_t>(p) - base;
+        detail::refused_free e{"virtual_source", p, bytes, alignment, at};
+        block const          b    = blocks_.around(p, 1);
+        auto const           base = reinterpret_cast<std::uintptr_t>(span_.range().base());
+        std::uintptr_t       from = reinterpret_cast<std::uintptr_t>(p) - base;
         if (!b.empty()) { // the alignment is not checked, because blocks do not store one
             e.found_live(pointer(b), b.bytes, alignment);
         } else if (from < span_.pages() * span_.page()) {
@@ -389,12 +390,12 @@ private:
         throw out_of_memory{found};
     }
 
-    virtual_span<Memory> span_;
-    span_blocks          blocks_;
+    detail::virtual_span<Memory> span_;
+    detail::span_blocks          blocks_;
     /// Pages of physical memory that stay with the resource when blocks are freed.
     std::size_t  keep_;
     memory_usage figures_{};
-    lock         lock_;
+    detail::lock lock_;
 };
 
 } // namespace vram

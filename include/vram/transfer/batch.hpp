@@ -4,9 +4,9 @@
 /// \file
 /// `batch` is the device memory of one iteration of a loader's loop.
 
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/transfer/loader_error.hpp> // loader_error
-#include <vram/transfer/slot_ring.hpp>    // slot_ring
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/transfer/core/slot_ring.hpp> // slot_ring
+#include <vram/transfer/loader_error.hpp>   // loader_error
 
 #include <cstddef>     // size_t, byte
 #include <memory>      // shared_ptr
@@ -107,7 +107,7 @@ private:
     template <class, class, class, class>
     friend class loader;
 
-    using ring = slot_ring<Platform>;
+    using ring = detail::slot_ring<Platform>;
 
     batch(std::shared_ptr<ring> of, typename ring::slot& which, stream s) noexcept
         : ring_{std::move(of)}, slot_{&which}, stream_{s} {}

@@ -4,13 +4,13 @@
 /// \file
 /// `loader` fills batches of device memory in the background while the program uses earlier ones.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/concepts/platform_of.hpp>    // platform_of
-#include <vram/transfer/batch.hpp>          // batch
-#include <vram/transfer/home_process.hpp>   // delete_at_home
-#include <vram/transfer/loader_core.hpp>    // loader_core
-#include <vram/transfer/loader_options.hpp> // loader_options
-#include <vram/transfer/what_text.hpp>      // naming
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/core/what_text.hpp>        // naming
+#include <vram/concepts/core/home_process.hpp> // delete_at_home
+#include <vram/concepts/platform_of.hpp>       // platform_of
+#include <vram/transfer/batch.hpp>             // batch
+#include <vram/transfer/core/loader_core.hpp>  // loader_core
+#include <vram/transfer/loader_options.hpp>    // loader_options
 
 #include <concepts> // default_initializable
 #include <cstddef>  // ptrdiff_t
@@ -51,7 +51,7 @@ namespace vram {
 template <class Source, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
 class loader {
-    using core = loader_core<Platform, Device, Pinned, Source>;
+    using core = detail::loader_core<Platform, Device, Pinned, Source>;
 
 public:
     using platform = Platform;
@@ -126,7 +126,7 @@ public:
     /// `stop`. If batches are shuffled, each pass over the source (epoch) has a new order. Throws
     /// `loader_error{not_ended}` if the range has not ended.
     void restart(call_site at = call_site::current())
-        requires restartable_source<Source>
+        requires detail::restartable_source<Source>
     {
         detail::naming<loader_error>(at, [&] { core_->restart(); });
         state_ = state::asking;
@@ -160,7 +160,7 @@ private:
     static std::shared_ptr<core> make_core(call_site at, Arguments&&... arguments) {
         return detail::naming<loader_error>(at, [&] {
             return std::shared_ptr<core>{new core(std::forward<Arguments>(arguments)...),
-                                         delete_at_home{}};
+                                         detail::delete_at_home{}};
         });
     }
 

@@ -5,8 +5,8 @@
 /// `loader_error` is an error of a loader, with the batch and the reason.
 
 #include <vram/base/call_site.hpp>       // call_site
+#include <vram/base/core/what_text.hpp>  // what_text, what_of
 #include <vram/transfer/slot_states.hpp> // slot_states
-#include <vram/transfer/what_text.hpp>   // what_text, what_of
 
 #include <cstddef>      // size_t
 #include <exception>    // exception, exception_ptr, rethrow_exception
@@ -144,7 +144,8 @@ private:
     }
 
     void write() noexcept {
-        text_ = what_text{literal(why_), [this] { return detail::line_of(caller_) + text(); }};
+        text_ =
+            detail::what_text{literal(why_), [this] { return detail::line_of(caller_) + text(); }};
     }
     [[nodiscard]] std::string text() const {
         auto const        n = [](auto number) { return std::to_string(number); };
@@ -166,7 +167,7 @@ private:
         case reason::timed_out: return "vram: " + batch + " did not come in time; " + waiting();
         case reason::source_failed:
             return "vram: the source failed at " + batch + ": " +
-                   (cause_ != nullptr ? what_of(cause_) : negative());
+                   (cause_ != nullptr ? detail::what_of(cause_) : negative());
         case reason::ends_early:
             return "vram: the source returned 0 bytes for " + batch + ", and has " + n(limit_) +
                    " batches by its size()";
@@ -208,7 +209,7 @@ private:
     slot_states        states_;
     std::exception_ptr cause_;
     call_site          caller_;
-    what_text          text_{"vram: loader"};
+    detail::what_text  text_{"vram: loader"};
 };
 
 } // namespace vram

@@ -4,8 +4,8 @@
 /// \file
 /// `loader_options` are the depths, limits and orders of a loader.
 
-#include <vram/base/align.hpp>     // unsatisfiable
-#include <vram/base/durations.hpp> // nanoseconds
+#include <vram/base/align.hpp>          // unsatisfiable
+#include <vram/base/core/durations.hpp> // nanoseconds
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint64_t

@@ -4,8 +4,8 @@
 /// \file
 /// `loader_statistics` are the times that a loader and its loop spent filling, copying and waiting.
 
-#include <vram/base/requirements.hpp> // C++20
-#include <vram/base/smaller_of.hpp>   // larger_of, smaller_of
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/base/requirements.hpp>    // C++20
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -44,14 +44,14 @@ struct loader_statistics {
 
     /// Returns the time of the slowest stage (filling per producer, copying, or using).
     [[nodiscard]] std::uint64_t slowest_ns() const noexcept {
-        return larger_of(fill_ns / producers, larger_of(copy_ns, use_ns));
+        return detail::larger_of(fill_ns / producers, detail::larger_of(copy_ns, use_ns));
     }
     /// Returns the time of the slowest stage divided by the total time. 1 means that all other work
     /// overlaps with that stage. Needs `loader_options::timing`.
     [[nodiscard]] double overlap() const noexcept {
         return wall_ns == 0 ? 0
-                            : smaller_of(1.0, static_cast<double>(slowest_ns()) /
-                                                  static_cast<double>(wall_ns));
+                            : detail::smaller_of(1.0, static_cast<double>(slowest_ns()) /
+                                                          static_cast<double>(wall_ns));
     }
     /// Returns the bytes copied to the device divided by the total time, in GB/s (1e9 bytes per
     /// second).
@@ -64,7 +64,7 @@ struct loader_statistics {
     /// itself.
     [[nodiscard]] bound verdict() const noexcept {
         std::uint64_t const fill = fill_ns / producers;
-        std::uint64_t const most = larger_of(fill, copy_ns);
+        std::uint64_t const most = detail::larger_of(fill, copy_ns);
         if (most < wall_ns - wall_ns / 5 || most < use_ns) { return bound::compute; }
         return fill >= copy_ns ? bound::producer : bound::transfer;
     }

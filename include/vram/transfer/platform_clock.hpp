@@ -4,7 +4,7 @@
 /// \file
 /// `platform_clock` is the host's clock, which is virtual on the simulated platform.
 
-#include <vram/base/durations.hpp> // steady_clock
+#include <vram/base/core/durations.hpp> // steady_clock
 
 #include <cstdint> // uint64_t
 

@@ -4,7 +4,7 @@
 /// \file
 /// `typed_source` makes a loader's source of a function that writes elements instead of bytes.
 
-#include <vram/transfer/batch_source.hpp> // batch_count
+#include <vram/transfer/core/batch_source.hpp> // batch_count
 
 #include <concepts>    // invocable
 #include <cstddef>     // size_t, ptrdiff_t, byte
@@ -62,7 +62,7 @@ private:
     template <class Count>
     static constexpr auto bytes(Count count) noexcept {
         static_assert(
-            batch_count<Count>,
+            detail::batch_count<Count>,
             "typed: the callable returns the number of elements that it wrote, an integer or bool");
         if constexpr (std::is_same_v<Count, bool>) {
             return count;

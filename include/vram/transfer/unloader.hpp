@@ -4,12 +4,12 @@
 /// \file
 /// `unloader` copies results from the device to the host while the next results are computed.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/concepts/platform_of.hpp>      // platform_of
-#include <vram/transfer/home_process.hpp>     // delete_at_home
-#include <vram/transfer/unloader_core.hpp>    // unloader_core
-#include <vram/transfer/unloader_options.hpp> // unloader_options
-#include <vram/transfer/what_text.hpp>        // naming
+#include <vram/base/call_site.hpp>              // call_site
+#include <vram/base/core/what_text.hpp>         // naming
+#include <vram/concepts/core/home_process.hpp>  // delete_at_home
+#include <vram/concepts/platform_of.hpp>        // platform_of
+#include <vram/transfer/core/unloader_core.hpp> // unloader_core
+#include <vram/transfer/unloader_options.hpp>   // unloader_options
 
 #include <concepts>    // default_initializable, invocable
 #include <cstddef>     // size_t, byte
@@ -53,7 +53,7 @@ template <class Sink, class Platform, class Device = typename Platform::device_r
           class Pinned = typename Platform::pinned_resource>
     requires result_sink<Sink>
 class unloader {
-    using core = unloader_core<Platform, Device, Pinned, Sink>;
+    using core = detail::unloader_core<Platform, Device, Pinned, Sink>;
 
     static_assert(
         std::is_void_v<std::invoke_result_t<Sink&, std::span<std::byte const>, std::size_t>>,
@@ -77,7 +77,7 @@ public:
     unloader(Sink sink, stream producer, Device device, Pinned pinned,
              unloader_options options = {})
         : core_{new core(std::move(sink), producer, std::move(device), std::move(pinned), options),
-                delete_at_home{}},
+                detail::delete_at_home{}},
           producer_{producer} {}
 
     unloader(unloader&&) noexcept = default;

@@ -7,12 +7,12 @@
 
 #include "calls.hpp" // call, this_thread
 
+#include <vram/sim/machine/sim_register.hpp> // sim_register
 #include <vram/sim/sim_async_resource.hpp>   // sim_async_resource
 #include <vram/sim/sim_event.hpp>            // sim_event
 #include <vram/sim/sim_managed_resource.hpp> // sim_managed_resource
 #include <vram/sim/sim_node.hpp>             // sim_node
 #include <vram/sim/sim_pinned_resource.hpp>  // sim_pinned_resource
-#include <vram/sim/sim_register.hpp>         // sim_register
 #include <vram/sim/sim_resource.hpp>         // sim_resource
 #include <vram/sim/sim_stream.hpp>           // sim_stream
 
@@ -272,11 +272,11 @@ public:
     std::map<cudaEvent_t, std::unique_ptr<CUevent_st>> events;
     std::map<void*, block>                             blocks;
     /// Registered ranges with their sizes.
-    std::map<void*, std::pair<std::size_t, vram::sim_register>>  registered;
-    std::map<cudaMemPool_t, std::unique_ptr<CUmemPoolHandle_st>> pools;
-    std::set<std::unique_ptr<CUgraph_st>>                        graphs;
-    std::vector<std::weak_ptr<capture>>                          captures;
-    std::vector<std::shared_ptr<left_mark>>                      marks;
+    std::map<void*, std::pair<std::size_t, vram::detail::sim_register>> registered;
+    std::map<cudaMemPool_t, std::unique_ptr<CUmemPoolHandle_st>>        pools;
+    std::set<std::unique_ptr<CUgraph_st>>                               graphs;
+    std::vector<std::weak_ptr<capture>>                                 captures;
+    std::vector<std::shared_ptr<left_mark>>                             marks;
     /// Number of this machine.
     std::uint64_t epoch    = 0;
     std::uint64_t frees    = 0; ///< number of stream-ordered frees

@@ -48,25 +48,25 @@ bool managed(machine& m, void const* p, std::size_t bytes) {
 
 /// Fills in the kind, device and addresses of a pointer.
 void describe(machine& m, cudaPointerAttributes& found, void const* p) {
-    found                       = {};
-    auto* const          here   = const_cast<void*>(p);
-    auto&                memory = m.node->machine().memory;
-    int                  device = 0;
-    vram::sim_kind const kind   = [&] {
+    found                               = {};
+    auto* const                  here   = const_cast<void*>(p);
+    auto&                        memory = m.node->machine().memory;
+    int                          device = 0;
+    vram::detail::sim_kind const kind   = [&] {
         std::scoped_lock const held{m.node->machine().mutex};
         return memory.kind_of(reinterpret_cast<std::uintptr_t>(p), device);
     }();
     found.device = device;
     switch (kind) {
-    case vram::sim_kind::device:
-    case vram::sim_kind::device_async:
+    case vram::detail::sim_kind::device:
+    case vram::detail::sim_kind::device_async:
         found.type          = cudaMemoryTypeDevice;
         found.devicePointer = here;
         return;
-    case vram::sim_kind::managed: found.type = cudaMemoryTypeManaged; break;
-    case vram::sim_kind::pinned:
-    case vram::sim_kind::registered: found.type = cudaMemoryTypeHost; break;
-    case vram::sim_kind::pageable:
+    case vram::detail::sim_kind::managed: found.type = cudaMemoryTypeManaged; break;
+    case vram::detail::sim_kind::pinned:
+    case vram::detail::sim_kind::registered: found.type = cudaMemoryTypeHost; break;
+    case vram::detail::sim_kind::pageable:
         found.type        = cudaMemoryTypeUnregistered;
         found.device      = cudaInvalidDeviceId;
         found.hostPointer = here;
@@ -161,7 +161,7 @@ cudaError_t CUDARTAPI cudaHostRegister(void* p, std::size_t bytes, unsigned) {
                 return cudaErrorHostMemoryAlreadyRegistered;
             }
         }
-        m.registered.emplace(p, std::pair{bytes, vram::sim_register{{p, bytes}}});
+        m.registered.emplace(p, std::pair{bytes, vram::detail::sim_register{{p, bytes}}});
         return cudaSuccess;
     });
 }

@@ -3,7 +3,7 @@
 
 #include "machine.hpp"
 
-#include <vram/sim/sim_pages.hpp> // sim_pages
+#include <vram/sim/machine/sim_pages.hpp> // sim_pages
 
 #include <cuda.h>
 
@@ -16,8 +16,8 @@ using namespace doubles::cudart;
 namespace doubles::cudart {
 
 void count_virtual(machine& m, census& now) {
-    vram::sim_machine&     simulated = m.node->machine();
-    std::scoped_lock const held{simulated.mutex};
+    vram::detail::sim_machine& simulated = m.node->machine();
+    std::scoped_lock const     held{simulated.mutex};
     now.ranges += simulated.memory.reservations.size();
     for (auto const& [handle, memory] : simulated.memory.physical) {
         now.pages += memory.handle ? 1 : 0;
@@ -45,8 +45,9 @@ CUresult driver_call(char const* function, Body body) noexcept {
 /// Runs `act(pages)` on the simulated device.
 template <class Act>
 auto on_pages(machine& m, vram::sim_call_kind kind, int device, std::size_t bytes, Act act) {
-    vram::sim_call  one{m.node->machine(), kind, device, std::source_location::current(), bytes};
-    vram::sim_pages pages{one};
+    vram::detail::sim_call  one{m.node->machine(), kind, device, std::source_location::current(),
+                               bytes};
+    vram::detail::sim_pages pages{one};
     return act(pages);
 }
 
@@ -76,8 +77,8 @@ CUresult CUDAAPI driver_reserve(CUdeviceptr* p, std::size_t bytes, std::size_t a
                                 CUdeviceptr /*hint*/, unsigned long long flags) {
     return driver_call("cuMemAddressReserve", [&](machine& m) {
         if (flags != 0) { return cudaErrorInvalidValue; }
-        void* const at =
-            on_pages(m, vram::sim_call_kind::reserve, 0, bytes, [&](vram::sim_pages& pages) {
+        void* const at = on_pages(
+            m, vram::sim_call_kind::reserve, 0, bytes, [&](vram::detail::sim_pages& pages) {
                 return pages.reserve(0, bytes, alignment == 0 ? 1 : alignment);
             });
         *p = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(at));
@@ -88,7 +89,7 @@ CUresult CUDAAPI driver_reserve(CUdeviceptr* p, std::size_t bytes, std::size_t a
 CUresult CUDAAPI driver_release(CUdeviceptr p, std::size_t bytes) {
     return driver_call("cuMemAddressFree", [&](machine& m) {
         on_pages(m, vram::sim_call_kind::free, 0, bytes,
-                 [&](vram::sim_pages& pages) { pages.release(pointer(p), bytes); });
+                 [&](vram::detail::sim_pages& pages) { pages.release(pointer(p), bytes); });
         return cudaSuccess;
     });
 }
@@ -99,8 +100,9 @@ CUresult CUDAAPI driver_create(CUmemGenericAllocationHandle* handle, std::size_t
         if (cudaError_t const refused = known(m, *kind); refused != cudaSuccess) { return refused; }
         if (flags != 0) { return cudaErrorInvalidValue; }
         int const device = static_cast<int>(kind->location.id);
-        *handle          = on_pages(m, vram::sim_call_kind::create, device, bytes,
-                                    [&](vram::sim_pages& pages) { return pages.create(device, bytes); });
+        *handle =
+            on_pages(m, vram::sim_call_kind::create, device, bytes,
+                     [&](vram::detail::sim_pages& pages) { return pages.create(device, bytes); });
         if (*handle == 0) { return cudaErrorMemoryAllocation; }
         if (kind->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) { m.exportable.insert(*handle); }
         return cudaSuccess;
@@ -110,7 +112,7 @@ CUresult CUDAAPI driver_create(CUmemGenericAllocationHandle* handle, std::size_t
 CUresult CUDAAPI driver_destroy(CUmemGenericAllocationHandle handle) {
     return driver_call("cuMemRelease", [&](machine& m) {
         on_pages(m, vram::sim_call_kind::free, 0, 0,
-                 [&](vram::sim_pages& pages) { pages.destroy(handle); });
+                 [&](vram::detail::sim_pages& pages) { pages.destroy(handle); });
         m.exportable.erase(handle);
         return cudaSuccess;
     });
@@ -121,7 +123,7 @@ CUresult CUDAAPI driver_map(CUdeviceptr p, std::size_t bytes, std::size_t offset
     return driver_call("cuMemMap", [&](machine& m) {
         if (offset != 0 || flags != 0) { return cudaErrorInvalidValue; }
         on_pages(m, vram::sim_call_kind::map, 0, bytes,
-                 [&](vram::sim_pages& pages) { pages.map(pointer(p), handle, bytes); });
+                 [&](vram::detail::sim_pages& pages) { pages.map(pointer(p), handle, bytes); });
         return cudaSuccess;
     });
 }
@@ -129,7 +131,7 @@ CUresult CUDAAPI driver_map(CUdeviceptr p, std::size_t bytes, std::size_t offset
 CUresult CUDAAPI driver_unmap(CUdeviceptr p, std::size_t bytes) {
     return driver_call("cuMemUnmap", [&](machine& m) {
         on_pages(m, vram::sim_call_kind::unmap, 0, bytes,
-                 [&](vram::sim_pages& pages) { pages.unmap(pointer(p), bytes); });
+                 [&](vram::detail::sim_pages& pages) { pages.unmap(pointer(p), bytes); });
         return cudaSuccess;
     });
 }
@@ -150,7 +152,7 @@ CUresult CUDAAPI driver_set_access(CUdeviceptr p, std::size_t bytes, CUmemAccess
             return cudaErrorInvalidDevice;
         }
         on_pages(m, vram::sim_call_kind::set_access, 0, bytes,
-                 [&](vram::sim_pages& pages) { pages.set_access(pointer(p), bytes); });
+                 [&](vram::detail::sim_pages& pages) { pages.set_access(pointer(p), bytes); });
         return cudaSuccess;
     });
 }

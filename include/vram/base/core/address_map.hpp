@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `address_map` is a hash table from addresses, or other 64-bit keys, to pointers.
+
+#include <vram/base/core/hash_cells.hpp> // hash_cells
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// A hash table from 64-bit keys to pointers: open addressing with linear probes, without
+/// tombstones, so that lookups do not slow down after many erasures. The table is at most a quarter
+/// full, so that keys rarely collide. A table of more than 32 768 cells is at most half full,
+/// because cache misses then cost more than collisions.
+///
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      A call costs one multiplication and about one cache line, at any size.
+template <class Value>
+class address_map {
+public:
+    address_map() = default;
+    address_map(address_map&& other) noexcept
+        : cells_{std::move(other.cells_)}, size_{std::exchange(other.size_, 0)} {}
+    address_map& operator=(address_map&& other) noexcept {
+        cells_ = std::move(other.cells_);
+        size_  = std::exchange(other.size_, 0);
+        return *this;
+    }
+    ~address_map() = default;
+
+    /// Allocates cells for `more` further entries, so that the next `more` calls of `insert` cannot
+    /// fail.
+    void reserve(std::size_t more) {
+        std::size_t const count = cells_.enough(size_ + more, room);
+        if (count == cells_.count()) { return; }
+        hash_cells<cell> const old = std::exchange(cells_, hash_cells<cell>{count});
+        for (std::size_t i = 0; i < old.count(); ++i) {
+            if (old[i].value != nullptr) { put(old[i].key, old[i].value); }
+        }
+    }
+
+    /// Adds the entry `key`, `value`. The key must not be in the table, `value` must not be null,
+    /// and `reserve` must have made room for the entry.
+    void insert(std::uint64_t key, Value* value) noexcept {
+        put(key, value);
+        ++size_;
+    }
+
+    /// Returns the pointer stored for `key`, or null if the key is not in the table.
+    [[nodiscard, gnu::always_inline]] Value* find(std::uint64_t key) const noexcept {
+        std::size_t i = cells_.home(key);
+        // A free cell may still contain the key that was erased from it; its value is null.
+        while (cells_[i].key != key && cells_[i].value != nullptr) { i = cells_.after(i); }
+        return cells_[i].value;
+    }
+
+    /// Removes `key`, which must be in the table. Entries after it that collided with it are moved
+    /// towards the cells in which a search for them begins, so that no tombstone is needed.
+    void erase(std::uint64_t key) noexcept {
+        std::size_t hole = cells_.home(key);
+        while (cells_[hole].key != key || cells_[hole].value == nullptr) {
+            hole = cells_.after(hole);
+        }
+        for (std::size_t i = cells_.after(hole); cells_[i].value != nullptr; i = cells_.after(i)) {
+            std::size_t const pushed = cells_.distance(cells_.home(cells_[i].key), i);
+            if (pushed >= cells_.distance(hole, i)) {
+                cells_[hole] = cells_[i];
+                hole         = i;
+            }
+        }
+        cells_[hole].value = nullptr;
+        --size_;
+    }
+
+    /// Calls `visit(key, value)` for each entry, in no particular order. `visit` must not add or
+    /// remove entries.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (std::size_t i = 0; i < cells_.count(); ++i) {
+            if (cells_[i].value != nullptr) { visit(cells_[i].key, cells_[i].value); }
+        }
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+private:
+    struct cell {
+        std::uint64_t key   = 0;
+        Value*        value = nullptr; ///< the pointer stored for `key`; null if the cell is free
+    };
+
+    /// Returns the largest number of entries that a table of `cells` cells stores.
+    [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
+        return cells <= 32'768 ? cells / 4 : cells / 2;
+    }
+    void put(std::uint64_t key, Value* value) noexcept {
+        std::size_t i = cells_.home(key);
+        while (cells_[i].value != nullptr) { i = cells_.after(i); }
+        cells_[i] = {key, value};
+    }
+
+    hash_cells<cell> cells_;
+    std::size_t      size_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `brief_lock` is a biased lock for critical sections of a few dozen instructions.
+
+#include <vram/base/core/process_fence.hpp> // process_fence
+#include <vram/base/error.hpp>              // locks_held, tell_errors
+
+#include <atomic>  // atomic
+#include <mutex>   // mutex, lock_guard
+#include <utility> // exchange
+
+#if __has_include(<sched.h>)
+#include <sched.h> // sched_yield: <thread> would cost a third more to include
+#else
+#include <thread> // this_thread::yield
+#endif
+
+namespace vram {
+namespace detail {
+
+/// A biased lock for short critical sections. The first thread that takes it owns the bias: this
+/// thread locks and unlocks by plain stores. If another thread locks, the bias is revoked: from
+/// then on each thread takes the lock by an atomic exchange and releases it by a store. Of the
+/// waiting threads, one polls and the others sleep. If the first thread has then taken the lock
+/// often enough in a row, it owns the bias again. The required number doubles each time, up to a
+/// million. A moved-to object contains a new, unlocked lock.
+///
+/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a memory fence that only
+/// the thread that revokes the bias executes (Dice, Huang, Yang, 2001). In addition, the bias can
+/// return.
+///
+/// Threads   Any thread may lock. The owner must not move the lock while another thread holds or
+///           awaits it.
+/// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
+///           several. A waiting thread occupies a core for some microseconds and then yields it. So
+///           code that holds this lock calls no upstream resource, and no function of the platform
+///           that waits.
+class brief_lock {
+public:
+    /// Locks in its constructor and unlocks in its destructor. All functions are inlined, so that
+    /// the compiler keeps a guard in registers.
+    class [[nodiscard]] guard {
+    public:
+        [[gnu::always_inline]] explicit guard(brief_lock const& owner) noexcept : owner_{&owner} {
+            lock();
+        }
+        [[gnu::always_inline]] guard(guard&& other) noexcept
+            : owner_{other.owner_}, held_{std::exchange(other.held_, false)}, flag_{other.flag_} {}
+        guard& operator=(guard&&) = delete;
+        [[gnu::always_inline]] ~guard() {
+            if (held_) { unlock(); }
+        }
+
+        [[gnu::always_inline]] void lock() noexcept {
+            flag_ = owner_->take() ? &owner_->inside_ : &owner_->taken_;
+            held_ = true;
+            detail::held_one();
+        }
+        [[gnu::always_inline]] void unlock() noexcept {
+            bool const errors = detail::let_one_go();
+            held_             = false;
+            flag_->store(false, std::memory_order_release);
+            if (errors) [[unlikely]] { detail::tell_errors(); }
+        }
+        [[nodiscard]] bool owns_lock() const noexcept { return held_; }
+
+    private:
+        brief_lock const* owner_;
+        bool              held_ = false;
+        /// `inside_` or `taken_` of the lock, which `unlock` sets to false.
+        std::atomic<bool>* flag_ = nullptr;
+    };
+
+    brief_lock() = default;
+    brief_lock(brief_lock&&) noexcept {}
+    brief_lock& operator=(brief_lock&&) noexcept { return *this; }
+
+    [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
+
+private:
+    enum class use : unsigned char {
+        alone,  ///< the thread `first_` owns the bias, or no thread has taken the lock yet
+        ending, ///< the bias is being revoked: another thread waits until `first_` has unlocked
+        /// No thread owns the bias: every thread takes the lock by an atomic exchange.
+        shared,
+    };
+
+    /// Takes the lock. Returns true if the calling thread owns the bias.
+    [[nodiscard, gnu::always_inline]] bool take() const noexcept {
+        if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
+            inside_.store(true, std::memory_order_relaxed);
+            // The compiler must keep the store above before the load below. If another thread
+            // revokes the bias, its `process_fence::make()` orders the two for the CPU as well.
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
+            inside_.store(false, std::memory_order_release);
+        }
+        return take_with_others();
+    }
+    [[gnu::noinline]] bool take_with_others() const noexcept {
+        if (use_.load(std::memory_order_acquire) == use::shared && try_take()) {
+            count();
+            return false;
+        }
+        return await();
+    }
+    /// Takes the lock and returns true if no thread holds it and no thread owns the bias. The
+    /// second check is needed because the bias may have returned to `first_` since the caller
+    /// checked.
+    bool try_take() const noexcept {
+        if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
+        if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
+        taken_.store(false, std::memory_order_release);
+        return false;
+    }
+    /// Called after the lock was taken by an exchange. Counts how often `first_` has taken it in a
+    /// row; if that is often enough, `first_` owns the bias from its next locking on.
+    void count() const noexcept {
+        if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
+            if (in_a_row_ != 0) { in_a_row_ = 0; }
+        } else if (++in_a_row_ == enough_) {
+            in_a_row_ = 0;
+            if (enough_ < most_in_a_row) { enough_ *= 2; }
+            use_.store(use::alone, std::memory_order_relaxed);
+        }
+    }
+    bool await() const noexcept {
+        std::lock_guard const first_in_line{line_};
+        if (use_.load(std::memory_order_relaxed) == use::alone) {
+            if (first_.load(std::memory_order_relaxed) == nullptr && process_fence::available()) {
+                inside_.store(true, std::memory_order_relaxed);
+                first_.store(&detail::locks_held, std::memory_order_relaxed);
+                return true;
+            }
+            share();
+        }
+        for (waiting a_little;; a_little()) {
+            if (use_.load(std::memory_order_relaxed) == use::alone) { share(); }
+            if (!taken_.load(std::memory_order_relaxed) && try_take()) { break; }
+        }
+        in_a_row_ = 0;
+        return false;
+    }
+    /// Revokes the bias, and waits until `first_` does not hold the lock. After the fence, either
+    /// `first_` reads `use::ending` and does not take the lock by its bias, or this thread reads
+    /// that `inside_` is true and waits until `first_` has unlocked.
+    void share() const noexcept {
+        if (first_.load(std::memory_order_relaxed) != nullptr) {
+            use_.store(use::ending, std::memory_order_relaxed);
+            process_fence::make();
+            for (waiting a_little; inside_.load(std::memory_order_acquire); a_little()) {}
+        }
+        use_.store(use::shared, std::memory_order_release);
+    }
+    /// Each call pauses twice as long as the call before, up to 256 pause instructions. Further
+    /// calls yield the core instead, because a thread that holds the lock for so long has been
+    /// preempted, perhaps by this thread.
+    class waiting {
+    public:
+        void operator()() noexcept {
+            if (pauses_ > 256) { return yield(); }
+            for (unsigned i = 0; i < pauses_; ++i) { pause(); }
+            pauses_ *= 2;
+        }
+
+    private:
+        /// Executes the CPU's instruction for polling loops, which leaves the execution units to
+        /// the core's other hardware thread.
+        static void pause() noexcept {
+#if defined __x86_64__
+            __builtin_ia32_pause();
+#elif defined __aarch64__
+            asm volatile("yield");
+#endif
+        }
+
+        static void yield() noexcept {
+#if __has_include(<sched.h>)
+            sched_yield();
+#else
+            std::this_thread::yield();
+#endif
+        }
+
+        unsigned pauses_ = 1;
+    };
+
+    static constexpr unsigned most_in_a_row = 1U << 20;
+
+    /// Thread that owns the bias or owned it last, identified by the address of its `locks_held`;
+    /// null if no thread has taken the lock.
+    mutable std::atomic<unsigned const*> first_ = nullptr;
+    mutable std::atomic<use>             use_   = use::alone;
+    /// True if `first_` holds the lock by its bias.
+    mutable std::atomic<bool> inside_ = false;
+    /// True if a thread holds the lock by an exchange.
+    mutable std::atomic<bool> taken_ = false;
+    /// Number of times that `first_` has taken the lock by an exchange, with no other thread in
+    /// between.
+    mutable unsigned in_a_row_ = 0;
+    /// Value of `in_a_row_` at which `first_` owns the bias again.
+    mutable unsigned   enough_ = 1024;
+    mutable std::mutex line_;
+};
+
+} // namespace detail
+} // namespace vram

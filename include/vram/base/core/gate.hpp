@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `gate` is a mutex together with a condition variable.
+
+#include <vram/base/core/durations.hpp> // nanoseconds, steady_clock
+
+#include <atomic>             // atomic
+#include <condition_variable> // condition_variable
+#include <mutex>              // mutex, unique_lock
+#include <thread>             // this_thread
+
+namespace vram {
+namespace detail {
+
+/// A mutex with a condition variable: one host thread changes data under the mutex and notifies,
+/// and another waits until the data has the expected value.
+///
+///     { auto held = g.hold(); ready = true; }   g.notify();        // one side
+///     auto held = g.hold(); g.wait(held, [&] { return ready; });   // the other
+///
+/// Each platform defines the type of its gates as `platform::gate`. The gate of the simulated
+/// platform also passes the virtual time of the notifying thread to the waiting one.
+class gate {
+public:
+    using guard = std::unique_lock<std::mutex>;
+
+    [[nodiscard]] guard hold() { return guard{mutex_}; }
+
+    /// Waits until `ready()` returns true. The mutex is unlocked during the wait, and locked during
+    /// each call of `ready`.
+    template <class Ready>
+    void wait(guard& held, Ready ready) {
+        while (!ready()) { condition_.wait(held); }
+    }
+
+    /// Waits until `ready()` returns true, but at most for the duration `most`. Returns the last
+    /// value of `ready()`. The mutex is locked during each call of `ready`.
+    template <class Ready>
+    bool wait_for(guard& held, std::chrono::nanoseconds most, Ready ready) {
+        return condition_.wait_for(held, most, ready);
+    }
+
+    /// Waits like `wait_for`, but polls and yields the core instead of sleeping. Use it if the
+    /// expected wait is so short (microseconds) that sleeping and waking would take as long.
+    template <class Ready>
+    bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
+        using clock      = std::chrono::steady_clock;
+        auto const until = clock::now() + most;
+        while (!ready()) {
+            unsigned const seen = calls_.load(std::memory_order_relaxed);
+            held.unlock();
+            bool late = false;
+            while (calls_.load(std::memory_order_acquire) == seen && !late) {
+                std::this_thread::yield();
+                late = clock::now() >= until;
+            }
+            held.lock();
+            if (late) { return ready(); }
+        }
+        return true;
+    }
+
+    /// Wakes every waiting thread. Each of them then calls its `ready` again.
+    void notify() noexcept {
+        notify_awake();
+        condition_.notify_all();
+    }
+    /// Makes the threads in `wait_awake` call their `ready` again. Does not wake threads that sleep
+    /// in `wait` or `wait_for`. Makes no system call.
+    void notify_awake() noexcept { calls_.fetch_add(1, std::memory_order_release); }
+
+private:
+    std::mutex              mutex_;
+    std::condition_variable condition_;
+    std::atomic<unsigned>   calls_{0}; ///< number of calls of `notify` and `notify_awake`
+};
+
+} // namespace detail
+} // namespace vram

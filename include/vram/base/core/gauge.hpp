@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `gauge` is an atomic counter with an upper limit.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+
+namespace vram {
+namespace detail {
+
+/// An atomic counter of bytes in use. `try_add` refuses an addition that would exceed its limit.
+///
+/// Threads   Any thread may call `try_add`, `sub` and `used`. The owner moves it only while no
+///           other thread uses it.
+/// Cost      One atomic operation. `try_add` repeats it under contention.
+class gauge {
+public:
+    gauge() = default;
+    gauge(gauge&& other) noexcept : used_{other.used_.exchange(0)} {}
+    gauge& operator=(gauge&& other) noexcept {
+        used_ = other.used_.exchange(0);
+        return *this;
+    }
+
+    /// Adds `bytes` and returns true if the sum does not exceed `limit`. Uses compare-and-exchange
+    /// instead of adding and rolling back, so that a refused request is never visible to another
+    /// thread and cannot make its request fail.
+    [[nodiscard]] bool try_add(std::size_t bytes, std::size_t limit) noexcept {
+        std::size_t now = used_.load(std::memory_order_relaxed);
+        do {
+            if (now > limit || bytes > limit - now) { return false; }
+        } while (!used_.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
+        return true;
+    }
+
+    void sub(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+    [[nodiscard]] std::size_t used() const noexcept {
+        return used_.load(std::memory_order_relaxed);
+    }
+
+private:
+    std::atomic<std::size_t> used_{0};
+};
+
+} // namespace detail
+} // namespace vram

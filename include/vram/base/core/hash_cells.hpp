@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `hash_cells` is the array of cells of a hash table, and the mapping of keys to cells.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <cstring> // memset
+#include <new>     // operator new
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// Returns a hash of `key` whose high bits are well mixed: Fibonacci hashing (Knuth, volume 3,
+/// section 6.4).
+[[nodiscard]] constexpr std::uint64_t scramble(std::uint64_t key) noexcept {
+    return key * 0x9E3779B97F4A7C15U;
+}
+
+/// The one cell of every empty table with cells of this type. It is never written, so it does not
+/// matter if shared libraries have separate copies.
+template <class Cell>
+inline Cell no_cells{};
+
+/// The array of cells of a hash table. The number of cells is a power of two, and a new array is
+/// zeroed. An empty table has one cell, which is only read.
+///
+/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      `home` costs one multiplication.
+template <class Cell>
+class hash_cells {
+public:
+    hash_cells() = default;
+    /// Allocates `count` zeroed cells. `count` must be a result of `enough`.
+    explicit hash_cells(std::size_t count)
+        : cells_{static_cast<Cell*>(::operator new(count * sizeof(Cell)))}, mask_{count - 1} {
+        shift_ = 64;
+        for (std::size_t n = count; n > 1; n /= 2) { --shift_; }
+        std::memset(static_cast<void*>(cells_), 0, count * sizeof(Cell));
+    }
+    hash_cells(hash_cells&& other) noexcept { swap(other); }
+    hash_cells& operator=(hash_cells&& other) noexcept {
+        hash_cells fresh{std::move(other)};
+        swap(fresh);
+        return *this;
+    }
+    ~hash_cells() {
+        if (mask_ != 0) { ::operator delete(cells_); }
+    }
+
+    /// Returns the number of cells for a table of `size` keys, at least the present number.
+    /// `room(cells)` returns the largest number of keys for a table of `cells` cells.
+    template <class Room>
+    [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
+        std::size_t cells = count() > least ? count() : least;
+        while (size > room(cells)) { cells *= 2; }
+        return cells;
+    }
+    [[nodiscard]] std::size_t count() const noexcept { return mask_ + 1; }
+
+    /// `home` returns the index of the cell in which the search for `key` begins. `after` returns
+    /// the index of the cell that is searched after cell `i`; the last cell is followed by the
+    /// first.
+    [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
+        return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
+    }
+    [[nodiscard]] std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask_; }
+    /// Returns the number of steps that a search takes from cell `from` to cell `to`.
+    [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const noexcept {
+        return (to - from) & mask_;
+    }
+    [[nodiscard]] Cell& operator[](std::size_t i) const noexcept { return cells_[i]; }
+
+private:
+    static constexpr std::size_t least = 128;
+
+    void swap(hash_cells& other) noexcept {
+        cells_ = std::exchange(other.cells_, cells_);
+        mask_  = std::exchange(other.mask_, mask_);
+        shift_ = std::exchange(other.shift_, shift_);
+    }
+
+    Cell*       cells_ = &detail::no_cells<Cell>;
+    std::size_t mask_  = 0; ///< number of cells minus one; 0 if no memory is allocated
+    unsigned    shift_ = 63;
+};
+
+} // namespace detail
+} // namespace vram

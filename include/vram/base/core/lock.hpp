@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `lock` is a mutex that can be a member of a movable class.
+
+#include <vram/base/error.hpp> // held_one, let_one_go, tell_errors
+
+#include <mutex>   // mutex
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// A mutex that can be a member of a movable class: a moved-to object has a new, unlocked mutex. A
+/// thread that holds it must not call an upstream resource, nor a function of the platform that
+/// waits.
+///
+/// Threads   The owner must not be moved while another thread holds or waits for the lock.
+class lock {
+public:
+    /// Locks the mutex in its constructor and unlocks it in its destructor.
+    class [[nodiscard]] guard {
+    public:
+        explicit guard(std::mutex& mutex) : mutex_{&mutex} { lock(); }
+        guard(guard&& other) noexcept
+            : mutex_{other.mutex_}, held_{std::exchange(other.held_, false)} {}
+        guard& operator=(guard&&) = delete;
+        ~guard() {
+            if (held_) { unlock(); }
+        }
+
+        void lock() {
+            mutex_->lock();
+            held_ = true;
+            detail::held_one();
+        }
+        void unlock() noexcept {
+            bool const errors = detail::let_one_go();
+            held_             = false;
+            mutex_->unlock();
+            if (errors) [[unlikely]] { detail::tell_errors(); }
+        }
+        [[nodiscard]] bool owns_lock() const noexcept { return held_; }
+
+    private:
+        std::mutex* mutex_;
+        bool        held_ = false;
+    };
+
+    lock() = default;
+    lock(lock&&) noexcept {}
+    lock& operator=(lock&&) noexcept { return *this; }
+
+    [[nodiscard]] guard hold() const { return guard{mutex_}; }
+
+private:
+    mutable std::mutex mutex_;
+};
+
+/// A lock that does nothing, for objects that only one thread uses.
+class no_lock {
+public:
+    struct guard {
+        guard() noexcept {}
+        ~guard() {} // user-provided, so that an unused guard causes no warning
+    };
+
+    [[nodiscard]] guard hold() const noexcept { return {}; }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `process_fence` is an asymmetric fence: one thread issues a memory fence on all threads.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#if defined __linux__ && __has_include(<linux/membarrier.h>) && !defined __SANITIZE_THREAD__
+#if defined __has_feature
+#if !__has_feature(thread_sanitizer)
+#define VRAM_HAS_PROCESS_FENCE
+#endif
+#else
+#define VRAM_HAS_PROCESS_FENCE
+#endif
+#endif
+
+#ifdef VRAM_HAS_PROCESS_FENCE
+#include <linux/membarrier.h> // MEMBARRIER_CMD_PRIVATE_EXPEDITED
+#include <sys/syscall.h>      // SYS_membarrier
+#include <unistd.h>           // syscall
+#endif
+
+namespace vram {
+namespace detail {
+
+/// A memory fence for two threads that each store one variable and then load the other's. The
+/// thread on the frequent path needs only a compiler fence between its store and its load; the
+/// thread on the rare path calls `make`, which acts as the fence of both threads. Uses the system
+/// call `membarrier` of Linux 4.14. Not available under ThreadSanitizer, which does not understand
+/// the call.
+///
+/// Failure   If the system has no `membarrier`, `available` returns false and `make` must not be
+///           called.
+/// Threads   Any thread may call both functions.
+/// Cost      `make` takes a few microseconds and interrupts each core that runs this process.
+class process_fence {
+public:
+    /// Returns true if `make` may be called. The first call registers the process for `membarrier`.
+    [[nodiscard]] static bool available() noexcept {
+#ifdef VRAM_HAS_PROCESS_FENCE
+        static bool const registered =
+            ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+        return registered;
+#else
+        return false;
+#endif
+    }
+    static void make() noexcept {
+#ifdef VRAM_HAS_PROCESS_FENCE
+        ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+#endif
+    }
+};
+
+} // namespace detail
+} // namespace vram
+
+#undef VRAM_HAS_PROCESS_FENCE

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `report_caught` passes an exception that is being handled to the error sink.
+
+#include <vram/base/error.hpp> // report_error
+
+#include <exception>    // exception
+#include <system_error> // system_error
+
+namespace vram {
+namespace detail {
+
+/// Reports `e` to the error sink, with the error code and the text of the exception that is being
+/// handled. It is called in the `catch (...)` of a function that must not throw.
+///
+///     try { Platform::record(event, s); } catch (...) {
+///         report_caught({.kind = error_kind::platform_error, .call = "record"});
+///     }
+inline void report_caught(error e) noexcept {
+    try {
+        throw;
+    } catch (std::system_error const& x) {
+        e.code  = x.code().value();
+        e.cause = x.what();
+        report_error(e);
+    } catch (std::exception const& x) {
+        e.cause = x.what();
+        report_error(e);
+    } catch (...) { report_error(e); }
+}
+
+} // namespace detail
+} // namespace vram

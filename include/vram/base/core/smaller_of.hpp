@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `smaller_of` and `larger_of` are `std::min` and `std::max` of two values.
+
+#include <vram/base/requirements.hpp> // C++20
+
+namespace vram {
+namespace detail {
+
+// These replace <algorithm>, which adds a third of a second to the time that nvcc takes for a file.
+
+/// Returns the smaller value, and `a` if they are equal.
+template <class T>
+[[nodiscard]] constexpr T smaller_of(T a, T b) noexcept {
+    return b < a ? b : a;
+}
+
+/// Returns the larger value, and `a` if they are equal.
+template <class T>
+[[nodiscard]] constexpr T larger_of(T a, T b) noexcept {
+    return a < b ? b : a;
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tally` is a counter with a peak and a total.
+
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/requirements.hpp>    // C++20
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// The current value, the highest value and the sum of all additions of a number that rises and
+/// falls, such as live bytes.
+///
+/// Threads   Not synchronised. The owner protects it with a lock.
+struct tally {
+    std::size_t   value = 0; ///< the current value
+    std::size_t   peak  = 0; ///< the highest value so far
+    std::uint64_t total = 0; ///< the sum of all additions
+
+    constexpr void add(std::size_t n) noexcept {
+        value += n;
+        total += n;
+        peak = larger_of(peak, value);
+    }
+    constexpr void sub(std::size_t n) noexcept { value -= n; }
+
+    friend bool operator==(tally const&, tally const&) = default;
+};
+
+} // namespace detail
+} // namespace vram

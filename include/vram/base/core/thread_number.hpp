@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `thread_number` is a small integer that identifies the calling thread.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <atomic>  // atomic
+#include <bit>     // countr_one
+#include <cstdint> // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// Bit n of this bitmap is set while a thread has the number n.
+inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
+inline constexpr unsigned                   most_thread_numbers = 16 * 64;
+/// Number of threads so far that found all numbers below `most_thread_numbers` in use. They get the
+/// numbers from there on, which several threads may share.
+inline constinit std::atomic<unsigned> later_threads{0};
+
+inline constexpr unsigned              no_thread_number     = ~0U;
+inline constinit thread_local unsigned number_of_the_thread = no_thread_number;
+
+inline unsigned take_thread_number() noexcept {
+    unsigned first = 0;
+    for (auto& word : thread_numbers) {
+        std::uint64_t taken = word.load(std::memory_order_relaxed);
+        while (~taken != 0) {
+            auto const          bit = static_cast<unsigned>(std::countr_one(taken));
+            std::uint64_t const one = std::uint64_t{1} << bit;
+            if (word.compare_exchange_weak(taken, taken | one, std::memory_order_relaxed)) {
+                return first + bit;
+            }
+        }
+        first += 64;
+    }
+    return first + later_threads.fetch_add(1, std::memory_order_relaxed) % most_thread_numbers;
+}
+
+/// Thread-local owner of a thread's number: its destructor, at the end of the thread, makes the
+/// number available to other threads.
+class thread_number_holder {
+public:
+    thread_number_holder() noexcept : number_{take_thread_number()} {}
+    thread_number_holder(thread_number_holder&&) = delete;
+    ~thread_number_holder() {
+        // Other threads may have such a number too, so it is not in the bitmap.
+        if (number_ >= most_thread_numbers) { return; }
+        std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
+        thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_relaxed);
+    }
+
+    [[nodiscard]] unsigned number() const noexcept { return number_; }
+
+private:
+    unsigned number_;
+};
+
+[[gnu::noinline]] inline unsigned first_thread_number() noexcept {
+    thread_local thread_number_holder const held;
+    return number_of_the_thread = held.number();
+}
+
+/// Returns the number of the calling thread: the lowest that no other running thread had when this
+/// thread first called this function. So n concurrent threads have numbers below n, even if threads
+/// start and end. When a thread ends, its number becomes available. If more than 1024 threads run,
+/// the others have numbers from 1024 on, which several threads may share.
+///
+/// Cost      One load of a thread-local variable. The first call of a thread searches a bitmap.
+[[nodiscard]] inline unsigned thread_number() noexcept {
+    unsigned const known = detail::number_of_the_thread;
+    return known != detail::no_thread_number ? known : detail::first_thread_number();
+}
+
+} // namespace detail
+} // namespace vram

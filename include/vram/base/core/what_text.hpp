@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `what_text` is the text that `what()` of an exception returns.
+
+#include <vram/base/call_site.hpp> // call_site
+
+#include <exception> // exception, exception_ptr, rethrow_exception
+#include <memory>    // shared_ptr, make_shared
+#include <string>    // string, to_string
+
+namespace vram {
+namespace detail {
+
+/// The text of an exception with its numbers, built in the constructor. If there is no host memory
+/// for it, it is a fixed text.
+///
+///     text_{"vram: the file is too short", [&] { return "vram: " + std::to_string(n) + ...; }}
+///
+/// Threads   Copies share the text, and copying never throws.
+/// Cost      One allocation.
+class what_text {
+public:
+    explicit what_text(char const* literal) noexcept : literal_{literal} {}
+
+    /// Builds the text by `build()`, which returns a `std::string`. If that throws, the text is
+    /// `literal`.
+    template <class Build>
+    what_text(char const* literal, Build const& build) noexcept : literal_{literal} {
+        try {
+            text_ = std::make_shared<std::string const>(build());
+        } catch (...) {} // no host memory: keep the literal
+    }
+
+    [[nodiscard]] char const* c_str() const noexcept {
+        return text_ != nullptr ? text_->c_str() : literal_;
+    }
+
+private:
+    std::shared_ptr<std::string const> text_;
+    char const*                        literal_;
+};
+
+/// Returns the text of the exception `of` if it is a `std::exception`. Empty if `of` is null.
+[[nodiscard]] inline std::string what_of(std::exception_ptr const& of) {
+    if (of == nullptr) { return {}; }
+    try {
+        std::rethrow_exception(of);
+    } catch (std::exception const& e) { return e.what(); } catch (...) {
+        return "an exception that is not a std::exception";
+    }
+}
+
+/// Returns the beginning of a message that names the line `at`; empty if the line is unknown.
+[[nodiscard]] inline std::string line_of(call_site at) {
+    return at.known() ? std::string{at.file()} + ":" + std::to_string(at.line()) + ": " : "";
+}
+
+/// Returns the result of `call()`. If it throws an `Error` that names no line of a caller, the
+/// `Error` that is thrown instead names `at`.
+template <class Error, class Call>
+decltype(auto) naming(call_site at, Call&& call) {
+    try {
+        return call();
+    } catch (Error const& e) {
+        if (e.caller().known() || !at.known()) { throw; }
+        throw Error{Error{e}.from(at)};
+    }
+}
+
+} // namespace detail
+} // namespace vram

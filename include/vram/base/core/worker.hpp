@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `worker` is a host thread that joins on destruction.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <thread>  // thread
+#include <utility> // forward, move
+
+namespace vram {
+namespace detail {
+
+/// A host thread, for platforms that run in real time. The destructor and the assignment wait for
+/// the end of the thread; before that, the owner must make its callable return, for example through
+/// a stop token.
+///
+///     worker w{device, [&] { ... }};
+///
+/// Failure   If the callable throws, the program ends, as with `std::thread`.
+class worker {
+public:
+    worker() = default;
+
+    /// Starts `body()` on a new thread. The first argument is the thread's current device on other
+    /// platforms; this class ignores it.
+    template <class Device, class Body>
+    worker(Device const&, Body&& body) : thread_{std::forward<Body>(body)} {}
+
+    worker(worker&&) = default;
+    worker& operator=(worker&& other) noexcept {
+        join();
+        thread_ = std::move(other.thread_);
+        return *this;
+    }
+    ~worker() { join(); }
+
+    /// Waits for the end of the thread; a second call does nothing. If the thread itself calls this
+    /// function, because it called `exit` and so destroys its own `worker`, it is detached instead.
+    void join() noexcept {
+        if (!thread_.joinable()) { return; }
+        if (thread_.get_id() == std::this_thread::get_id()) { return thread_.detach(); }
+        thread_.join();
+    }
+
+private:
+    std::thread thread_;
+};
+
+} // namespace detail
+} // namespace vram

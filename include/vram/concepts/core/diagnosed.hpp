@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `diagnosed` types make the first line of a compile error state the remedy.
+
+#include <vram/concepts/platform_of.hpp> // platform_of
+#include <vram/concepts/resource.hpp>    // resource, synchronous_resource
+
+#include <concepts>    // same_as, convertible_to
+#include <cstddef>     // size_t
+#include <type_traits> // is_pointer_v, is_arithmetic_v, remove_cvref_t
+
+namespace vram {
+namespace detail {
+
+template <class>
+inline constexpr bool never = false;
+
+/// `type` is the upstream `Upstream` of a layer or pool. The static assertions are checked before
+/// anything else of the layer is instantiated, so their text is the first line of the compile
+/// error.
+template <class Upstream>
+struct check_upstream {
+    static_assert(!std::is_pointer_v<Upstream>,
+                  "a layer or pool takes its upstream by value, not by pointer: write "
+                  "limiting{std::move(memory), 1_GiB} to pass it on, or "
+                  "limiting{resource_ref{memory}, 1_GiB} to borrow it");
+    static_assert(!std::is_arithmetic_v<Upstream>,
+                  "the upstream of a layer or pool is a resource, not a size: write "
+                  "pool<stream_ordered<cuda_resource>> memory{{.initial_size = 1_GiB}}, or "
+                  "pool{std::move(upstream), {.max_size = 1_GiB}}");
+    static_assert(std::is_pointer_v<Upstream> || std::is_arithmetic_v<Upstream> ||
+                      synchronous_resource<Upstream>,
+                  "the upstream of a layer or pool is a resource: write "
+                  "pool<stream_ordered<cuda_resource>>; a resource of your own has the types "
+                  "platform and properties and the functions allocate_sync(bytes, alignment), "
+                  "deallocate_sync(p, bytes, alignment) noexcept and operator==");
+    using type = Upstream;
+};
+template <class Upstream>
+using checked_upstream = typename check_upstream<Upstream>::type;
+
+/// The same check for a layer or pool that needs a stream-ordered upstream.
+template <class Upstream>
+struct check_ordered_upstream : check_upstream<Upstream> {
+    static_assert(!synchronous_resource<Upstream> || resource<Upstream>,
+                  "this pool needs a stream-ordered upstream: write "
+                  "binned<stream_ordered<cuda_resource>>, with stream_ordered around the resource "
+                  "that has no allocate(stream, ...)");
+};
+template <class Upstream>
+using checked_ordered_upstream = typename check_ordered_upstream<Upstream>::type;
+
+/// Checks at compile time that the two resources of a layer such as `fallback` belong to one
+/// platform.
+template <class First, class Second>
+struct check_pair {
+    static_assert(std::same_as<typename First::platform, typename Second::platform>,
+                  "both resources of fallback and segregated belong to one platform: write "
+                  "cuda_resource and managed_resource, or sim_resource and sim_managed_resource");
+    using type = First;
+};
+
+/// Called if a program copies a layer or pool from a non-const object. Does not compile, with a
+/// sentence that states the remedy instead of "use of deleted function". The class itself has no
+/// copy constructor (`std::copy_constructible` is false).
+template <class Stack>
+[[nodiscard]] constexpr Stack&& refuse_copy(Stack& stack) noexcept {
+    static_assert(never<Stack>,
+                  "a pool or layer is never copied: write std::move(memory) to pass it on, "
+                  "resource_ref{memory} to borrow it, or shared{std::move(memory)} to share it");
+    return static_cast<Stack&&>(stack);
+}
+
+/// An argument of a pool's constructor that is a number and cannot be converted to the upstream.
+template <class Argument, class Upstream>
+concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
+
+/// Called if a program constructs a pool from a plain size instead of options. Does not compile,
+/// with a sentence that states the remedy.
+template <class Stack>
+[[nodiscard]] constexpr Stack&& refuse_size(Stack& stack) noexcept {
+    static_assert(never<Stack>,
+                  "a size is an option of a pool, with a name: write memory{{.max_size = 1_GiB}}, "
+                  "or, for pool and monotonic, memory{{.initial_size = 1_GiB}}");
+    return static_cast<Stack&&>(stack);
+}
+
+/// Called if a program allocates or frees on a stream from a resource without stream order. Does
+/// not compile, with a sentence that states the remedy.
+template <class Stream>
+constexpr void refuse_order() noexcept {
+    static_assert(never<Stream>,
+                  "this resource is synchronous and takes no stream: write "
+                  "stream_ordered<cuda_resource>, with stream_ordered around the source and under "
+                  "the other layers, or call allocate_sync(bytes) and deallocate_sync(p, bytes)");
+}
+
+/// An argument that is not a number, so the caller probably passed it as a stream.
+template <class Argument>
+concept not_a_size = !std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
+
+/// Base class of resources without stream order. Its `allocate(stream, bytes)` and
+/// `deallocate(stream, p, bytes)` do not compile, with a sentence instead of "no member named
+/// allocate". They have no parameter for the alignment, so the concept `resource` does not accept
+/// them as the functions of a stream-ordered resource.
+template <class Resource>
+class synchronous_only {
+public:
+    template <not_a_size Stream>
+    [[nodiscard]] void* allocate(Stream&&, std::size_t) {
+        refuse_order<Stream>();
+        return nullptr;
+    }
+    template <not_a_size Stream>
+    void deallocate(Stream&&, void*, std::size_t) noexcept {
+        refuse_order<Stream>();
+    }
+    friend bool operator==(synchronous_only const&, synchronous_only const&) = default;
+};
+
+/// A resource of `Platform` without stream order.
+template <class R, class Platform>
+concept synchronous_of = requires {
+    typename R::platform;
+    typename R::properties;
+} && std::same_as<typename R::platform, Platform> && synchronous_resource<R> && !resource<R>;
+
+/// A resource of another platform than `Platform`.
+template <class R, class Platform>
+concept resource_of_another_platform = requires {
+    typename R::platform;
+    typename R::properties;
+} && !std::same_as<typename R::platform, Platform>;
+
+/// Called if a program passes a resource to a handle (such as `resource_ref`) of another platform.
+/// Does not compile, with a sentence that states the remedy.
+template <class R>
+constexpr void refuse_platform() noexcept {
+    static_assert(
+        never<R>,
+        "the resource belongs to another platform than the handle: write "
+        "resource_ref<sim_platform> for sim_resource, and resource_ref<cuda_platform> for "
+        "cuda_resource; any_resource and current likewise");
+}
+
+/// A stream, or an owner of streams, of another platform than `Platform`.
+template <class Stream, class Platform>
+concept stream_of_another_platform =
+    requires { typename platform_of<Stream>; } && !std::same_as<platform_of<Stream>, Platform>;
+
+/// Called if a program passes a stream to memory of another platform. Does not compile, with a
+/// sentence that states the remedy.
+template <class Stream>
+constexpr void refuse_stream() noexcept {
+    static_assert(never<Stream>,
+                  "the stream belongs to another platform than the memory: write sim_stream with "
+                  "sim_resource, and cuda_stream or cudaStream_t with cuda_resource");
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `held_resource` checks that a handle, such as `shared`, refers to a resource when it is stored.
+
+#include <vram/base/contract.hpp> // expects
+
+#include <concepts> // same_as
+
+namespace vram {
+namespace detail {
+
+/// A resource that refers to another one, as `shared`, `any_resource` and `resource_ref` do.
+/// `holds_resource()` returns false if the handle was moved from and has not been assigned since.
+template <class R>
+concept resource_handle = requires(R const& handle) {
+    { handle.holds_resource() } -> std::same_as<bool>;
+};
+
+/// Ends the program with the message `what` if `mr` is a handle that was moved from. Each layer and
+/// pool calls this for the resource that it stores.
+template <class R>
+constexpr void expect_resource(R const& mr, char const* what) {
+    if constexpr (resource_handle<R>) { expects(mr.holds_resource(), what); }
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `refused_free` is the error of a `deallocate` that frees nothing.
+
+#include <vram/base/error.hpp>                   // error, error_kind
+#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+
+#include <cstddef>         // size_t
+#include <source_location> // source_location
+
+namespace vram {
+namespace detail {
+
+/// A platform that collects refused frees through `P::refused(error)`. The simulated platform adds
+/// them to its reports.
+template <class P>
+concept collects_refusals = requires(error const& e) {
+    { P::refused(e) } noexcept;
+};
+
+/// The error of a `deallocate` that was refused, with the arguments of the call. The kind is a
+/// foreign pointer unless the resource finds the block and calls `found_free` or `found_live`. Then
+/// the resource calls `report`, or reports `what` itself.
+///
+/// Failure   Never throws.
+/// Threads   Any thread may use its own object.
+/// Cost      That of `name_of_stream`; for cold paths only.
+struct refused_free {
+    error what;
+
+    refused_free(char const* resource, void const* p, std::size_t bytes, std::size_t alignment,
+                 call_site            at    = {},
+                 std::source_location where = std::source_location::current()) noexcept
+        : what{.kind      = error_kind::foreign_pointer,
+               .pointer   = p,
+               .bytes     = bytes,
+               .where     = where,
+               .caller    = at,
+               .alignment = alignment,
+               .resource  = resource} {}
+
+    /// Sets the stream of the free. Null means that the free has no stream (`deallocate_sync`).
+    template <class Platform>
+    refused_free& on(typename Platform::stream const* s) noexcept {
+        if (s != nullptr) { what.stream = name_of_stream<Platform>(*s); }
+        return *this;
+    }
+
+    /// Reports the error to the error sink, and to the platform if it collects refused frees.
+    template <class Platform>
+    void report() const noexcept {
+        report_error(what);
+        if constexpr (collects_refusals<Platform>) { Platform::refused(what); }
+    }
+
+    /// Makes the error a double free: the address lies in free memory of the resource.
+    refused_free& found_free() noexcept {
+        what.kind = error_kind::double_free;
+        return *this;
+    }
+    /// Sets the kind of error for a block that is live, with the start, the size and the alignment
+    /// with which it was allocated. The kind is that of the first of them which differs from the
+    /// free. If none differs, it is a double free: after the first free, another caller has
+    /// allocated the block.
+    refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
+        what.block           = block;
+        what.block_bytes     = bytes;
+        what.block_alignment = alignment;
+        what.kind            = what.pointer != block         ? error_kind::interior_pointer
+                               : what.bytes != bytes         ? error_kind::wrong_size
+                               : what.alignment != alignment ? error_kind::wrong_alignment
+                                                             : error_kind::double_free;
+        return *this;
+    }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_hold` is a reference that keeps the handle of a stream valid after its owner was
+/// destroyed.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <concepts> // same_as
+#include <cstdint>  // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// A platform that announces the end of its own streams. `P::hold(s)` returns a hold, a counted
+/// reference to a stream that the calling thread uses. It is empty if the platform does not learn
+/// of the end of this stream. As long as a copy of the hold exists, the platform does not destroy
+/// the stream, and no other stream has its handle. `ended()` returns true after the stream's owner
+/// (such as a `cuda_stream`) was destroyed; `record(event)` is legal even then. `P::ends()` returns
+/// the number of streams whose owner was destroyed so far.
+template <class P>
+concept announces_ends =
+    requires(typename P::stream s, typename P::event& e, typename P::stream_hold const& held) {
+        { P::hold(s) } noexcept -> std::same_as<typename P::stream_hold>;
+        { static_cast<bool>(held) } noexcept;
+        { held.ended() } noexcept -> std::same_as<bool>;
+        held.record(e);
+        { P::ends() } noexcept -> std::same_as<std::uint64_t>;
+    };
+
+/// The hold (a counted reference to a stream) of a platform that does not announce the end of
+/// streams. It is always empty.
+struct no_stream_hold {
+    explicit operator bool() const noexcept { return false; }
+    bool     ended() const noexcept { return false; }
+    template <class Event>
+    void record(Event&) const noexcept {}
+};
+
+template <class Platform>
+struct find_stream_hold {
+    using type = no_stream_hold;
+};
+template <announces_ends Platform>
+struct find_stream_hold<Platform> {
+    using type = typename Platform::stream_hold;
+};
+
+/// The type of a platform's holds: counted references that keep a stream's handle valid.
+template <class Platform>
+using stream_hold = typename detail::find_stream_hold<Platform>::type;
+
+/// Returns a hold on the stream `s`, which the calling thread uses: as long as it exists, the
+/// handle stays valid. The hold is empty if the platform does not learn of the end of the stream.
+template <class Platform>
+[[nodiscard]] stream_hold<Platform> hold_stream([[maybe_unused]]
+                                                typename Platform::stream s) noexcept {
+    if constexpr (announces_ends<Platform>) {
+        return Platform::hold(s);
+    } else {
+        return {};
+    }
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_standing` states if a stored stream handle still denotes the stream for which it was
+/// stored.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <cstdint>  // uint64_t
+#include <optional> // optional, nullopt
+
+namespace vram {
+namespace detail {
+
+/// Denotes the relation of a stored stream handle to the stream for which it was stored.
+enum class stream_standing : unsigned char {
+    there,   ///< as far as known, the handle still denotes the stream
+    another, ///< the stream was destroyed, and a newer stream has the handle
+    ended,   ///< the stream was destroyed
+    reset,   ///< the device of the stream was reset, which has ended all work of the stream
+};
+
+/// Returns the relation of the handle `s` to the stream with the id `id`, for which it was stored.
+/// Calls `Platform::standing_of` if it exists. Otherwise calls `Platform::id(s)`, which must then
+/// be legal at any time, also while another thread captures the stream.
+template <class Platform>
+[[nodiscard]] stream_standing standing_of(typename Platform::stream s, std::uint64_t id) noexcept {
+    if constexpr (requires { Platform::standing_of(s, id); }) {
+        return Platform::standing_of(s, id);
+    } else {
+        try {
+            return Platform::id(s) == id ? stream_standing::there : stream_standing::another;
+        } catch (...) { return stream_standing::ended; }
+    }
+}
+
+/// Returns true if it is known that the stream with the handle `s` and the id `id` ended because
+/// its device was reset. Makes no call of the platform except `Platform::standing_of`.
+template <class Platform>
+[[nodiscard]] bool was_reset(typename Platform::stream s, std::uint64_t id) noexcept {
+    if constexpr (requires { Platform::standing_of(s, id); }) {
+        return Platform::standing_of(s, id) == stream_standing::reset;
+    } else {
+        return false;
+    }
+}
+
+/// The id of a stream, and the device on which its work runs.
+template <class Platform>
+struct stream_identity {
+    std::uint64_t             id{};
+    typename Platform::device where{};
+};
+
+/// Returns the id and the device of the stream `s` by queries to the platform. The calling thread
+/// must be using the stream, so that no other thread captures it during the queries.
+template <class Platform>
+[[nodiscard]] stream_identity<Platform> identify(typename Platform::stream s) {
+    return {Platform::id(s), Platform::device_of(s)};
+}
+
+/// Returns the id and the device of the stream `s`, which another thread may be using or capturing;
+/// empty if they are not known. Calls `Platform::recall` if it exists, and otherwise `identify`.
+template <class Platform>
+[[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
+    if constexpr (requires { Platform::recall(s); }) {
+        auto const known = Platform::recall(s);
+        if (!known) { return std::nullopt; }
+        return stream_identity<Platform>{known->id, known->device};
+    } else {
+        return identify<Platform>(s);
+    }
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_capture_guard` lets the calling thread query and allocate during a graph capture.
+
+#include <vram/cuda/core/cuda_stream_calls.hpp> // cuda_stream_calls
+#include <vram/cuda/cuda_error.hpp>             // cuda_error
+
+#include <cuda_runtime_api.h> // cudaStreamCaptureMode
+
+namespace vram {
+namespace detail {
+
+/// Makes the capture mode of the calling thread relaxed for a scope. During a capture in the
+/// default mode, a cudaMalloc or a cudaEventQuery of the capturing thread, on any stream, is
+/// refused *and ends the capture*. In relaxed mode it is an ordinary call. This is safe because
+/// vram's calls on its own memory and events never touch the captured streams.
+///
+/// Failure   A failure is reported to the error sink, and the mode is unchanged.
+/// Threads   Affects only the calling thread.
+/// Cost      Two calls of the driver, about 8 ns each.
+class cuda_capture_guard {
+public:
+    cuda_capture_guard() noexcept { relaxed_ = exchange(); }
+    cuda_capture_guard(cuda_capture_guard&&) = delete;
+    ~cuda_capture_guard() {
+        if (relaxed_) { exchange(); }
+    }
+
+private:
+    bool exchange() noexcept {
+        return cuda_error::report("cudaThreadExchangeStreamCaptureMode", cuda_exit::or_done([&] {
+                                      return cuda_stream_calls::here().exchange_mode(mode_);
+                                  }));
+    }
+
+    /// The other mode, exchanged in each call.
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+    bool                  relaxed_;
+};
+
+} // namespace detail
+} // namespace vram

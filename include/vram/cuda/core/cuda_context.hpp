@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_context` detects that a device was reset since an object was created on it.
+
+#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/core/cuda_entry_point.hpp>   // cuda_entry_point
+#include <vram/cuda/cuda_device.hpp>             // cuda_device
+
+#include <cuda.h> // cuDevicePrimaryCtxGetState and the others: their types alone
+
+#include <atomic> // atomic
+#include <mutex>  // mutex, scoped_lock
+
+namespace vram {
+namespace detail {
+
+/// `cudaDeviceReset` destroys all streams, events and memory of a device. Objects of vram may still
+/// have their handles, and CUDA dereferences a handle that is passed to it. CUDA does not announce
+/// a reset, so the objects compare the context of the device at their creation and before they
+/// destroy anything: after a reset the context has another id (CUDA 12.0), and there is no context
+/// until CUDA is used again.
+///
+/// Only the primary context of a device is known, which is the one that the runtime uses. No call
+/// here creates a context.
+///
+/// Failure   If the driver cannot be asked, no reset is noticed. The first object that meets a
+///           reset reports it to the error sink.
+/// Threads   Any. A reset while another thread uses the device is an error of the program.
+/// Streams   None. A query of a context is legal during a capture.
+/// Cost      `over` is a load. `now`, `ended` and `notice` are two calls of the driver.
+class cuda_context {
+public:
+    /// The time between two resets of a device.
+    struct life {
+        int      device = 0;
+        unsigned number = 0;
+    };
+
+    /// Returns the present life of `device`, for an object that was just created on it.
+    [[nodiscard]] static life now(cuda_device device) noexcept {
+        notice(device);
+        return {device.ordinal(), state_of(device.ordinal()).number.load()};
+    }
+    /// Returns true if the device is known to have been reset since.
+    [[nodiscard]] static bool over(life of) noexcept {
+        return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
+    }
+    /// Asks the driver, and returns true if the device has been reset since. Reports the first
+    /// object that meets a reset.
+    [[nodiscard]] static bool ended(life of) noexcept {
+        notice(cuda_device{of.device});
+        if (!over(of)) [[likely]] { return false; }
+        state& its = state_of(of.device);
+        if (its.reported.exchange(its.number.load()) == its.number.load()) { return true; }
+        report_error({.kind   = error_kind::platform_error,
+                      .call   = "returning streams, events or memory to CUDA",
+                      .cause  = "the device was reset while they existed, which destroyed them",
+                      .advice = "Destroy vram's objects before the call of cudaDeviceReset."});
+        return true;
+    }
+    /// Returns true if a reset of the device was noticed, and nothing has used the device since.
+    [[nodiscard]] static bool gone(cuda_device device) noexcept {
+        notice(device);
+        state const& its = state_of(device.ordinal());
+        return its.number.load() != 0 && its.id.load() == 0;
+    }
+
+    /// `call(device)` is called after a reset was noticed, by the thread that noticed it.
+    static void call_after_reset(void (*call)(cuda_device) noexcept) noexcept {
+        after_reset_.store(call);
+    }
+
+    /// Asks if a device was reset since vram asked last. A thread that finds a reset does so for
+    /// all threads: `call_after_reset` is called once.
+    static void notice(cuda_device device) noexcept {
+        state& its = state_of(device.ordinal());
+        if (&its == &no_state_) { return; }
+        unsigned long long now = 0;
+        if (!ask(device.ordinal(), now)) { return; }
+        if (its.id.load() == now) { return; }
+        std::scoped_lock const   held{mutex_};
+        unsigned long long const before = its.id.exchange(now);
+        if (before == 0 || before == now) { return; } // first asked, or another thread has noticed
+        its.number.fetch_add(1);
+        if (auto const call = after_reset_.load()) { call(device); }
+    }
+    /// Asks for every device on which vram has created an object if it was reset since the last
+    /// call.
+    static void notice_all() noexcept {
+        for (int i = 0; i < most_devices; ++i) {
+            if (states_[i].id.load(std::memory_order_relaxed) != 0) { notice(cuda_device{i}); }
+        }
+    }
+
+private:
+    static constexpr int most_devices = 64;
+
+    struct state {
+        std::atomic<unsigned long long> id; ///< id of the context; 0: not queried, or there is none
+        std::atomic<unsigned>           number;   ///< number of resets so far
+        std::atomic<unsigned>           reported; ///< number of the last reset that was reported
+        std::atomic<CUcontext>          context;  ///< primary context, queried once
+    };
+    struct calls {
+        decltype(&::cuDevicePrimaryCtxGetState) get     = nullptr;
+        decltype(&::cuDevicePrimaryCtxRetain)   retain  = nullptr;
+        decltype(&::cuDevicePrimaryCtxRelease)  release = nullptr;
+        decltype(&::cuCtxGetId)                 id      = nullptr;
+        bool                                    all     = false;
+    };
+
+    [[nodiscard]] static calls look_up() noexcept {
+        calls found;
+        try {
+            found.get =
+                cuda_entry_point<decltype(found.get)>("cuDevicePrimaryCtxGetState", 7000).call;
+            found.retain =
+                cuda_entry_point<decltype(found.retain)>("cuDevicePrimaryCtxRetain", 7000).call;
+            found.release =
+                cuda_entry_point<decltype(found.release)>("cuDevicePrimaryCtxRelease", 11000).call;
+            found.id  = cuda_entry_point<decltype(found.id)>("cuCtxGetId", 12000).call;
+            found.all = found.get != nullptr && found.retain != nullptr &&
+                        found.release != nullptr && found.id != nullptr;
+        } catch (...) {} // no reset is noticed
+        return found;
+    }
+
+    /// Sets the id of the device's context, or 0 if there is none. Returns false if it is not
+    /// known.
+    [[nodiscard]] static bool ask(int device, unsigned long long& id) noexcept {
+        if (cuda_exit::began()) { return false; }
+        static calls const driver = look_up();
+        if (!driver.all) { return false; }
+        unsigned flags  = 0;
+        int      active = 0;
+        if (driver.get(device, &flags, &active) != CUDA_SUCCESS) { return false; }
+        id = 0;
+        if (active == 0) {
+            state_of(device).context.store(nullptr);
+            return true;
+        }
+        CUcontext context = state_of(device).context.load();
+        if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
+        cuda_capture_guard const relaxed;
+        if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
+        (void)driver.release(device); // it is active: the runtime has retained it
+        state_of(device).context.store(context);
+        return driver.id(context, &id) == CUDA_SUCCESS;
+    }
+
+    [[nodiscard]] static state& state_of(int device) noexcept {
+        return device >= 0 && device < most_devices ? states_[device] : no_state_;
+    }
+
+    static inline std::mutex                                            mutex_;
+    static inline constinit std::atomic<void (*)(cuda_device) noexcept> after_reset_{nullptr};
+    static inline constinit state                                       states_[most_devices]{};
+    static inline constinit state                                       no_state_{};
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_direct` is the common base of resources that call the driver for every block.
+
+#include <vram/base/align.hpp>                   // align, default_alignment
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/contract.hpp>                // expects
+#include <vram/concepts/core/diagnosed.hpp>      // synchronous_only
+#include <vram/concepts/property.hpp>            // has_property, host_accessible
+#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/core/cuda_context.hpp>       // cuda_context
+#include <vram/cuda/core/over_aligned.hpp>       // over_aligned
+#include <vram/cuda/cuda_platform.hpp>           // cuda_platform
+
+#include <atomic>  // atomic_ref
+#include <cstddef> // size_t
+#include <new>     // nothrow
+
+namespace vram {
+namespace detail {
+
+/// Implements `allocate_sync` and `deallocate_sync` by two private members of `Resource`:
+/// `take(void** p, bytes)` and `give(p)`. The resource derives from it: `class cuda_resource :
+/// public cuda_direct<cuda_resource>`.
+///
+/// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
+///           `deallocate_sync` reports errors to the error sink.
+/// Threads   Any thread may call.
+/// Cost      The call of the driver, two more that set the device and the capture mode, and two
+///           that detect a reset of the device.
+template <class Resource>
+class cuda_direct : public detail::synchronous_only<Resource> {
+public:
+    using platform = cuda_platform;
+    using stream   = cuda_stream_view;
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        void*             p      = nullptr;
+        cudaError_t const status = attempt(p, bytes, alignment);
+        if (status != cudaSuccess) [[unlikely]] { refuse(status, bytes, alignment); }
+        return p;
+    }
+
+    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error.
+    /// `allocate_sync` throws the reason instead.
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept {
+        void*             p      = nullptr;
+        cudaError_t const status = attempt(p, bytes, alignment);
+        if (status != cudaSuccess) { cuda_error::clear(status); }
+        return p;
+    }
+
+    /// \param bytes, alignment  the values of the allocation
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        if (p == nullptr || cuda_exit::began()) { return; }
+        void* const block = over_aligned::take_back(p, bytes, alignment, at);
+        if (life() != none && cuda_context::ended({device_.ordinal(), life()})) { // it is freed
+            if constexpr (requires(Resource const& r) { r.forget(block); }) {
+                self().forget(block);
+            }
+            return;
+        }
+        cuda_device_guard const  on{device_, std::nothrow};
+        cuda_capture_guard const relaxed;
+        cuda_error::report("cudaSetDevice",
+                           on.status()); // the free below works with any current device
+        cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
+                           {.kind      = error_kind::platform_error,
+                            .pointer   = p,
+                            .bytes     = bytes,
+                            .caller    = at,
+                            .alignment = alignment,
+                            .resource  = Resource::own_name,
+                            .call      = Resource::free_call});
+    }
+
+    [[nodiscard]] cuda_device device() const noexcept { return device_; }
+
+    /// Two resources of one device are equal: each can free the blocks of the other.
+    friend bool operator==(cuda_direct const& a, cuda_direct const& b) noexcept {
+        return a.device_ == b.device_;
+    }
+
+protected:
+    explicit cuda_direct(cuda_device device) noexcept : device_{device} { cuda_exit::watch(); }
+
+private:
+    static constexpr unsigned none = ~0U; ///< no block was allocated here
+
+    Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
+
+    cudaError_t attempt(void*& p, std::size_t bytes, std::size_t alignment) {
+        expects(valid_alignment(alignment), "the alignment is a power of two");
+        if (bytes == 0) { return cudaSuccess; }
+        cuda_device_guard const on{device_, std::nothrow};
+        if (on.status() != cudaSuccess) { return on.status(); }
+        cuda_capture_guard const relaxed;
+        void*                    block  = nullptr;
+        cudaError_t const        status = cuda_exit::or_refused(
+            [&] { return self().take(&block, over_aligned::size(bytes, alignment)); });
+        if (status != cudaSuccess) { return status; }
+        std::atomic_ref{life_}.store(cuda_context::now(device_).number, std::memory_order_relaxed);
+        p = over_aligned::hand_out(block, alignment);
+        if (p != nullptr) [[likely]] { return status; }
+        cuda_error::report(self().give(block), block, bytes);
+        return cudaErrorMemoryAllocation; // no host memory to record the over-aligned block
+    }
+
+    [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
+        cuda_error::clear(status);
+        if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
+        // Host-accessible memory is not taken from the device's memory, or not for long.
+        memory_info device{};
+        if constexpr (!has_property<Resource, host_accessible>) {
+            device = cuda_memory_info(device_, std::nothrow);
+        }
+        throw out_of_memory{{.asked        = bytes,
+                             .rounded      = over_aligned::size(bytes, alignment),
+                             .alignment    = alignment,
+                             .device_free  = device.free,
+                             .device_total = device.total}};
+    }
+
+    [[nodiscard]] unsigned life() const noexcept {
+        return std::atomic_ref{life_}.load(std::memory_order_relaxed);
+    }
+
+    cuda_device device_;
+    /// Life of the device at the last allocation (see `cuda_context`), or `none`.
+    mutable unsigned life_ = none;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_exit` detects that CUDA must not be called any more: the process is ending, or it is a
+/// forked child.
+
+#include <vram/base/core/process_exit.hpp> // process_exit
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <cuda_runtime_api.h> // cudaError_t
+
+#include <atomic> // atomic
+
+#if __has_include(<pthread.h>) && __has_include(<unistd.h>)
+#include <pthread.h> // pthread_atfork
+#define VRAM_FORKS 1
+#endif
+
+#if CUDART_VERSION < 12080 // older versions cannot return the device of a stream
+#ifdef __NVCC__            // base/requirements.hpp explains the two ways to stop
+#error vram/cuda needs the CUDA Toolkit 12.8 or later
+#else
+#include "vram/cuda needs the CUDA Toolkit 12.8 or later"
+#endif
+#endif
+
+namespace vram {
+namespace detail {
+
+/// Detects the end of CUDA in this process. At exit, the runtime and the driver are shut down in an
+/// order that no program controls, and a call made too late crashes or hangs. So a pool in static
+/// storage does not free its memory then; the process releases it.
+///
+/// A child of `fork` cannot use the CUDA of its parent. Objects of vram that it inherits make no
+/// CUDA call there: they can be destroyed, and an allocation is refused with
+/// cudaErrorInitializationError, as CUDA itself refuses it. If a process forks before it has
+/// created an object of vram, its children can use CUDA normally.
+///
+/// Threads   Any thread may call.
+/// Cost      `began` is two relaxed loads. `watch` is one more, and a store to a variable of the
+///           thread.
+class cuda_exit {
+public:
+    [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
+
+    /// Makes the CUDA call `call`, which returns its status. If the process is ending, makes no
+    /// call and returns cudaSuccess, because there is nothing left to wait for or to free.
+    template <class Call>
+    [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
+        if (began()) { return cudaSuccess; }
+        cudaError_t const status = call();
+        if (status != cudaErrorCudartUnloading) [[likely]] { return status; }
+        process_exit::note(); // the runtime noticed the end of the process before vram did
+        return cudaSuccess;
+    }
+
+    /// Makes the CUDA call `call`, which creates something. If the process is ending, makes no call
+    /// and returns an error.
+    template <class Call>
+    [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
+        watch();
+        if (began()) { return forked() ? cudaErrorInitializationError : cudaErrorCudartUnloading; }
+        return call();
+    }
+
+    /// Makes sure that the end of the process is noticed before the first object in static storage
+    /// is destroyed. Called by everything that creates CUDA objects.
+    static void watch() noexcept {
+        process_exit::watch();
+#ifdef VRAM_FORKS
+        [[maybe_unused]] static int const armed = ::pthread_atfork(
+            nullptr, nullptr, [] { forked_.store(true, std::memory_order_relaxed); });
+#endif
+    }
+
+private:
+    [[nodiscard]] static bool forked() noexcept { return forked_.load(std::memory_order_relaxed); }
+
+    /// Set in children of a process that called `watch`.
+    static inline constinit std::atomic<bool> forked_{false};
+};
+
+} // namespace detail
+} // namespace vram
+
+#undef VRAM_FORKS

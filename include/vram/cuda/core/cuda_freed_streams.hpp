@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_freed_streams` remembers the streams on which memory was freed, and waits for them.
+
+#include <vram/base/core/lock.hpp>           // lock
+#include <vram/base/core/smaller_of.hpp>     // larger_of
+#include <vram/cuda/cuda_device_guard.hpp>   // cuda_device_guard
+#include <vram/cuda/cuda_event.hpp>          // cuda_event
+#include <vram/cuda/cuda_platform.hpp>       // cuda_platform
+#include <vram/layer/core/record_behind.hpp> // record_behind
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <memory>  // shared_ptr, make_shared
+#include <utility> // move
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// The streams on which memory was freed since the last `synchronize`.
+///
+/// CUDA keeps the memory of a free in its pool until the host has *seen* that the free is complete:
+/// by a wait for its stream, for an event behind it, or for the device. So each stream is waited
+/// for, also if its work is complete.
+///
+/// Failure   Without host memory a stream is not remembered. If a wait fails, `synchronize` throws,
+///           and remembers that stream and those after it.
+/// Threads   Any thread may call.
+/// Streams   `retire` or `forget` must be called before the program destroys a stream by its raw
+///           handle. The end of a `cuda_stream` is detected.
+/// Cost      `note` takes a lock for a short time and looks at each remembered stream. If their
+///           number has doubled, it also queries each stream that has ended, and forgets it if its
+///           work is complete. `retire` records an event.
+class cuda_freed_streams {
+public:
+    cuda_freed_streams() = default;
+    /// Moves the streams. No other thread may use either object at that time.
+    cuda_freed_streams(cuda_freed_streams&& other) noexcept
+        : streams_{std::move(other.streams_)},
+          retired_{std::move(other.retired_)},
+          look_at_{other.look_at_} {}
+    cuda_freed_streams& operator=(cuda_freed_streams&& other) noexcept {
+        streams_ = std::move(other.streams_);
+        retired_ = std::move(other.retired_);
+        look_at_ = other.look_at_;
+        return *this;
+    }
+
+    /// Returns true if there is no stream to wait for.
+    [[nodiscard]] bool empty() const noexcept {
+        auto const held = lock_.hold();
+        return streams_.empty() && retired_.empty();
+    }
+    /// Remembers that memory was freed on the stream `s`. The calling thread must be using `s`.
+    void note(cuda_stream_view s) noexcept {
+        auto const held = lock_.hold();
+        try {
+            auto const at = find(s);
+            if (at != streams_.end()) {
+                ++at->frees;
+                return;
+            }
+            if (streams_.size() + retired_.size() >= look_at_) { forget_done(); }
+            streams_.push_back({s, s.id(), s.device(), cuda_stream_ids::hold(s.get())});
+        } catch (...) {} // no host memory, or a raw stream first seen during a capture
+    }
+    /// The stream `s` is about to be destroyed: an event is recorded behind the frees, and
+    /// `synchronize` waits for that. If no event can be recorded, the stream is forgotten.
+    void retire(cuda_stream_view s) noexcept {
+        auto const held = lock_.hold();
+        try {
+            auto const at = find(s);
+            if (at == streams_.end()) { return; }
+            user const one = std::move(*at);
+            streams_.erase(at);
+            cuda_device_guard const on{one.where};
+            auto const              place = std::make_shared<cuda_event>(one.where);
+            recorded const          how   = record(*place, one);
+            if (how == recorded::pending || how == recorded::done) { retired_.push_back(place); }
+        } catch (...) {}
+    }
+    /// Forgets the stream `s`, which may be destroyed already.
+    void forget(cuda_stream_view s) noexcept {
+        auto const held = lock_.hold();
+        drop_if(streams_, [s](user const& each) { return each.stream == s; });
+    }
+    /// Blocks the host until the work that the remembered streams have received so far is complete.
+    /// It skips, and remembers, a stream that is being captured. It skips a stream that was
+    /// destroyed by its raw handle, and the per-thread default stream of another thread. It makes
+    /// no call that could break a capture (`record_behind`).
+    void synchronize() {
+        auto const streams = [this] {
+            auto const held = lock_.hold();
+            return streams_;
+        }();
+        for (user const& each : streams) {
+            cuda_device_guard const on{each.where};
+            cuda_event              place{each.where};
+            std::uint64_t           frees = 0;
+            {
+                // A stream is not retired, and then destroyed, while an event is recorded on it.
+                auto const held = lock_.hold();
+                auto const at   = find(each.stream, each.id);
+                if (at == streams_.end()) { continue; }
+                frees              = at->frees;
+                recorded const how = record(place, *at);
+                if (how == recorded::captured) { continue; } // for the next `synchronize`
+            }
+            place.synchronize(); // without a wait if it was not recorded
+            auto const held = lock_.hold();
+            drop_if(streams_, [&](user const& now) {
+                return now.stream == each.stream && now.id == each.id && now.frees == frees;
+            });
+        }
+        // Last, because a stream may have been retired since.
+        auto const retired = [this] {
+            auto const held = lock_.hold();
+            return retired_;
+        }();
+        for (shared const& each : retired) {
+            each->synchronize();
+            auto const held = lock_.hold();
+            drop_if(retired_, [&](shared const& now) { return now == each; });
+        }
+    }
+
+private:
+    struct user {
+        cuda_stream_view stream;
+        std::uint64_t    id;
+        cuda_device      where;
+        cuda_stream_hold held;      ///< the `cuda_stream` may be destroyed before the wait
+        std::uint64_t    frees = 1; ///< so that a free during `synchronize` is not missed
+    };
+    using shared = std::shared_ptr<cuda_event const>;
+
+    [[nodiscard]] static recorded record(cuda_event& place, user const& each) {
+        return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
+    }
+
+    /// Removes the elements for which `which` returns true. The order of the others changes.
+    template <class Element, class Which>
+    static void drop_if(std::vector<Element>& all, Which const& which) noexcept {
+        for (std::size_t i = all.size(); i-- > 0;) {
+            if (!which(all[i])) { continue; }
+            if (i + 1 != all.size()) { all[i] = std::move(all.back()); }
+            all.pop_back();
+        }
+    }
+    /// Forgets ended streams without outstanding work, so that CUDA can destroy them. A
+    /// program may create a stream for each of its tasks.
+    void forget_done() noexcept {
+        drop_if(streams_, [](user const& each) {
+            return each.held.ended() && seen_done(cuda_stream_view{each.held.get()});
+        });
+        drop_if(retired_, [](shared const& each) { return seen_done(*each); });
+        look_at_ = larger_of(usual, 2 * (streams_.size() + retired_.size()));
+    }
+    /// Returns true if the place is complete, and then makes a call that waits for it.
+    template <class Place>
+    [[nodiscard]] static bool seen_done(Place const& place) noexcept {
+        try {
+            if (!place.done()) { return false; }
+            place.synchronize();
+            return true;
+        } catch (...) { return false; } // query it again later
+    }
+
+    static constexpr std::size_t usual = 16;
+
+    /// The handle of a default stream means another stream on another thread or device.
+    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) {
+        return find(s, cuda_stream_ids::is_proper(s.get()) ? 0 : s.id());
+    }
+    /// \param id  0: any
+    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s, std::uint64_t id) noexcept {
+        auto at = streams_.begin();
+        while (at != streams_.end() && !(at->stream == s && (id == 0 || id == at->id))) { ++at; }
+        return at;
+    }
+
+    lock                lock_;
+    std::vector<user>   streams_;
+    std::vector<shared> retired_; ///< events behind the frees of retired streams
+    std::size_t look_at_ = usual; ///< number of streams at which complete ones are forgotten
+};
+
+} // namespace detail
+} // namespace vram

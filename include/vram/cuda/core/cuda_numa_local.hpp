@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_numa_local` keeps a host thread and the memory that it allocates on the NUMA node of a
+/// GPU.
+
+#include <vram/cuda/core/cuda_exit.hpp> // cuda_exit
+#include <vram/cuda/cuda_device.hpp>    // cuda_device
+#include <vram/cuda/cuda_error.hpp>     // cuda_error
+
+#include <cuda_runtime_api.h> // cudaDevAttrHostNumaId
+
+#ifdef __linux__
+#include <sched.h>       // sched_setaffinity
+#include <sys/syscall.h> // SYS_set_mempolicy
+#include <unistd.h>      // syscall
+#endif
+
+#include <cstdio> // fopen, fscanf
+
+namespace vram {
+namespace detail {
+
+/// For its scope, the calling thread runs on cores of the GPU's NUMA node, as far as its affinity
+/// permits. Pages that it touches first, or pins, are preferably on that node. Nothing changes, and
+/// nothing is reported, on other systems than Linux, on a machine with one node, or if the system
+/// refuses.
+///
+/// Threads   Affects only the calling thread. The destructor restores its previous affinity and
+///           memory policy.
+/// Cost      A few system calls, and reading a file of /sys.
+class cuda_numa_local {
+public:
+    explicit cuda_numa_local([[maybe_unused]] cuda_device device) noexcept {
+#ifdef __linux__
+        int const node = node_of(device);
+        if (node < 0 || node >= max_nodes) { return; }
+        prefer_memory(node);
+        prefer_cores(node);
+#endif
+    }
+    cuda_numa_local(cuda_numa_local&&) = delete;
+    ~cuda_numa_local() {
+#ifdef __linux__
+        if (policy_changed_) { (void)::syscall(SYS_set_mempolicy, policy_, nodes_, max_nodes); }
+        if (cores_changed_) { (void)::sched_setaffinity(0, sizeof cores_, &cores_); }
+#endif
+    }
+
+    /// Returns the NUMA node of the host next to `device`, or -1 if it is not known.
+    [[nodiscard]] static int node_of([[maybe_unused]] cuda_device device) noexcept {
+        int node = -1;
+#if CUDART_VERSION >= 12020
+        cudaError_t const status = cuda_exit::or_refused(
+            [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
+        if (status != cudaSuccess) {
+            cuda_error::clear(status); // an older driver does not know this attribute
+            return -1;
+        }
+#endif
+        return node;
+    }
+
+private:
+#ifdef __linux__
+    static constexpr int max_nodes = 1024;
+    static constexpr int per_word  = 8 * static_cast<int>(sizeof(unsigned long));
+    static constexpr int preferred = 1; ///< MPOL_PREFERRED
+
+    void prefer_memory(int node) noexcept {
+        if (::syscall(SYS_get_mempolicy, &policy_, nodes_, max_nodes, nullptr, 0UL) != 0) {
+            return;
+        }
+        unsigned long here[max_nodes / per_word] = {};
+        here[node / per_word]                    = 1UL << (node % per_word);
+        policy_changed_ = ::syscall(SYS_set_mempolicy, preferred, here, max_nodes) == 0;
+    }
+
+    /// Restricts the thread to those cores of the node that its affinity permits.
+    void prefer_cores(int node) noexcept {
+        if (::sched_getaffinity(0, sizeof cores_, &cores_) != 0) { return; }
+        char path[64];
+        std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
+        std::FILE* const list = std::fopen(path, "r");
+        if (list == nullptr) { return; }
+        cpu_set_t near;
+        CPU_ZERO(&near);
+        int first = 0, last = 0;
+        while (std::fscanf(list, "%d", &first) == 1) { // "0-7,16-23"
+            last = first;
+            if (std::fscanf(list, "-%d", &last) != 1) { last = first; }
+            for (int core = first; core <= last && core < CPU_SETSIZE; ++core) {
+                if (CPU_ISSET(static_cast<unsigned>(core), &cores_)) {
+                    CPU_SET(static_cast<unsigned>(core), &near);
+                }
+            }
+            if (std::fgetc(list) != ',') { break; }
+        }
+        std::fclose(list);
+        if (CPU_COUNT(&near) == 0) { return; } // the thread may use none of these cores
+        cores_changed_ = ::sched_setaffinity(0, sizeof near, &near) == 0;
+    }
+
+    int           policy_                      = 0;
+    unsigned long nodes_[max_nodes / per_word] = {};
+    cpu_set_t     cores_{};
+    bool          policy_changed_ = false;
+    bool          cores_changed_  = false;
+#endif
+};
+
+} // namespace detail
+} // namespace vram

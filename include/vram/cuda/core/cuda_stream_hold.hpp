@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_stream_hold` keeps the handle of a `cuda_stream` valid after its owner has destroyed it.
+
+#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/core/cuda_context.hpp>       // cuda_context
+#include <vram/cuda/cuda_device.hpp>             // cuda_device
+#include <vram/cuda/cuda_error.hpp>              // cuda_error
+
+#include <cuda_runtime_api.h> // cudaStreamDestroy
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange, swap
+
+namespace vram {
+namespace detail {
+
+class cuda_stream_ids; // defined in cuda/core/cuda_stream_ids.hpp
+
+/// A shared reference to a stream that vram created. `cudaStreamDestroy` is called when the last
+/// reference is gone. As long as a resource has one, an event can be recorded behind the stream's
+/// work, and CUDA does not reuse the handle. Empty for a stream that vram did not create, and for
+/// one that was `release`d.
+///
+/// Failure   If destroying the stream fails, this is reported to the error sink.
+/// Threads   As a `std::shared_ptr`.
+/// Cost      A copy is an atomic addition.
+class cuda_stream_hold {
+public:
+    cuda_stream_hold() = default;
+    cuda_stream_hold(cuda_stream_hold const& other) noexcept : its_{other.its_} {
+        if (its_ != nullptr) { its_->shares.fetch_add(1, std::memory_order_relaxed); }
+    }
+    cuda_stream_hold(cuda_stream_hold&& other) noexcept
+        : its_{std::exchange(other.its_, nullptr)} {}
+    cuda_stream_hold& operator=(cuda_stream_hold other) noexcept {
+        std::swap(its_, other.its_);
+        return *this;
+    }
+    ~cuda_stream_hold() { let_go(); }
+
+    /// Returns true if this refers to a stream that vram created and has not released, and if no
+    /// reset of the device is known since.
+    explicit operator bool() const noexcept {
+        return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed) &&
+               !cuda_context::over(its_->life);
+    }
+    /// Returns true if a reset of the device has destroyed the stream. Asks CUDA about the device.
+    [[nodiscard]] bool reset() const noexcept {
+        return its_ != nullptr && cuda_context::ended(its_->life);
+    }
+    /// Returns true if the owner of the stream has destroyed it.
+    [[nodiscard]] bool ended() const noexcept {
+        return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
+    }
+    /// Records an event behind the work of the stream, even if its owner has destroyed it.
+    template <class Event>
+    void record(Event& e) const {
+        e.record(its_->stream);
+    }
+
+    [[nodiscard]] cudaStream_t get() const noexcept {
+        return its_ != nullptr ? its_->stream : nullptr;
+    }
+    [[nodiscard]] std::uint64_t id() const noexcept { return its_ != nullptr ? its_->id : 0; }
+
+private:
+    friend class cuda_stream_ids;
+
+    /// State that all references to one stream share.
+    struct shared {
+        cudaStream_t             stream;
+        std::uint64_t            id;
+        cuda_context::life       life;
+        std::atomic<std::size_t> shares{1};
+        std::atomic<bool>        ended{false};
+        /// `release` was called: the user destroys the stream.
+        std::atomic<bool> given_away{false};
+    };
+
+    explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}
+
+    void let_go() noexcept; // defined in cuda/core/cuda_stream_ids.hpp
+
+    shared* its_ = nullptr;
+};
+
+} // namespace detail
+} // namespace vram

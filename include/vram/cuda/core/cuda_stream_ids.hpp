@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_stream_ids` remembers the ids and devices of streams, for times at which CUDA must not be
+/// asked.
+
+#include <vram/base/core/address_map.hpp>         // address_map
+#include <vram/concepts/core/stream_standing.hpp> // stream_standing
+#include <vram/cuda/core/cuda_stream_hold.hpp>    // cuda_stream_hold
+#include <vram/cuda/cuda_device.hpp>              // cuda_device
+
+#include <cuda_runtime_api.h> // cudaStream_t, cudaStreamGetDevice
+
+#include <atomic>   // atomic
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t, uintptr_t
+#include <mutex>    // mutex, scoped_lock
+#include <optional> // optional
+
+namespace vram {
+namespace detail {
+
+/// Ids and devices of streams. During a capture of a stream, a query of its id or its device ends
+/// the capture, in any mode and through the driver as well. Bookkeeping by stream needs the id
+/// nevertheless, so it is stored when it can be queried: for a `cuda_stream` at its creation, for
+/// other streams at the first query. The meaning of a handle such as `cudaStreamPerThread` is
+/// stored for each thread and device.
+///
+/// There is one limit. If a stream that vram did not create is destroyed, and CUDA reuses its
+/// handle for a stream that is captured before it is queried, the new stream is taken for the old
+/// one.
+///
+/// A destroyed stream must not be queried either, because CUDA follows its handle into freed
+/// memory. For a `cuda_stream` the life is known: `begin` and `end` report it, and `hold` returns a
+/// reference that keeps the handle valid. The handle of any other destroyed stream may be reused by
+/// CUDA, which is noticed when the id of the new stream is queried.
+///
+/// Threads   Any thread may call.
+/// Cost      `note` takes two comparisons if nothing is new, otherwise a lock and one CUDA call.
+///           `ended` takes one load. As long as the handle of an ended `cuda_stream` has not been
+///           reused, it takes another load and two comparisons. It takes a lock if the stream has
+///           ended, once after each end of another stream, and if two streams compete for one of
+///           the 16 entries of the thread's cache.
+class cuda_stream_ids {
+public:
+    struct identity {
+        std::uint64_t id = 0;
+        cuda_device   device{};
+    };
+
+    /// Returns true if the handle means one stream. A default stream's handle depends on the thread
+    /// or the device.
+    [[nodiscard]] static bool is_proper(cudaStream_t stream) noexcept {
+        return stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
+    }
+
+    /// Stores that `stream` has the id `id`. The stream must not be captured at that time. If that
+    /// fails, everything stored for the handle is forgotten. Nothing changes if the stream with
+    /// this id has ended.
+    static void note(cudaStream_t stream, std::uint64_t id) noexcept {
+        if (id == 0) { return; }
+        if (!is_proper(stream)) { return note_name(stream, id); }
+        auto& seen = recent(stream);
+        if (seen.stream == stream && seen.id == id) { return; }
+        if (is_announced(stream, id)) {
+            seen = {stream, id};
+            return;
+        }
+        int               device = 0;
+        cudaError_t const status = cudaStreamGetDevice(stream, &device);
+        if (status != cudaSuccess) {
+            forget_others(stream, id);
+            return cuda_error::clear(status);
+        }
+        try {
+            auto&                  book = all();
+            std::scoped_lock const held{book.mutex};
+            life&                  its = book.get(stream);
+            if (its.who.id == id && (its.ended || its.shared != nullptr)) { return; }
+            book.revive(its);
+            its.who = {id, cuda_device{device}};
+            seen    = {stream, id};
+        } catch (...) { forget_others(stream, id); } // it will be queried again
+    }
+
+    /// Returns the id and device stored for the handle. Returns nothing for a stream that has
+    /// ended, unless there is a hold on it.
+    [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
+        if (!is_proper(stream)) { return recall_name(stream); }
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        if (found == nullptr) { return std::nullopt; }
+        life const& its = *found;
+        if (its.ended && its.shared == nullptr) { return std::nullopt; }
+        return its.who;
+    }
+
+    /// Returns the state of the handle `stream` that belonged to the stream with the id `id`:
+    /// `there` (it still does), `another` (it was reused) or `ended`. Makes no CUDA call on the
+    /// stream.
+    [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
+                                                     std::uint64_t id) noexcept {
+        if (!is_proper(stream)) {
+            try {
+                auto const known = recall_name(stream);
+                return known && known->id == id ? stream_standing::there : stream_standing::another;
+            } catch (...) { return stream_standing::another; }
+        }
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        if (found == nullptr) { return stream_standing::there; }
+        life const& its = *found;
+        if (its.reset) { return stream_standing::reset; }
+        if (its.ended && its.shared == nullptr) { return stream_standing::ended; }
+        return its.who.id == id ? stream_standing::there : stream_standing::another;
+    }
+
+    /// Stores a new stream of vram and returns the owner's reference to it. Throws
+    /// `std::bad_alloc`.
+    [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
+                                                cuda_device device) {
+        auto* const made = new cuda_stream_hold::shared{stream, id, cuda_context::now(device)};
+        try {
+            auto&                  book = all();
+            std::scoped_lock const held{book.mutex};
+            life&                  its = book.get(stream);
+            book.revive(its);
+            its.who    = {id, device};
+            its.shared = made;
+            book.changes.fetch_add(1, std::memory_order_release);
+        } catch (...) {
+            delete made;
+            throw;
+        }
+        return cuda_stream_hold{made};
+    }
+    /// Returns a reference to the stream, or an empty one if vram did not create it. The calling
+    /// thread must be using the stream or have another reference.
+    [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
+        cuda_stream_hold::shared* const its =
+            is_proper(stream) ? announcement_of(stream).its : nullptr;
+        if (its != nullptr) { its->shares.fetch_add(1, std::memory_order_relaxed); }
+        return cuda_stream_hold{its};
+    }
+    /// Records that the owner of the stream has destroyed it, or, if `given_away` is true, has
+    /// released it to its user.
+    static void end(cuda_stream_hold owner, bool given_away = false) noexcept {
+        cuda_stream_hold::shared& its  = *owner.its_;
+        auto&                     book = all();
+        std::scoped_lock const    held{book.mutex};
+        life* const               found = book.find(its.stream);
+        if (given_away) {
+            its.given_away.store(true, std::memory_order_relaxed);
+            if (found != nullptr) { found->shared = nullptr; }
+            book.changes.fetch_add(1, std::memory_order_release);
+            return;
+        }
+        its.ended.store(true, std::memory_order_release);
+        if (found != nullptr) { book.end(*found); }
+    }
+    /// Returns the id of a stream that vram created, or 0. Also works for one that has ended, as
+    /// long as there is a hold on it. Makes no CUDA call.
+    [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
+        return is_proper(stream) ? announcement_of(stream).id : 0;
+    }
+    /// Returns the number of streams of vram that have ended so far.
+    [[nodiscard]] static std::uint64_t ends() noexcept {
+        return all().ends.load(std::memory_order_acquire);
+    }
+    /// Forgets a stream after its last reference is gone. CUDA may reuse its handle from now on.
+    static void leave(cuda_stream_hold::shared* its) noexcept {
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(its->stream);
+        if (found != nullptr && found->shared == its) {
+            found->shared = nullptr;
+            book.changes.fetch_add(1, std::memory_order_release);
+        }
+    }
+
+    /// Records that the stream with the id `id` has ended. Without host memory, this is not
+    /// recorded.
+    static void end(cudaStream_t stream, std::uint64_t id) noexcept {
+        try {
+            auto&                  book = all();
+            std::scoped_lock const held{book.mutex};
+            life&                  its = book.get(stream);
+            its.who.id                 = id;
+            book.end(its);
+        } catch (...) {}
+    }
+    /// Returns true if the stream with this handle has ended and no newer stream with the handle is
+    /// known.
+    [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
+        auto& book = all();
+        if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
+        // Threads that repeatedly ask about existing streams do not wait for each other here.
+        std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
+        glance&             last   = looked_at(stream);
+        if (last.stream == stream && last.ends == so_far) { return false; }
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        if (found != nullptr && found->ended) { return true; }
+        last = {stream, so_far};
+        return false;
+    }
+    /// Returns true if the stream of this handle is known to have ended because its device was
+    /// reset, and no new stream is known to have the handle.
+    [[nodiscard]] static bool was_reset(cudaStream_t stream) noexcept {
+        if (!ended(stream)) { return false; }
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        return found != nullptr && found->reset;
+    }
+    /// Forgets everything that is stored for the handle `stream`.
+    static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
+
+private:
+    static constexpr int most_devices = 64; ///< devices with a stored id of the legacy stream
+
+    /// Data of a handle: the stream with it, or the last one if that has ended.
+    struct life {
+        identity who;
+        bool     ended = false;
+        bool     reset = false; ///< ended because its device was reset
+        /// Shared state of the holds; null if there is none.
+        cuda_stream_hold::shared* shared = nullptr;
+    };
+    struct book {
+        static std::uint64_t key_of(cudaStream_t stream) noexcept {
+            return reinterpret_cast<std::uintptr_t>(stream);
+        }
+        /// Returns the data of the handle, or null if there is none.
+        [[nodiscard]] life* find(cudaStream_t stream) const noexcept {
+            return known.find(key_of(stream));
+        }
+        /// Returns the data of the handle, and adds empty data first if there is none. Throws
+        /// `std::bad_alloc`.
+        [[nodiscard]] life& get(cudaStream_t stream) {
+            if (life* const its = find(stream)) { return *its; }
+            known.reserve(1);
+            auto* const fresh = new life;
+            known.insert(key_of(stream), fresh);
+            return *fresh;
+        }
+        /// Marks that a new stream has the handle.
+        void revive(life& its) noexcept {
+            if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
+            its.ended  = false;
+            its.reset  = false;
+            its.shared = nullptr;
+        }
+        void end(life& its) noexcept {
+            if (!its.ended) { ended.fetch_add(1, std::memory_order_relaxed); }
+            its.ended = true;
+            ends.fetch_add(1, std::memory_order_release);
+            changes.fetch_add(1, std::memory_order_release);
+        }
+
+        /// Ids of the legacy default streams, by device.
+        std::atomic<std::uint64_t> legacy[most_devices]{};
+        std::mutex                 mutex;
+        address_map<life>          known; ///< by handle
+        /// Number of entries of `known` that have ended.
+        std::atomic<std::size_t>   ended{0};
+        std::atomic<std::uint64_t> ends{0}; ///< number of streams that ever ended
+        /// Number of streams that began or ended.
+        std::atomic<std::uint64_t> changes{1};
+    };
+    /// Marks all streams of a device as ended, after the device was reset.
+    static void end_all(cuda_device device) noexcept {
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        book.known.for_each([&](std::uint64_t, life* its) {
+            if (its->who.device != device || (its->ended && its->shared == nullptr)) { return; }
+            its->shared = nullptr;
+            its->reset  = true;
+            book.end(*its);
+        });
+    }
+    /// Returns true if the handle is that of the stream of vram with the id `id`.
+    [[nodiscard]] static bool is_announced(cudaStream_t stream, std::uint64_t id) noexcept {
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        return found != nullptr && found->shared != nullptr && found->who.id == id;
+    }
+    /// Forgets the data of the handle `stream`, unless the stream has the id `id`.
+    static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        if (found == nullptr || found->who.id == id) { return; }
+        book.revive(*found);
+        book.known.erase(book.key_of(stream));
+        delete found;
+    }
+    struct entry {
+        cudaStream_t  stream = nullptr;
+        std::uint64_t id     = 0;
+    };
+    /// Cache entry: this stream had not ended when `ends` streams had.
+    struct glance {
+        cudaStream_t  stream = nullptr;
+        std::uint64_t ends   = 0;
+    };
+
+    /// Cache entry: the stream of vram with this handle when `changes` streams had begun or ended.
+    struct announcement {
+        cudaStream_t              stream  = nullptr;
+        std::uint64_t             changes = 0;
+        std::uint64_t             id      = 0;
+        cuda_stream_hold::shared* its     = nullptr;
+    };
+    /// Returns the stream of vram with the handle `stream`. Uses the thread's cache if no stream
+    /// has begun or ended since.
+    static announcement const& announcement_of(cudaStream_t stream) noexcept {
+        auto&               book   = all();
+        std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
+        auto&               last   = announced_before(stream);
+        if (last.stream == stream && last.changes == so_far) { return last; }
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        last                         = {stream, so_far};
+        if (found != nullptr && found->shared != nullptr) {
+            last.id  = found->who.id;
+            last.its = found->shared;
+        }
+        return last;
+    }
+
+    static constexpr std::size_t places = 16;
+    static std::size_t           place_of(cudaStream_t stream) noexcept {
+        auto const address = reinterpret_cast<std::uintptr_t>(stream);
+        return (address >> 4 ^ address >> 10) % places;
+    }
+    /// Returns the entry of the thread's cache of stored ids for `stream`.
+    static entry& recent(cudaStream_t stream) noexcept {
+        thread_local entry table[places];
+        return table[place_of(stream)];
+    }
+    /// Returns the entry of the thread's cache of streams that have not ended.
+    static glance& looked_at(cudaStream_t stream) noexcept {
+        thread_local glance table[places];
+        return table[place_of(stream)];
+    }
+
+    static announcement& announced_before(cudaStream_t stream) noexcept {
+        thread_local announcement table[places];
+        return table[place_of(stream)];
+    }
+
+    /// Meaning of a default stream's handle on a device.
+    struct named {
+        cudaStream_t stream = nullptr;
+        identity     what; ///< an id of 0 means an empty entry
+    };
+    /// Meanings of default streams in one thread: three handles on several devices. A new one
+    /// replaces the oldest.
+    struct names {
+        static constexpr std::size_t most = 24;
+        named                        known[most];
+        std::size_t                  next = 0;
+    };
+    static names& own_names() noexcept {
+        thread_local names table;
+        return table;
+    }
+    static void note_name(cudaStream_t stream, std::uint64_t id) noexcept {
+        names& own = own_names();
+        for (named const& each : own.known) {
+            if (each.what.id == id && each.stream == stream) { return; }
+        }
+        int               device = 0;
+        cudaError_t const status = cudaGetDevice(&device);
+        if (status != cudaSuccess) { return cuda_error::clear(status); }
+        identity const now{id, cuda_device{device}};
+        if (is_legacy(stream) && device < most_devices) {
+            all().legacy[device].store(id, std::memory_order_relaxed);
+        }
+        // An older id of this handle, from before a reset of the device.
+        for (named& each : own.known) {
+            if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
+        }
+        own.known[own.next] = {stream, now};
+        own.next            = (own.next + 1) % names::most;
+    }
+    static std::optional<identity> recall_name(cudaStream_t stream) {
+        cuda_device const here = cuda_device::current();
+        for (named const& each : own_names().known) {
+            if (each.what.id != 0 && each.stream == stream && each.what.device == here) {
+                return each.what;
+            }
+        }
+        if (!is_legacy(stream) || here.ordinal() >= most_devices) { return std::nullopt; }
+        std::uint64_t const id = all().legacy[here.ordinal()].load(std::memory_order_relaxed);
+        return id != 0 ? std::optional{identity{id, here}} : std::nullopt;
+    }
+    /// Returns true if the handle means the legacy default stream, which all threads share.
+    [[nodiscard]] static bool is_legacy(cudaStream_t stream) noexcept {
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+        return stream == cudaStreamLegacy;
+#else
+        return stream == cudaStreamLegacy || stream == nullptr;
+#endif
+    }
+
+    // Never destroyed, because streams in static storage may outlive any object here.
+    static book& all() {
+        static book& only = *make_book();
+        return only;
+    }
+    static book* make_book() {
+        cuda_context::call_after_reset(end_all);
+        return new book;
+    }
+};
+
+inline void cuda_stream_hold::let_go() noexcept {
+    if (its_ == nullptr || cuda_exit::began()) { return; } // a forked child may find a locked mutex
+    if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
+    cuda_stream_ids::leave(its_);
+    if (!its_->given_away.load(std::memory_order_relaxed) && !reset()) {
+        cuda_capture_guard const relaxed;
+        cuda_error::report("cudaStreamDestroy",
+                           cuda_exit::or_done([&] { return cudaStreamDestroy(its_->stream); }));
+    }
+    delete its_;
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `over_aligned` remembers the original addresses of blocks with an alignment above 256 bytes.
+
+#include <vram/base/align.hpp>            // align_address, saturating_add
+#include <vram/base/call_site.hpp>        // call_site
+#include <vram/base/core/address_map.hpp> // address_map
+#include <vram/base/error.hpp>            // report_error
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uintptr_t
+#include <mutex>   // mutex, scoped_lock
+
+namespace vram {
+namespace detail {
+
+/// CUDA aligns to 256 bytes. A request with a larger alignment gets an address inside a larger
+/// block, and the address of the block is stored here in host memory, because the host cannot write
+/// into device memory. There is one table for the process, because any two resources of a device
+/// can free each other's blocks.
+///
+/// Failure   `hand_out` returns null if there is no host memory for an entry.
+/// Threads   Any thread may call.
+/// Cost      One load while no block is over-aligned. Otherwise a lock and a hash lookup.
+class over_aligned {
+public:
+    /// Returns the size of the block to allocate from CUDA for a request.
+    [[nodiscard]] static constexpr std::size_t size(std::size_t bytes,
+                                                    std::size_t alignment) noexcept {
+        return alignment <= default_alignment
+                   ? bytes
+                   : saturating_add(bytes, alignment - default_alignment);
+    }
+
+    /// Returns the aligned address in `block` for the caller, and stores the block's address.
+    /// `block` must have `size` bytes.
+    [[nodiscard]] static void* hand_out(void* block, std::size_t alignment) noexcept {
+        if (alignment <= default_alignment) { return block; }
+        void* const p = align_address(block, alignment);
+        try {
+            auto&                  book = all();
+            std::scoped_lock const held{book.mutex};
+            if (book.blocks.find(key_of(p)) != nullptr) { book.blocks.erase(key_of(p)); }
+            book.blocks.reserve(1);
+            book.blocks.insert(key_of(p), block);
+            count_ = book.blocks.size();
+        } catch (...) { return nullptr; }
+        return p;
+    }
+
+    /// Returns the address of the block for the caller's address `p`, and removes its entry. If the
+    /// alignment is not that of the allocation, this is reported to the error sink, but the block
+    /// is still found and not lost.
+    [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
+                                         call_site at = {}) noexcept {
+        void* const block = take(p);
+        if ((block != nullptr) != (alignment > default_alignment)) {
+            report_error({.kind      = error_kind::wrong_alignment,
+                          .pointer   = p,
+                          .bytes     = bytes,
+                          .caller    = at,
+                          .alignment = alignment,
+                          .cause     = block != nullptr ? over : under,
+                          .advice    = "Free a block with the alignment that it was allocated "
+                                       "with; this block was found and freed."});
+        }
+        return block != nullptr ? block : p;
+    }
+
+    /// Returns the number of live over-aligned blocks.
+    [[nodiscard]] static std::size_t count() noexcept { return count_; }
+
+private:
+    static constexpr char const* over  = "it was allocated with an alignment above 256";
+    static constexpr char const* under = "it was allocated with an alignment of 256 or less";
+
+    static void* take(void const* p) noexcept {
+        if (count_ == 0) { return nullptr; }
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        void* const            block = book.blocks.find(key_of(p));
+        if (block == nullptr) { return nullptr; }
+        book.blocks.erase(key_of(p));
+        count_ = book.blocks.size();
+        return block;
+    }
+
+    struct book {
+        std::mutex        mutex;
+        address_map<void> blocks;
+    };
+
+    static std::uint64_t key_of(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
+
+    // Never destroyed, because resources in static storage may outlive any object here.
+    static book& all() {
+        static book& only = *new book;
+        return only;
+    }
+
+    /// Number of live blocks, read without the lock.
+    static inline constinit std::atomic<std::size_t> count_{0};
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `boundary` selects the values of a volume's elements beyond its border.
+
+#include <vram/base/core/smaller_of.hpp> // smaller_of
+#include <vram/base/requirements.hpp>    // C++20
+
+#include <cstddef> // size_t, ptrdiff_t
+
+namespace vram {
+
+/// Selects the elements beyond the ends of an array, shown for the row `a b c d`.
+enum class boundary {
+    clip, ///< no elements: the part of a halo beyond the border is left out
+    edge, ///< `a a|a b c d|d d`: the last element is repeated
+    /// `c b|a b c d|c b`: reflected, the last element once (SciPy's mirror, reflect 101).
+    mirror,
+    symmetric, ///< `b a|a b c d|d c`: reflected, the last element twice (SciPy's reflect)
+    wrap,      ///< `c d|a b c d|a b`: the array repeats (periodic)
+    constant,  ///< `x x|a b c d|x x`: a value of the caller, 0 by default
+};
+
+/// Result of `boundary_place` for a position without an element in the volume.
+inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+/// Returns the index in a row of `extent` elements of the element that appears at position `at`,
+/// which may lie outside of the row; `nowhere` if `how` selects none. Reflections and periods
+/// continue for any distance. Cost: constant.
+[[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
+                                                   std::size_t extent) noexcept {
+    if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
+    if (extent == 0) { return nowhere; }
+    // Returns `at` modulo `period`, never negative.
+    auto const within = [at](std::size_t period) {
+        std::size_t const away =
+            at < 0 ? std::size_t{0} - static_cast<std::size_t>(at) : static_cast<std::size_t>(at);
+        std::size_t const rest = away % period;
+        return at < 0 && rest != 0 ? period - rest : rest;
+    };
+    switch (how) {
+    case boundary::clip:
+    case boundary::constant: return nowhere;
+    case boundary::edge: return at < 0 ? 0 : extent - 1;
+    case boundary::wrap: return within(extent);
+    case boundary::mirror: {
+        if (extent == 1) { return 0; }
+        std::size_t const period = 2 * (extent - 1);
+        std::size_t const place  = within(period);
+        return detail::smaller_of(place, period - place);
+    }
+    case boundary::symmetric: {
+        std::size_t const period = 2 * extent;
+        std::size_t const place  = within(period);
+        return detail::smaller_of(place, period - 1 - place);
+    }
+    }
+    return nowhere;
+}
+
+/// Visits the elements at `length` positions of a row from `begin` on, in runs that are contiguous
+/// in the volume: `visit(offset, place, count)`, in which `offset` counts from `begin` and `place`
+/// is the index in the volume. Positions without an element are skipped. Cost: one visit for the
+/// part inside the volume, and one for each element outside (for `wrap`, one for each period).
+template <class Visit>
+constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
+                            std::size_t extent, Visit visit) {
+    for (std::size_t i = 0; i < length;) {
+        std::ptrdiff_t const at     = begin + static_cast<std::ptrdiff_t>(i);
+        bool const           inside = at >= 0 && static_cast<std::size_t>(at) < extent;
+        std::size_t const    place  = boundary_place(how, at, extent);
+        std::size_t          count  = 1;
+        if (place == nowhere) { // skip to the volume, or to the end
+            count = at < 0 ? detail::smaller_of(length - i,
+                                                std::size_t{0} - static_cast<std::size_t>(at))
+                           : length - i;
+        } else {
+            if (inside || how == boundary::wrap) {
+                count = detail::smaller_of(length - i, extent - place);
+            }
+            visit(i, place, count);
+        }
+        i += count;
+    }
+}
+
+} // namespace vram

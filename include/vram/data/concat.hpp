@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `concat` combines several sources of a loader into one, which returns their batches in sequence.
+
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/requirements.hpp>    // C++20
+
+#include <concepts>   // convertible_to
+#include <cstddef>    // size_t, byte
+#include <span>       // span
+#include <stop_token> // stop_token
+#include <utility>    // move, declval
+#include <vector>     // vector
+
+namespace vram {
+
+/// A loader's source of several sources: all batches of the first one, then those of the second
+/// one, and so on. No batch contains data of two sources: at the end of a file, a batch ends.
+///
+///     std::vector<file_chunks<file>> shards;
+///     for (auto const& path : paths) { shards.emplace_back(file{path}, 64_MiB); }
+///     loader{concat{std::move(shards)}, stream};
+///
+/// With `loader_options::shuffle`, the batches of all sources are shuffled together.
+///
+/// Failure   Throws the exceptions of the sources.
+/// Threads   As thread-safe as the sources.
+/// Cost      Finding the source of a batch is O(log sources). The sizes of the sources are queried
+///           once, in the constructor.
+template <class Source>
+    requires requires(Source const& s) {
+        { s.size() } -> std::convertible_to<std::size_t>;
+        { s.batch_bytes() } -> std::convertible_to<std::size_t>;
+    }
+class concat {
+public:
+    /// Concatenates `sources` and queries the size of each.
+    explicit concat(std::vector<Source> sources) : sources_{std::move(sources)} {
+        ends_.reserve(sources_.size());
+        for (Source const& s : sources_) {
+            size_ += s.size();
+            bytes_ = larger_of<std::size_t>(bytes_, s.batch_bytes());
+            ends_.push_back(size_);
+        }
+    }
+
+    /// Returns the number of batches of all sources.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Returns the largest number of bytes of a batch of any source.
+    [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
+
+    /// Position of a batch: the number of its source, and the index of the batch in that source.
+    struct place {
+        std::size_t source = 0;
+        std::size_t index  = 0;
+
+        friend bool operator==(place const&, place const&) = default;
+    };
+    /// Returns the position of batch `index`, which must be less than `size()`.
+    [[nodiscard]] place operator[](std::size_t index) const noexcept {
+        std::size_t s    = 0; // the first source that ends after `index`
+        std::size_t last = ends_.size();
+        while (s < last) {
+            std::size_t const middle = s + (last - s) / 2;
+            if (ends_[middle] <= index) {
+                s = middle + 1;
+            } else {
+                last = middle;
+            }
+        }
+        return {s, s == 0 ? index : index - ends_[s - 1]};
+    }
+    [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
+
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const
+        requires requires(Source const& s) { s.batch_bytes(index); }
+    {
+        auto const [source, at] = (*this)[index];
+        return sources_[source].batch_bytes(at);
+    }
+
+    /// Calls the source of batch `index` to fill `to`. Returns the result of that source, or 0
+    /// after the last batch.
+    auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
+        requires requires(Source& s) { s.fill(to, index, stop); }
+    {
+        using count = decltype(std::declval<Source&>().fill(to, index, stop));
+        if (index >= size_) { return count{0}; }
+        auto const [source, at] = (*this)[index];
+        return sources_[source].fill(to, at, stop);
+    }
+
+    /// Calls the source of batch `index` to enqueue its copies. Returns the result of that source,
+    /// or 0 after the last batch.
+    template <class Stream>
+    auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
+        requires requires(Source& s) { s.enqueue(device, index, copies); }
+    {
+        using count = decltype(std::declval<Source&>().enqueue(device, index, copies));
+        if (index >= size_) { return count{0}; }
+        auto const [source, at] = (*this)[index];
+        return sources_[source].enqueue(device, at, copies);
+    }
+
+private:
+    std::vector<Source>      sources_;
+    std::vector<std::size_t> ends_; ///< for each source, the index after its last batch
+    std::size_t              size_  = 0;
+    std::size_t              bytes_ = 1;
+};
+
+} // namespace vram

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `box_copies` expresses a box of up to four dimensions as copies of rows and slices.
+
+#include <vram/concepts/pitched_copy.hpp> // pitched_copy
+
+#include <cstddef> // size_t, byte
+#include <cstring> // memcpy
+
+namespace vram {
+namespace detail {
+
+/// An array, and the position of a box in it. The array is stored row by row: its last dimension is
+/// contiguous.
+template <std::size_t Rank>
+struct box_side {
+    std::size_t const (&extent)[Rank]; ///< elements of the array in each dimension
+    std::size_t const (&origin)[Rank]; ///< first element of the box
+};
+
+/// The copies of a box between two arrays: its dimensions, after those that are contiguous in both
+/// arrays are merged.
+template <std::size_t Rank>
+struct box_plan {
+    struct step { // one dimension: number of elements, and bytes between two of them in each array
+        std::size_t count = 1;
+        std::size_t to    = 0;
+        std::size_t from  = 0;
+    };
+    static constexpr std::size_t most_pitch = 0x7fffffff; ///< largest pitch of CUDA, in bytes
+
+    box_plan(box_side<Rank> const& to, box_side<Rank> const& from, std::size_t const (&box)[Rank],
+             std::size_t element) noexcept
+        : width{element} {
+        std::size_t to_stride = element, from_stride = element;
+        for (std::size_t d = Rank; d-- > 0;) {
+            to_begin += to.origin[d] * to_stride;
+            from_begin += from.origin[d] * from_stride;
+            empty = empty || box[d] == 0;
+            // if all inner dimensions are contiguous in both arrays, merge them with this one
+            if (to_stride == width && from_stride == width) {
+                width *= box[d];
+            } else if (box[d] > 1) {
+                steps[rank++] = {box[d], to_stride, from_stride};
+            }
+            to_stride *= to.extent[d];
+            from_stride *= from.extent[d];
+        }
+        apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
+    }
+
+    /// Visits the copies of the part of the box in the `left` innermost dimensions.
+    template <class Visit>
+    void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
+        if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
+        step const& outer = steps[left - 1];
+        for (std::size_t i = 0; i < outer.count; ++i) {
+            walk(to + i * outer.to, from + i * outer.from, left - 1, visit);
+        }
+    }
+    [[nodiscard]] pitched_copy copy(std::byte* to, std::byte const* from, std::size_t left) const {
+        step const rows = left >= 1 ? steps[0] : step{1, width, width};
+        step const slices =
+            left >= 2 ? steps[1] : step{1, rows.to * rows.count, rows.from * rows.count};
+        return {.to         = to,
+                .to_pitch   = rows.to,
+                .to_slice   = slices.to,
+                .from       = from,
+                .from_pitch = rows.from,
+                .from_slice = slices.from,
+                .width      = width,
+                .height     = rows.count,
+                .depth      = slices.count};
+    }
+
+    std::size_t to_begin   = 0;  ///< offset in bytes of the box in the target array
+    std::size_t from_begin = 0;  ///< offset in bytes of the box in the source array
+    std::size_t width;           ///< contiguous bytes of a row, in both arrays
+    step        steps[Rank + 1]; ///< dimensions from the innermost outward; the last is unused
+    std::size_t rank  = 0;       ///< number of dimensions in `steps`
+    bool        empty = false;
+    bool        apart = false; ///< true if rows are farther apart than the largest pitch of CUDA
+};
+
+/// Visits the copies that move a box of elements from one array into another. Each copy is a
+/// `pitched_copy`, which has up to three dimensions. Rows or slices that are contiguous on both
+/// sides are merged, which leaves dimensions for others.
+///
+///     std::size_t const origin[] = {z, y, x}, zero[] = {0, 0, 0};
+///     box_copies<3>(device, {tile, zero}, host, {volume, origin}, tile, sizeof(float),
+///                   [&](pitched_copy const& c) { Platform::copy(stream, c); });
+///
+/// Failure   None of its own. The box must lie in both arrays, and their sizes in bytes must not
+///           overflow.
+/// Threads   Any thread may call.
+/// Cost      One visit for up to three dimensions after merging, otherwise one visit for each
+///           element of the first dimension. Rows more than 2 GiB apart, for which CUDA has no
+///           pitch, are visited one by one.
+template <std::size_t Rank, class Visit>
+    requires(Rank >= 1 && Rank <= 4)
+void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Rank> from_side,
+                std::size_t const (&box)[Rank], std::size_t element, Visit visit) {
+    detail::box_plan<Rank> const plan{to_side, from_side, box, element};
+    if (plan.empty) { return; }
+    plan.walk(static_cast<std::byte*>(to) + plan.to_begin,
+              static_cast<std::byte const*>(from) + plan.from_begin, plan.rank, visit);
+}
+
+/// Executes the copy `c` on the calling thread. `Width` is the width in bytes if it is known at
+/// compile time, so that each small row compiles to single moves; 0 means `c.width`.
+template <std::size_t Width>
+void copy_rows(pitched_copy const& c) noexcept {
+    for (std::size_t z = 0; z < c.depth; ++z) {
+        for (std::size_t y = 0; y < c.height; ++y) {
+            std::memcpy(static_cast<std::byte*>(c.to) + z * c.to_slice + y * c.to_pitch,
+                        static_cast<std::byte const*>(c.from) + z * c.from_slice + y * c.from_pitch,
+                        Width != 0 ? Width : c.width);
+        }
+    }
+}
+
+/// Executes the copy `c` between two host arrays on the calling thread. Narrow rows, as in halos
+/// beyond a border, are copied without a call of memcpy each.
+inline void copy_box(pitched_copy const& c) noexcept {
+    switch (c.width) {
+    case 1: return detail::copy_rows<1>(c);
+    case 2: return detail::copy_rows<2>(c);
+    case 4: return detail::copy_rows<4>(c);
+    case 8: return detail::copy_rows<8>(c);
+    default: return detail::copy_rows<0>(c);
+    }
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `fields` is the layout of a batch with several fields, such as images and labels, in one block.
+
+#include <vram/base/align.hpp>           // align, default_alignment, unsatisfiable
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/data/layout_error.hpp>    // layout_error
+
+#include <cstddef>     // size_t, byte
+#include <span>        // span
+#include <tuple>       // tuple, tuple_element_t
+#include <type_traits> // remove_all_extents_t, is_trivially_copyable_v, is_same_v, type_identity
+#include <utility>     // index_sequence, make_index_sequence
+
+namespace vram {
+
+/// The layout of a batch of up to `samples` samples. Each sample has one value of every `Field`: a
+/// number, a struct or an array. The batch contains all values of the first field, then all of the
+/// second one, and so on.
+///
+///     fields<float[3][224][224], int> const layout{256};
+///     auto [images, labels] = layout.in(to, n);        // spans that a source fills with n samples
+///     return layout.bytes(n);                          // bytes of these n samples
+///     auto [images, labels] = layout.of(batch);        // spans to pass to a kernel
+///
+/// The elements of an array field come as one span: n * 3 * 224 * 224 floats. A single field is
+/// selected by its number, or by its type if no other field has that type: `get<1>(batch)`,
+/// `get<label>(batch)`.
+///
+/// A field begins at the same offset in every batch, aligned to 256 bytes, even if the batch has
+/// fewer samples; then there are unused bytes after each field, which are copied too. So kernels
+/// and graphs may keep the addresses, and the size of a batch in bytes determines its number of
+/// samples.
+///
+/// Failure   Throws `layout_error`: `too_large` if the bytes overflow, `empty` if `samples` is 0,
+///           `wrong_size` if memory is too small for the samples, `not_whole` if the bytes of a
+///           batch do not belong to this layout.
+/// Threads   Any thread may use a copy; the layout is a value.
+/// Cost      A few additions.
+template <class... Field>
+    requires(sizeof...(Field) > 0 && (std::is_trivially_copyable_v<Field> && ...))
+class fields {
+    template <std::size_t Index>
+    using field = std::tuple_element_t<Index, std::tuple<std::type_identity<Field>...>>::type;
+
+public:
+    static constexpr std::size_t count = sizeof...(Field); ///< number of fields of a sample
+
+    /// Element type of the span of field `Index`: the field's type, or its scalar type if it is an
+    /// array.
+    template <std::size_t Index>
+    using element = std::remove_all_extents_t<field<Index>>;
+    /// Number of elements of field `Index` in one sample.
+    template <std::size_t Index>
+    static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
+
+    /// Computes the layout of batches of up to `samples` samples, with each field aligned to
+    /// `alignment` bytes.
+    explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
+        : samples_{samples} {
+        using why = layout_error::reason;
+        expects(valid_alignment(alignment), "fields: the alignment must be a power of two");
+        if (samples == 0) { throw layout_error{why::empty}; }
+        constexpr std::size_t sizes[]      = {sizeof(Field)...};
+        constexpr std::size_t alignments[] = {alignof(Field)...};
+        std::size_t           end          = 0;
+        for (std::size_t f = 0; f < count; ++f) {
+            offsets_[f]            = align(end, larger_of(alignment, alignments[f]));
+            std::size_t const room = unsatisfiable - 1 - smaller_of(offsets_[f], unsatisfiable - 1);
+            if (samples > room / sizes[f]) {
+                throw layout_error{why::too_large, samples, room / sizes[f], f};
+            }
+            end = offsets_[f] + samples * sizes[f];
+        }
+    }
+
+    /// Returns the largest number of samples of a batch.
+    [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
+    /// Returns the bytes of a batch of `n` samples, from the first field to the end of the last
+    /// one; 0 if `n` is 0.
+    [[nodiscard]] std::size_t bytes(std::size_t n) const {
+        if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
+        return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
+    }
+    /// Returns the bytes of a batch with the largest number of samples.
+    [[nodiscard]] std::size_t batch_bytes() const { return bytes(samples_); }
+    /// Returns the offset of field `Index` in bytes from the beginning of a batch.
+    template <std::size_t Index>
+    [[nodiscard]] std::size_t offset() const noexcept {
+        return offsets_[Index];
+    }
+    /// Returns the number of samples in a batch of `bytes` bytes.
+    [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
+        constexpr std::size_t last = sizeof(field<count - 1>);
+        if (bytes == 0) { return 0; }
+        // wraps around if the batch ends before the last field; tested below
+        std::size_t const past = bytes - offsets_[count - 1];
+        if (bytes <= offsets_[count - 1] || past % last != 0 || past / last > samples_) {
+            throw layout_error{layout_error::reason::not_whole, bytes, batch_bytes()};
+        }
+        return past / last;
+    }
+
+    /// Returns the span of field `Index` of `n` samples in the memory `to`, which must hold at
+    /// least `bytes(n)` bytes.
+    template <std::size_t Index>
+    [[nodiscard]] std::span<element<Index>> in(std::span<std::byte> to, std::size_t n) const {
+        if (to.size() < bytes(n)) {
+            throw layout_error{layout_error::reason::wrong_size, to.size(), bytes(n), Index};
+        }
+        return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
+                n * per_sample<Index>};
+    }
+    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`.
+    [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
+        return all([&]<std::size_t Index>() { return in<Index>(to, n); });
+    }
+
+    /// Returns the span of field `Index` of a batch. `batch` is any object with `data()` and
+    /// `size()` in bytes.
+    template <std::size_t Index, class Batch>
+    [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
+        std::span<std::byte> const bytes{batch.data(), batch.size()};
+        return in<Index>(bytes, samples_in(bytes.size()));
+    }
+    /// Returns the span of the field of type `F` of a batch. Exactly one field must have this type.
+    template <class F, class Batch>
+    [[nodiscard]] auto get(Batch const& batch) const {
+        return get<index_of<F>>(batch);
+    }
+    /// Returns a tuple of the spans of all fields of a batch.
+    template <class Batch>
+    [[nodiscard]] auto of(Batch const& batch) const {
+        return all([&]<std::size_t Index>() { return get<Index>(batch); });
+    }
+
+    /// Number of the field of type `F`.
+    template <class F>
+        requires((0 + ... + (std::is_same_v<F, Field> ? 1 : 0)) == 1)
+    static constexpr std::size_t index_of = [] {
+        std::size_t at = 0;
+        (void)((std::is_same_v<F, Field> || (++at, false)) || ...);
+        return at;
+    }();
+
+private:
+    template <class Get>
+    static auto all(Get get) {
+        return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+            return std::tuple { get.template operator()<Index>()... };
+        }(std::make_index_sequence<count>{});
+    }
+
+    std::size_t samples_;
+    std::size_t offsets_[count]{};
+};
+
+} // namespace vram

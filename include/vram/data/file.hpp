@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `file` is a file that threads read and write at any offset; a read or write is complete or
+/// throws.
+
+#include <vram/base/core/smaller_of.hpp> // smaller_of
+#include <vram/data/core/file_calls.hpp> // file_calls
+
+#if __has_include(<unistd.h>)
+
+#include <vram/base/align.hpp>      // align_down
+#include <vram/data/file_error.hpp> // file_error
+
+#include <atomic>       // atomic
+#include <cerrno>       // errno
+#include <cstddef>      // size_t, byte
+#include <cstdint>      // uintptr_t
+#include <span>         // span
+#include <string>       // string
+#include <system_error> // error_code, generic_category
+#include <utility>      // exchange, move, swap
+
+namespace vram {
+
+/// Options of opening a file.
+struct file_options {
+    enum class mode {
+        read,   ///< opens an existing file, only for reading
+        update, ///< opens an existing file, for reading and writing
+        create, ///< creates a file or empties an existing one, for reading and writing
+    };
+    mode use = mode::read;
+    /// If true, reads and writes bypass the page cache (`O_DIRECT`) if offset, memory and size are
+    /// aligned (`file::direct_alignment`).
+    bool direct = false;
+};
+
+/// A file that is read and written at given offsets, so that threads share no file position.
+///
+///     file const weights{"weights.bin"};
+///     weights.read(std::as_writable_bytes(std::span{row}), index * row_bytes);
+///     file results{"out.bin", {.use = file_options::mode::create}};
+///     results.write(std::as_bytes(std::span{row}), index * row_bytes);
+///
+/// With the option `direct`, the parts whose offset and memory address are multiples of
+/// `direct_alignment` bypass the page cache, and the rest goes through it. If the file system does
+/// not support this, everything goes through the page cache, and `direct_refused()` returns the
+/// reason.
+///
+/// Failure   Throws `file_error` with the system's code, the offset, the bytes wanted and the bytes
+///           done. A file that ends too early is an error too. Interrupted and short calls are
+///           repeated. The destructor closes the file and reports no error; call `flush` before it
+///           if late errors matter.
+/// Threads   Any threads may read and write concurrently. Opening, moving and destroying need
+///           exclusive access.
+/// Cost      One system call for each run of bytes. Only opening allocates.
+template <class Calls>
+class basic_file {
+public:
+    /// Alignment in bytes of offset, address and size for reads and writes that bypass the page
+    /// cache.
+    static constexpr std::size_t direct_alignment = 4096;
+
+    explicit basic_file(std::string path, file_options options = {}) : path_{std::move(path)} {
+        int const flags = options.use == file_options::mode::read     ? O_RDONLY
+                          : options.use == file_options::mode::update ? O_RDWR
+                                                                      : O_RDWR | O_CREAT | O_TRUNC;
+        plain_.fd       = open(flags);
+        if (plain_.fd < 0) { fail(errno); }
+        int const regular = Calls::is_file(plain_.fd);
+        if (regular < 0) { fail(errno); }
+        if (regular == 0) { throw file_error{file_error::reason::not_a_file, path_}; }
+        if (options.direct) { open_direct(flags & ~(O_CREAT | O_TRUNC)); }
+    }
+    basic_file(basic_file&& other) noexcept
+        : path_{std::move(other.path_)},
+          plain_{std::move(other.plain_)},
+          direct_{std::move(other.direct_)},
+          refused_{other.refused_.load(std::memory_order_relaxed)} {}
+    basic_file& operator=(basic_file&& other) noexcept {
+        basic_file gone{std::move(other)}; // its destructor closes the previous file of this object
+        path_.swap(gone.path_);
+        plain_.swap(gone.plain_);
+        direct_.swap(gone.direct_);
+        refused_ = gone.refused_.exchange(refused_);
+        return *this;
+    }
+    ~basic_file() = default;
+
+    /// Returns the current size of the file in bytes. Cost: a system call.
+    [[nodiscard]] std::size_t size() const {
+        off_t const bytes = Calls::size(plain_.fd);
+        if (bytes < 0) { fail(errno); }
+        return static_cast<std::size_t>(bytes);
+    }
+    [[nodiscard]] std::string const& path() const noexcept { return path_; }
+
+    /// Fills all of `to` with the bytes at `offset`, or throws.
+    void read(std::span<std::byte> to, std::size_t offset) const {
+        move(to.data(), to.size(), offset,
+             [](int fd, std::byte* p, std::size_t n, off_t at) noexcept {
+                 return Calls::read(fd, p, n, at);
+             });
+    }
+    /// Writes all of `from` at `offset`, or throws. The file grows if it is shorter.
+    void write(std::span<std::byte const> from, std::size_t offset) {
+        move(from.data(), from.size(), offset,
+             [](int fd, std::byte const* p, std::size_t n, off_t at) noexcept {
+                 ssize_t const written = Calls::write(fd, p, n, at);
+                 if (written == 0) { errno = ENOSPC; }
+                 return written != 0 ? written : -1;
+             });
+    }
+    /// Truncates the file to `bytes` bytes, or extends it with zeros that occupy no disk space.
+    void resize(std::size_t bytes) {
+        if (bytes > Calls::most) { fail(EFBIG, bytes); }
+        while (Calls::resize(plain_.fd, static_cast<off_t>(bytes)) != 0) {
+            if (errno != EINTR) { fail(errno, bytes); }
+        }
+    }
+    /// Waits until all written bytes are on the storage device. Throws errors of earlier writes
+    /// that the system reports late.
+    void flush() {
+        while (Calls::flush(plain_.fd) != 0) {
+            if (errno != EINTR) { fail(errno); }
+        }
+    }
+
+    /// Returns true if aligned reads and writes bypass the page cache: `direct` was requested and
+    /// not refused.
+    [[nodiscard]] bool direct() const noexcept {
+        return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
+    }
+    /// Returns the reason for which the file system refused to bypass the page cache. No error if
+    /// it was not requested or not refused.
+    [[nodiscard]] std::error_code direct_refused() const noexcept {
+        return {refused_.load(std::memory_order_relaxed), std::generic_category()};
+    }
+    /// Returns the file descriptor for other system calls; -1 after a move.
+    [[nodiscard]] int descriptor() const noexcept { return plain_.fd; }
+
+private:
+    struct descriptor_owner { // owns a file descriptor and closes it
+        int fd = -1;
+
+        descriptor_owner() = default;
+        descriptor_owner(descriptor_owner&& other) noexcept : fd{std::exchange(other.fd, -1)} {}
+        ~descriptor_owner() {
+            if (fd >= 0) { Calls::close(fd); }
+        }
+        void swap(descriptor_owner& other) noexcept { std::swap(fd, other.fd); }
+    };
+
+    [[noreturn]] void fail(int code, std::size_t offset = 0, std::size_t wanted = 0,
+                           std::size_t got = 0) const {
+        throw file_error{{code, std::generic_category()}, path_, offset, wanted, got};
+    }
+
+    [[nodiscard]] int open(int flags) const noexcept {
+        for (;;) {
+            int const fd = Calls::open(path_.c_str(), flags);
+            if (fd >= 0 || errno != EINTR) { return fd; }
+        }
+    }
+    void open_direct(int flags) noexcept {
+        if constexpr (Calls::direct_flag != 0) {
+            direct_.fd = open(flags | Calls::direct_flag);
+            if (direct_.fd < 0) { refused_ = errno; }
+        } else {
+            refused_ = ENOTSUP;
+        }
+    }
+
+    /// Transfers `bytes` bytes between the memory `p` and the file at `offset`, with one system
+    /// call for each run of bytes that uses the same descriptor.
+    template <class Byte, class Call>
+    void move(Byte* p, std::size_t bytes, std::size_t offset, Call call) const {
+        if (offset > Calls::most || bytes > Calls::most - offset) {
+            fail(EOVERFLOW, offset, bytes);
+        }
+        for (std::size_t done = 0; done < bytes;) {
+            run const     next = next_run(p + done, bytes - done, offset + done);
+            ssize_t const n =
+                call(next.fd, p + done, next.bytes, static_cast<off_t>(offset + done));
+            if (n > 0) {
+                done += static_cast<std::size_t>(n);
+            } else if (n == 0) {
+                throw file_error{file_error::reason::ends_early, path_, offset, bytes, done};
+            } else if (errno == EINVAL && next.fd == direct_.fd) {
+                // The file system refuses `O_DIRECT`: from now on, all calls go through the page
+                // cache.
+                refused_.store(EINVAL, std::memory_order_relaxed);
+            } else if (errno != EINTR) {
+                fail(errno, offset, bytes, done);
+            }
+        }
+    }
+
+    struct run { // bytes that one system call transfers, and the descriptor for it
+        int         fd;
+        std::size_t bytes;
+    };
+    [[nodiscard]] run next_run(void const* p, std::size_t bytes,
+                               std::size_t offset) const noexcept {
+        constexpr std::size_t unit = direct_alignment;
+        std::size_t const     past = offset % unit;
+        // true if the address and the offset are aligned at the same byte
+        bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
+        if (!direct() || !together) { return {plain_.fd, bytes}; }
+        if (past != 0) { return {plain_.fd, detail::smaller_of(bytes, unit - past)}; }
+        std::size_t const whole = align_down(bytes, unit);
+        return whole != 0 ? run{direct_.fd, whole} : run{plain_.fd, bytes};
+    }
+
+    std::string      path_;
+    descriptor_owner plain_;
+    descriptor_owner direct_;
+    /// `errno` with which the system refused `O_DIRECT`; 0 if it did not.
+    mutable std::atomic<int> refused_{0};
+};
+
+/// A file of this operating system.
+using file = basic_file<detail::file_calls>;
+
+} // namespace vram
+
+#endif

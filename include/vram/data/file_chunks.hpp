@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `file_chunks` is a loader's source whose batches are consecutive chunks of a file.
+
+#include <vram/base/core/smaller_of.hpp> // smaller_of
+#include <vram/data/chunking.hpp>        // chunking
+#include <vram/data/file.hpp>            // file, the one that is usual
+
+#include <cstddef>    // size_t, byte
+#include <span>       // span
+#include <stop_token> // stop_token
+#include <utility>    // move
+
+namespace vram {
+
+/// A source with consecutive chunks of a file as batches. Chunks may overlap, and the last one
+/// may be shorter.
+///
+///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
+///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut
+///
+/// If the file was opened with `direct`, chunks whose length is a multiple of 4096 bypass the page
+/// cache, because the platform's pinned memory is aligned to pages. Blocks from a user's pool or
+/// from pageable memory may not be, and are then read through the page cache.
+///
+/// Failure   Throws `file_error` of the file, with the offset, the bytes wanted and the bytes read.
+///           The number of chunks is fixed by the size of the file in the constructor; later growth
+///           is ignored.
+/// Threads   Any number of threads may call `fill`, for different batches or one batch.
+/// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
+template <class File>
+class file_chunks {
+public:
+    /// Divides the file `from` into chunks of `chunk` bytes.
+    file_chunks(File from, std::size_t chunk, chunking_options options = {})
+        : file_{std::move(from)}, cut_{file_.size(), chunk, options} {}
+
+    /// Returns the number of batches.
+    [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
+    /// Returns the largest number of bytes of a batch.
+    [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
+    [[nodiscard]] File const& source() const noexcept { return file_; }
+
+    /// Returns the offset in the file and the length of batch `index`.
+    [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
+
+    /// Reads batch `index` into `to`. Returns the bytes of the batch, or 0 after the last batch or
+    /// if `stop` is requested. If the batch is larger than `to`, nothing is read.
+    std::size_t fill(std::span<std::byte> to, std::size_t index,
+                     std::stop_token const& stop = {}) const {
+        if (index >= size()) { return 0; }
+        auto const [offset, bytes] = cut_[index];
+        if (bytes > to.size()) { return bytes; }
+        for (std::size_t done = 0; done < bytes;) {
+            if (stop.stop_requested()) { return 0; }
+            std::size_t const n = detail::smaller_of(bytes - done, at_once);
+            file_.read(to.subspan(done, n), offset + done);
+            done += n;
+        }
+        return bytes;
+    }
+
+private:
+    // bytes that are read between two tests of `stop`
+    static constexpr std::size_t at_once = std::size_t{16} << 20;
+
+    File     file_;
+    chunking cut_;
+};
+
+} // namespace vram

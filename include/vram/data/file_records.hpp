@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `file_records` is a loader's source whose batches are consecutive records of a file.
+
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/data/file_chunks.hpp>     // file_chunks
+#include <vram/data/file_error.hpp>      // file_error
+#include <vram/data/layout_error.hpp>    // layout_error
+
+#include <cstddef>    // size_t, byte
+#include <span>       // span
+#include <stop_token> // stop_token
+#include <utility>    // move
+
+namespace vram {
+
+/// Options of a `file_records`.
+struct file_records_options {
+    std::size_t header       = 0;     ///< bytes before the first record
+    bool        drop_partial = false; ///< if true, a last batch with fewer records is left out
+};
+
+/// A loader's source: each batch consists of `records` consecutive records of `record_bytes` bytes.
+///
+///     file_records digits{file{"train-images-idx3-ubyte"}, 28 * 28, 256, {.header = 16}};
+///     loader{std::move(digits), stream};      // 235 batches, the last of 96 records
+///
+/// Failure   Throws `file_error{partial_record}` if the file does not consist of whole records, for
+///           example because it is still being written, and `file_error{ends_early}` if it is
+///           shorter than its header. Throws `layout_error{empty}` if a record or a batch has no
+///           bytes. Reading throws the errors of the file.
+/// Threads   Any number of threads may call `fill`.
+/// Cost      That of `file_chunks`.
+template <class File>
+class file_records {
+public:
+    /// Divides the file `from` into batches of `records` records of `record_bytes` bytes.
+    file_records(File from, std::size_t record_bytes, std::size_t records,
+                 file_records_options options = {})
+        : record_bytes_{record_bytes},
+          count_{counted(from, record_bytes, options.header)},
+          // at most the records of the file, so that no product overflows
+          batch_{detail::smaller_of(records, detail::larger_of<std::size_t>(count_, 1))},
+          chunks_{std::move(from),
+                  batch_ * record_bytes,
+                  {.first = options.header, .drop_partial = options.drop_partial}},
+          size_{options.drop_partial && count_ < records ? 0 : chunks_.size()} {}
+
+    /// Returns the number of batches.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Returns the largest number of bytes of a batch.
+    [[nodiscard]] std::size_t batch_bytes() const noexcept { return batch_ * record_bytes_; }
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
+        return records(index) * record_bytes_;
+    }
+    [[nodiscard]] File const& source() const noexcept { return chunks_.source(); }
+
+    [[nodiscard]] std::size_t record_bytes() const noexcept { return record_bytes_; }
+    /// Returns the number of records of the file.
+    [[nodiscard]] std::size_t records() const noexcept { return count_; }
+    /// Returns the number of records of batch `index`, which must be less than `size()`.
+    [[nodiscard]] std::size_t records(std::size_t index) const {
+        return chunks_[index].bytes / record_bytes_;
+    }
+
+    /// Reads batch `index` into `to` and returns its bytes, as `file_chunks::fill` does.
+    std::size_t fill(std::span<std::byte> to, std::size_t index,
+                     std::stop_token const& stop = {}) const {
+        return index < size_ ? chunks_.fill(to, index, stop) : 0;
+    }
+
+private:
+    static std::size_t counted(File const& from, std::size_t record_bytes, std::size_t header) {
+        using why = file_error::reason;
+        if (record_bytes == 0) { throw layout_error{layout_error::reason::empty}; }
+        std::size_t const bytes = from.size();
+        if (bytes < header) { throw file_error{why::ends_early, from.path(), 0, header, bytes}; }
+        std::size_t const rest = (bytes - header) % record_bytes;
+        if (rest != 0) {
+            throw file_error{why::partial_record, from.path(), bytes - rest, record_bytes, rest};
+        }
+        return (bytes - header) / record_bytes;
+    }
+
+    std::size_t       record_bytes_;
+    std::size_t       count_;
+    std::size_t       batch_; ///< number of records in a full batch
+    file_chunks<File> chunks_;
+    std::size_t       size_;
+};
+
+} // namespace vram

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `layout_error` is thrown for data that cannot be divided, or laid out, as requested.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <vram/base/core/what_text.hpp> // what_text
+
+#include <cstddef>   // size_t
+#include <exception> // exception
+#include <string>    // string, to_string
+
+namespace vram {
+
+/// Thrown if data cannot be divided or laid out as requested: `value()` does not fit `limit()`, in
+/// the dimension or field `dimension()`.
+class layout_error : public std::exception {
+public:
+    /// Reasons of a `layout_error`.
+    enum class reason {
+        too_large,  ///< `value` exceeds `limit`: the total size would overflow
+        empty,      ///< a piece, a sample or a record of 0 bytes
+        overlap,    ///< the overlap `value` is not less than the piece of `limit` bytes
+        wrong_size, ///< there are `value` bytes, and `limit` are needed
+        not_whole,  ///< `value` bytes are not a whole number of samples, of at most `limit`
+        /// A device fills memory with one byte value, and the bytes of the element differ.
+        no_pattern,
+    };
+
+    explicit layout_error(reason why, std::size_t value = 0, std::size_t limit = 0,
+                          std::size_t dimension = 0) noexcept
+        : why_{why},
+          value_{value},
+          limit_{limit},
+          dimension_{dimension},
+          text_{literal(why), [this] { return text(); }} {}
+
+    [[nodiscard]] reason      why() const noexcept { return why_; }
+    [[nodiscard]] std::size_t value() const noexcept { return value_; }
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+    /// Returns the dimension or the field, from 0.
+    [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
+
+    [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
+
+private:
+    static constexpr char const* literal(reason why) noexcept {
+        switch (why) {
+        case reason::too_large: return "vram: a layout needs more memory than can exist";
+        case reason::empty: return "vram: a layout has pieces of 0 bytes";
+        case reason::overlap: return "vram: the overlap of pieces is not less than their length";
+        case reason::wrong_size: return "vram: memory does not have the size of its layout";
+        case reason::not_whole: return "vram: a batch is not a whole number of samples";
+        case reason::no_pattern:
+            return "vram: device memory cannot be filled with this element, because its bytes "
+                   "differ";
+        }
+        return "vram: layout";
+    }
+    [[nodiscard]] std::string text() const {
+        auto const        n    = [](std::size_t number) { return std::to_string(number); };
+        std::string const base = literal(why_);
+        switch (why_) {
+        case reason::too_large:
+            return base + ": " + n(value_) + " in dimension " + n(dimension_) + ", of at most " +
+                   n(limit_);
+        case reason::overlap:
+            return base + ": an overlap of " + n(value_) + ", and pieces of " + n(limit_);
+        case reason::wrong_size: return base + ": " + n(value_) + " instead of " + n(limit_);
+        case reason::not_whole: return base + ": " + n(value_) + " bytes, of at most " + n(limit_);
+        case reason::empty:
+        case reason::no_pattern: break;
+        }
+        return base;
+    }
+
+    reason            why_;
+    std::size_t       value_;
+    std::size_t       limit_;
+    std::size_t       dimension_;
+    detail::what_text text_;
+};
+
+} // namespace vram

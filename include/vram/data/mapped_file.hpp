@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `mapped_file` maps a file into memory: only the pages that are accessed are read.
+
+#if __has_include(<sys/mman.h>)
+
+#include <vram/base/align.hpp>      // align_down
+#include <vram/base/contract.hpp>   // expects
+#include <vram/data/file.hpp>       // file
+#include <vram/data/file_error.hpp> // file_error
+
+#include <cerrno>       // errno
+#include <cstddef>      // size_t, byte
+#include <span>         // span
+#include <string>       // string
+#include <sys/mman.h>   // mmap, munmap, madvise, msync
+#include <system_error> // generic_category
+#include <type_traits>  // is_trivially_copyable_v, is_const_v
+#include <utility>      // exchange, move, swap
+
+namespace vram {
+
+/// Options of mapping a file.
+struct mapped_file_options {
+    /// If not 0, creates a file of so many zero bytes, which can be written through the mapping. 0
+    /// opens an existing file, which can only be read.
+    std::size_t create = 0;
+    /// If true, the whole file is read when it is mapped, and not page by page at the first access.
+    bool populate = false;
+};
+
+/// The bytes of a file in the address space, for data that is larger than memory and read in parts.
+///
+///     mapped_file const scan{"scan.raw"};
+///     tile_source patches{shape, scan.span<std::uint16_t const>()};
+///     mapped_file result{"out.raw", {.create = bytes}};     // the system writes its pages later
+///
+/// Failure   Throws `file_error` if the file or the mapping is refused, or if the file is not a
+///           whole number of elements. If another process truncates the file, or if the disk has no
+///           room for written pages, the system kills the program (SIGBUS). Read a file that others
+///           write with `file_chunks` instead.
+/// Threads   Any thread may read the bytes. Opening, moving and destroying need exclusive access.
+/// Cost      A page fault at the first access to each run of pages. `will_need` avoids it if the
+///           access is known in advance. For sequential reading there is little gain over
+///           `file_chunks`.
+class mapped_file {
+public:
+    explicit mapped_file(std::string path, mapped_file_options options = {})
+        : file_{std::move(path),
+                {.use =
+                     options.create != 0 ? file_options::mode::create : file_options::mode::read}},
+          writable_{options.create != 0} {
+        if (writable_) { file_.resize(options.create); }
+        std::size_t const bytes = file_.size();
+        if (bytes == 0) { return; } // an empty file cannot be mapped
+        int flags = MAP_SHARED;
+#if defined MAP_POPULATE
+        if (options.populate) { flags |= MAP_POPULATE; }
+#endif
+        void* const p = ::mmap(nullptr, bytes, writable_ ? PROT_READ | PROT_WRITE : PROT_READ,
+                               flags, file_.descriptor(), 0);
+        if (p == MAP_FAILED) { fail(errno, bytes); }
+        bytes_ = {static_cast<std::byte*>(p), bytes};
+    }
+    mapped_file(mapped_file&& other) noexcept
+        : file_{std::move(other.file_)},
+          bytes_{std::exchange(other.bytes_, {})},
+          writable_{other.writable_} {}
+    mapped_file& operator=(mapped_file&& other) noexcept {
+        // Its destructor unmaps the previous file of this object.
+        mapped_file gone{std::move(other)};
+        std::swap(file_, gone.file_);
+        std::swap(bytes_, gone.bytes_);
+        std::swap(writable_, gone.writable_);
+        return *this;
+    }
+    ~mapped_file() {
+        if (!bytes_.empty()) { ::munmap(bytes_.data(), bytes_.size()); }
+    }
+
+    [[nodiscard]] std::span<std::byte const> bytes() const noexcept { return bytes_; }
+    [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
+    [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
+
+    /// Returns the bytes from `header` on as elements. The elements must be const, unless the file
+    /// was created by this object.
+    template <class Element>
+        requires std::is_trivially_copyable_v<Element>
+    [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {
+        expects(writable_ || std::is_const_v<Element>,
+                "mapped_file: elements of a file that is only read must be const");
+        expects(header % alignof(Element) == 0,
+                "mapped_file: the header must keep the elements aligned");
+        if (header > size()) {
+            throw file_error{file_error::reason::ends_early, path(), 0, header, size()};
+        }
+        std::size_t const rest = (size() - header) % sizeof(Element);
+        if (rest != 0) {
+            throw file_error{file_error::reason::partial_record, path(), size() - rest,
+                             sizeof(Element), rest};
+        }
+        return {reinterpret_cast<Element*>(bytes_.data() + header),
+                (size() - header) / sizeof(Element)};
+    }
+
+    /// Announces that `bytes` bytes from `offset` on are accessed soon, so that the system may
+    /// begin to read them. The system may ignore this, and reports no error.
+    void will_need(std::size_t offset, std::size_t bytes) const noexcept {
+        if (offset >= size()) { return; }
+        std::size_t const begin = align_down(offset, page);
+        std::size_t const end   = bytes < size() - offset ? offset + bytes : size();
+        (void)::madvise(bytes_.data() + begin, end - begin, MADV_WILLNEED);
+    }
+
+    /// Waits until all written bytes are on the storage device. Throws errors of earlier writes
+    /// that the system reports late.
+    void flush() {
+        if (!bytes_.empty() && ::msync(bytes_.data(), bytes_.size(), MS_SYNC) != 0) {
+            fail(errno, bytes_.size());
+        }
+    }
+
+private:
+    // a multiple of the page sizes in use: 4, 16 and 64 KiB
+    static constexpr std::size_t page = std::size_t{1} << 16;
+
+    [[noreturn]] void fail(int code, std::size_t bytes) const {
+        throw file_error{{code, std::generic_category()}, path(), 0, bytes, 0};
+    }
+
+    file                 file_;
+    std::span<std::byte> bytes_;
+    bool                 writable_;
+};
+
+} // namespace vram
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pinned_tile_source` is a loader's source whose batches are tiles of a volume in pinned memory.
+
+#include <vram/concepts/platform_of.hpp> // platform_of
+#include <vram/data/tile_source.hpp>     // tile_source
+
+#include <array>   // array
+#include <bit>     // bit_cast
+#include <cstddef> // size_t, byte
+#include <ranges>  // borrowed_range, contiguous_range
+#include <span>    // span
+
+namespace vram {
+
+/// A `tile_source` of a volume in pinned or registered memory. The device copies the tiles directly
+/// out of the volume; no host thread gathers them, and no pinned blocks are needed.
+///
+///     pinned_tile_source source{cut, std::span<float const>{pinned, cut.volume()}};
+///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // called by a loader
+///
+/// Failure   The constructor throws as `tile_source`, and `layout_error{no_pattern}` if
+///           `boundary::constant` needs an element whose bytes differ, because a device is filled
+///           byte by byte. `enqueue` throws errors of the platform; copies before the error stay on
+///           the stream.
+/// Threads   Several threads may call `enqueue`, each with its own stream.
+/// Streams   `enqueue` returns when the copies are enqueued on `copies`. The volume must not change
+///           until they are complete. A pageable volume works as well, but slowly.
+/// Cost      One copy for each tile inside the volume. At the border see `tile_copies`.
+template <class Element, std::size_t Rank>
+class pinned_tile_source {
+public:
+    /// Creates a source of the tiles `cut` of `volume`. With `boundary::constant`, elements beyond
+    /// the border of the volume have the value `outside`.
+    pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
+                       Element outside = {})
+        : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
+        bool same = true;
+        for (std::byte const b : std::bit_cast<bytes_of>(outside)) { same = same && b == pattern_; }
+        if (!same && cut.options().outside == boundary::constant) {
+            throw layout_error{layout_error::reason::no_pattern, sizeof(Element)};
+        }
+    }
+
+    /// Returns the number of tiles.
+    [[nodiscard]] std::size_t size() const noexcept { return source_.size(); }
+    /// Returns the largest number of bytes of a batch.
+    [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
+        return source_.batch_bytes(index);
+    }
+    [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
+
+    /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns
+    /// the bytes of the tile, or 0 after the last one. If the tile does not fit in `device`,
+    /// nothing is copied.
+    template <class Stream>
+    std::size_t enqueue(std::span<std::byte> device, std::size_t index,
+                        Stream const& copies) const {
+        using platform = platform_of<Stream>;
+        if (index >= size()) { return 0; }
+        detail::tile_copies<Rank> const& plan  = source_.copies();
+        std::size_t const                bytes = plan.bytes(index);
+        if (bytes > device.size()) { return bytes; }
+        if (cut().options().outside == boundary::constant && !plan.inside(index)) {
+            platform::fill(copies, device.data(), pattern_, bytes);
+        }
+        plan.gather(index, device.data(), source_.volume().data(),
+                    [&](pitched_copy const& c) { platform::copy(copies, c); });
+        return bytes;
+    }
+
+private:
+    using bytes_of = std::array<std::byte, sizeof(Element)>;
+
+    tile_source<Element, Rank> source_;
+    std::byte                  pattern_; ///< value of each byte outside the volume
+};
+
+template <std::size_t Rank, std::ranges::contiguous_range Volume>
+    requires std::ranges::borrowed_range<Volume>
+pinned_tile_source(tiles<Rank>, Volume&&)
+    -> pinned_tile_source<std::ranges::range_value_t<Volume>, Rank>;
+template <std::size_t Rank, std::ranges::contiguous_range Volume, class Outside>
+    requires std::ranges::borrowed_range<Volume>
+pinned_tile_source(tiles<Rank>, Volume&&, Outside)
+    -> pinned_tile_source<std::ranges::range_value_t<Volume>, Rank>;
+
+} // namespace vram

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tile_sink` writes the results of tiles into a volume in memory.
+
+#include <vram/concepts/platform_of.hpp>  // platform_of
+#include <vram/data/core/tile_copies.hpp> // tile_copies, tile_part
+#include <vram/data/layout_error.hpp>     // layout_error
+
+#include <cstddef>     // size_t
+#include <ranges>      // borrowed_range, contiguous_range
+#include <span>        // span
+#include <type_traits> // is_trivially_copyable_v, type_identity_t
+
+namespace vram {
+
+/// Writes results of tiles into a volume: the reverse of a `tile_source`. Halos are not written, so
+/// each element of the volume is written once. The tiles may come in any order.
+///
+///     tile_sink results{cut, result};                      // for batches of tile and halo
+///     tile_sink results{cut, result, tile_part::inner};    // for batches of the tile alone
+///     results.enqueue(batch.span<float>(), batch.index(), stream);   // from the device
+///     results.put(patch, index);                                     // from the host
+///
+/// Failure   Throws `layout_error{wrong_size}` if the volume or a tile has the wrong number of
+///           elements. `enqueue` throws errors of the platform.
+/// Threads   Several threads may write different tiles.
+/// Streams   `enqueue` enqueues the copies on the stream; the tile is in the volume when they are
+///           complete. A pageable volume works as well: then the host waits for each tile.
+/// Cost      One copy, or on the host one memcpy for each row. For four dimensions see
+///           `tile_copies`.
+template <class Element, std::size_t Rank>
+    requires std::is_trivially_copyable_v<Element>
+class tile_sink {
+public:
+    /// Creates a sink that writes results of the tiles `cut` into `volume`. `part` states if a
+    /// result contains the halo of its tile.
+    tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
+        : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
+        if (volume.size() != cut.volume()) {
+            throw layout_error{layout_error::reason::wrong_size, volume.size_bytes(),
+                               cut.volume() * sizeof(Element)};
+        }
+    }
+
+    /// Returns the number of tiles.
+    [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
+    [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
+
+    /// Writes tile `index` from host memory into the volume. It is written when the call returns.
+    void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
+        demand(from, index);
+        copies_.scatter(index, from.data(), part_, volume_.data(), detail::copy_box);
+    }
+    /// Enqueues on `stream` the copies of tile `index` from device memory into the volume.
+    template <class Stream>
+    void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
+                 Stream const& stream) const {
+        demand(device, index);
+        copies_.scatter(index, device.data(), part_, volume_.data(),
+                        [&](pitched_copy const& c) { platform_of<Stream>::copy(stream, c); });
+    }
+
+private:
+    void demand(std::span<Element const> from, std::size_t index) const {
+        std::size_t const bytes = copies_.bytes(index, part_);
+        if (from.size_bytes() != bytes) {
+            throw layout_error{layout_error::reason::wrong_size, from.size_bytes(), bytes};
+        }
+    }
+
+    detail::tile_copies<Rank> copies_;
+    std::span<Element>        volume_;
+    tile_part                 part_;
+};
+
+template <std::size_t Rank, std::ranges::contiguous_range Volume, class... Part>
+    requires std::ranges::borrowed_range<Volume>
+tile_sink(tiles<Rank>, Volume&&, Part...) -> tile_sink<std::ranges::range_value_t<Volume>, Rank>;
+
+} // namespace vram

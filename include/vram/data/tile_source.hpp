@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tile_source` is a loader's source whose batches are tiles, with their halo, of a volume in
+/// memory.
+
+#include <vram/data/core/tile_copies.hpp> // tile_copies
+#include <vram/data/layout_error.hpp>     // layout_error
+
+#include <cstddef>     // size_t, byte
+#include <cstring>     // memcpy
+#include <limits>      // numeric_limits
+#include <ranges>      // borrowed_range, contiguous_range
+#include <span>        // span
+#include <stop_token>  // stop_token
+#include <type_traits> // is_trivially_copyable_v, remove_const_t
+
+namespace vram {
+
+/// A source for work on a volume that does not fit on the device, tile by tile. A batch contains
+/// the elements that the kernel of one tile reads, contiguous row by row. `cut[index]` describes
+/// the tile.
+///
+///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2}}};
+///     tile_source source{cut, volume};                   // a vector, a span, a mapped file's span
+///     for (auto& b : loader{source, stream}) { blur(stream, b.span<float>(), cut[b.index()]); }
+///
+/// Failure   The constructor throws `layout_error`: `wrong_size` if the volume does not have as
+///           many elements as its extents, `too_large` if the bytes of a batch overflow.
+/// Threads   Any number of threads may call `fill`. The volume must not change while they read it.
+/// Cost      One memcpy for each row of the tile. Beyond the border see `tile_copies`.
+template <class Element, std::size_t Rank>
+    requires std::is_trivially_copyable_v<Element>
+class tile_source {
+public:
+    /// Creates a source of the tiles `cut` of `volume`. With `boundary::constant`, elements beyond
+    /// the border of the volume have the value `outside`.
+    tile_source(tiles<Rank> const& cut, std::span<Element const> volume, Element outside = {})
+        : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
+        using why                  = layout_error::reason;
+        constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / sizeof(Element);
+        if (volume.size() != cut.volume()) {
+            throw layout_error{why::wrong_size, volume.size_bytes(),
+                               cut.volume() * sizeof(Element)};
+        }
+        if (cut.elements() > most) { throw layout_error{why::too_large, cut.elements(), most}; }
+    }
+
+    /// Returns the number of tiles.
+    [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
+    /// Returns the largest number of bytes of a batch.
+    [[nodiscard]] std::size_t batch_bytes() const noexcept {
+        return cut().elements() * sizeof(Element);
+    }
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
+    [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
+    /// Returns the list of copies between the volume and its tiles.
+    [[nodiscard]] detail::tile_copies<Rank> const& copies() const noexcept { return copies_; }
+    [[nodiscard]] std::span<Element const>         volume() const noexcept { return volume_; }
+    /// Returns the value of elements beyond the border with `boundary::constant`.
+    [[nodiscard]] Element const& outside() const noexcept { return outside_; }
+
+    /// Copies tile `index` and its halo into `to`. Returns the bytes of the tile, or 0 after the
+    /// last one. If the tile does not fit in `to`, nothing is written.
+    std::size_t fill(std::span<std::byte> to, std::size_t index,
+                     std::stop_token const& = {}) const {
+        if (index >= size()) { return 0; }
+        std::size_t const bytes = copies_.bytes(index);
+        if (bytes > to.size()) { return bytes; }
+        if (cut().options().outside == boundary::constant && !copies_.inside(index)) {
+            // a local copy, because writes to `to` could alias the member
+            Element const value = outside_;
+            for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
+                std::memcpy(to.data() + at, &value, sizeof(Element));
+            }
+        }
+        copies_.gather(index, to.data(), volume_.data(), detail::copy_box);
+        return bytes;
+    }
+
+private:
+    detail::tile_copies<Rank> copies_;
+    std::span<Element const>  volume_;
+    Element                   outside_;
+};
+
+template <std::size_t Rank, std::ranges::contiguous_range Volume>
+    requires std::ranges::borrowed_range<Volume>
+tile_source(tiles<Rank>, Volume&&) -> tile_source<std::ranges::range_value_t<Volume>, Rank>;
+template <std::size_t Rank, std::ranges::contiguous_range Volume, class Outside>
+    requires std::ranges::borrowed_range<Volume>
+tile_source(tiles<Rank>, Volume&&, Outside)
+    -> tile_source<std::ranges::range_value_t<Volume>, Rank>;
+
+} // namespace vram

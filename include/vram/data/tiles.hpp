@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tiles` divides a volume of one to four dimensions into tiles with a halo.
+
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/data/boundary.hpp>        // boundary
+#include <vram/data/layout_error.hpp>    // layout_error
+
+#include <cstddef> // size_t, ptrdiff_t
+#include <limits>  // numeric_limits
+
+namespace vram {
+
+/// Selects the order of the tiles of a volume.
+enum class tile_order {
+    last_fastest,  ///< the last dimension varies fastest, as in memory
+    first_fastest, ///< the first dimension varies fastest
+    snake,         ///< as `last_fastest`, but alternating: each tile touches its predecessor
+};
+
+/// Options of `tiles`. Dimensions are ordered as in C arrays: the last one is contiguous in memory.
+template <std::size_t Rank>
+struct tile_options {
+    std::size_t extent[Rank]{}; ///< elements of the volume in each dimension
+    /// Elements of a tile in each dimension; the last tiles may have fewer.
+    std::size_t tile[Rank]{};
+    /// Elements beyond its tile that a batch contains, on each side (the halo).
+    std::size_t halo[Rank]{};
+    boundary    outside = boundary::clip; ///< values of the halo beyond the border of the volume
+    /// Order of the tiles and their batches.
+    tile_order order = tile_order::last_fastest;
+};
+
+/// One tile: its position in the volume, and the layout of its batch (the tile with its halo). A
+/// plain value that kernels can use.
+template <std::size_t Rank>
+struct tile_box {
+    std::size_t origin[Rank]; ///< first element of the tile in the volume, without halo
+    std::size_t inner[Rank];  ///< elements of the tile in each dimension
+    /// Elements of the halo in the batch before the tile, in each dimension.
+    std::size_t before[Rank];
+    std::size_t extent[Rank]; ///< elements of the batch (tile and halo) in each dimension
+
+    friend bool operator==(tile_box const&, tile_box const&) = default;
+};
+
+/// A volume divided into tiles. The tiles cover each element once; only their halos overlap.
+///
+///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2},
+///                         .outside = boundary::mirror}};
+///     cut.size();              // 15 * 8 * 8
+///     cut[17].origin;          // first element of the tile of batch 17
+///     cut.index_of({100, 0, 511});   // the batch with this element in its tile
+///
+/// A batch contains a tile with its halo, contiguous row by row. If the volume ends within a tile,
+/// the tile ends there. With `boundary::clip` the halo ends there as well. Such a batch is smaller.
+///
+/// Failure   The constructor throws `layout_error` with the dimension if a tile is empty or a
+///           number is too large. A volume without elements has no tiles.
+/// Threads   Any thread may use a copy; the object is a value.
+/// Cost      A query costs a division for each dimension.
+template <std::size_t Rank>
+    requires(Rank >= 1 && Rank <= 4)
+class tiles {
+public:
+    using box_type = tile_box<Rank>;
+
+    explicit tiles(tile_options<Rank> options) : options_{options} {
+        using why                  = layout_error::reason;
+        constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / 4;
+        std::size_t           all  = 1;
+        for (std::size_t d = Rank; d-- > 0;) {
+            auto const [extent, tile, halo] = at(d);
+            if (tile == 0) { throw layout_error{why::empty, 0, 0, d}; }
+            if (extent != 0 && extent > most / all) {
+                throw layout_error{why::too_large, extent, most / all, d};
+            }
+            all *= extent != 0 ? extent : 1;
+            count_[d] = extent / tile + (extent % tile != 0 ? 1 : 0);
+            size_ *= count_[d];
+            if (halo > most / 4) { throw layout_error{why::too_large, halo, most / 4, d}; }
+            std::size_t const room = most / elements_;
+            std::size_t const seen = largest(d);
+            if (seen > room) { throw layout_error{why::too_large, seen, room, d}; }
+            elements_ *= detail::larger_of<std::size_t>(seen, 1);
+        }
+    }
+
+    /// Returns the number of tiles.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Returns the number of tiles in dimension `d`.
+    [[nodiscard]] std::size_t count(std::size_t d) const noexcept { return count_[d]; }
+    /// Returns the number of elements of the largest batch, at least 1.
+    [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
+    /// Returns the number of elements of the volume.
+    [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
+    [[nodiscard]] tile_options<Rank> const& options() const noexcept { return options_; }
+
+    /// `elements` returns the number of elements of a tile with its halo, and `inner_elements` that
+    /// of the tile without.
+    [[nodiscard]] static constexpr std::size_t elements(box_type const& box) noexcept {
+        return product(box.extent);
+    }
+    [[nodiscard]] static constexpr std::size_t inner_elements(box_type const& box) noexcept {
+        return product(box.inner);
+    }
+
+    /// Returns the tile of batch `index`, which must be less than `size()`.
+    [[nodiscard]] box_type operator[](std::size_t index) const {
+        expects(index < size_, "tiles: the index must be less than size()");
+        box_type    box{};
+        std::size_t left = index;
+        bool const  last = options_.order != tile_order::first_fastest;
+        for (std::size_t i = 0; i < Rank; ++i) { // the fastest dimension first
+            std::size_t const d     = last ? Rank - 1 - i : i;
+            std::size_t       place = left % count_[d];
+            left /= count_[d];
+            if (options_.order == tile_order::snake && left % 2 != 0) {
+                place = count_[d] - 1 - place;
+            }
+            lay(box, d, place);
+        }
+        return box;
+    }
+
+    /// Returns the index of the tile that contains the element at `place` of the volume.
+    [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
+        std::size_t index = 0;
+        bool const  last  = options_.order != tile_order::first_fastest;
+        for (std::size_t i = 0; i < Rank; ++i) { // the slowest dimension first
+            std::size_t const d = last ? i : Rank - 1 - i;
+            expects(place[d] < options_.extent[d], "tiles: the place must be inside the volume");
+            std::size_t tile = place[d] / options_.tile[d];
+            if (options_.order == tile_order::snake && index % 2 != 0) {
+                tile = count_[d] - 1 - tile;
+            }
+            index = index * count_[d] + tile;
+        }
+        return index;
+    }
+
+private:
+    struct dimension {
+        std::size_t extent, tile, halo;
+    };
+    [[nodiscard]] dimension at(std::size_t d) const noexcept {
+        return {options_.extent[d], options_.tile[d], options_.halo[d]};
+    }
+    [[nodiscard]] static constexpr std::size_t product(std::size_t const (&of)[Rank]) noexcept {
+        std::size_t all = 1;
+        for (std::size_t const n : of) { all *= n; }
+        return all;
+    }
+    /// Returns the largest number of elements of a tile with its halo in dimension `d`.
+    [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
+        auto const [extent, tile, halo] = at(d);
+        if (extent == 0) { return 0; }
+        if (options_.outside != boundary::clip) { return smaller_of(tile, extent) + 2 * halo; }
+        return tile >= extent ? extent : smaller_of(extent, tile + 2 * halo);
+    }
+    /// Computes position and size of the tile with the number `place` in dimension `d`, and writes
+    /// them to `box`.
+    void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
+        auto const [extent, tile, halo] = at(d);
+        std::size_t const origin        = place * tile;
+        std::size_t const inner         = smaller_of(tile, extent - origin);
+        bool const        clip          = options_.outside == boundary::clip;
+        std::size_t const before        = clip ? smaller_of(halo, origin) : halo;
+        std::size_t const after         = clip ? smaller_of(halo, extent - origin - inner) : halo;
+        box.origin[d]                   = origin;
+        box.inner[d]                    = inner;
+        box.before[d]                   = before;
+        box.extent[d]                   = before + inner + after;
+    }
+
+    tile_options<Rank> options_;
+    std::size_t        count_[Rank]{};
+    std::size_t        size_     = 1;
+    std::size_t        elements_ = 1;
+};
+
+/// Selects the part of a tile that a block of memory contains.
+enum class tile_part {
+    whole, ///< the tile with its halo, as in a batch
+    inner, ///< the tile without its halo, contiguous row by row
+};
+
+} // namespace vram

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `counted` is the reference count of a shared object.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <utility> // forward, in_place_t
+
+namespace vram {
+namespace detail {
+
+/// Reference count in front of a shared object. It starts at 1, and the object is destroyed with
+/// the last reference.
+///
+/// Threads   Any thread may call `hold` and `drop`. Changes to the object before a `drop` are
+///           visible to its destructor.
+/// Cost      One atomic operation each.
+class counted {
+public:
+    counted(counted&&) = delete;
+
+    void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
+    /// Removes a reference. The call that removes the last one destroys the object.
+    void drop() noexcept {
+        if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) { end_(this); }
+    }
+
+    [[nodiscard]] std::size_t holders() const noexcept {
+        return holders_.load(std::memory_order_relaxed);
+    }
+
+protected:
+    explicit counted(void (*end)(counted*) noexcept) noexcept : end_{end} {}
+    ~counted() = default;
+
+private:
+    std::atomic<std::size_t> holders_{1};
+    void (*end_)(counted*) noexcept; // instead of a virtual destructor: no table for each type
+};
+
+/// An object of any type with a reference count, made with `new`.
+template <class Value>
+class counted_value final : public counted {
+public:
+    template <class... Args>
+    explicit counted_value(std::in_place_t, Args&&... args)
+        : counted{[](counted* self) noexcept { delete static_cast<counted_value*>(self); }},
+          value(std::forward<Args>(args)...) {}
+
+    Value value;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `erased` is a resource of any type in two words: the common base of `resource_ref` and
+/// `any_resource`.
+
+#include <vram/base/align.hpp>                 // default_alignment
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/handle/core/older_calls.hpp>    // older_calls
+#include <vram/handle/core/resource_calls.hpp> // resource_calls
+#include <vram/pool/free_pieces.hpp>           // free_pieces
+
+#include <cstddef>  // size_t
+#include <optional> // optional
+
+namespace vram {
+namespace detail {
+
+/// A pointer to a resource and a table of the functions of its type. A base class only:
+/// `resource_ref` borrows the resource, and `any_resource` owns it.
+///
+/// Optional functions are tested at run time. If the resource lacks one, `owns` and `usage` return
+/// nothing, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if the
+/// resource has only `allocate`, its exception is caught.
+///
+/// Failure   As the resource.
+/// Threads   As the resource.
+/// Cost      One call through a pointer.
+template <class Platform>
+class erased : public older_calls<erased<Platform>> {
+public:
+    using platform = Platform;
+    using stream   = typename platform::stream;
+    using older_calls<erased>::allocate;
+    using older_calls<erased>::deallocate;
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current()) const {
+        return calls_->allocate(target_, s, bytes, alignment, at);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) const {
+        return calls_->allocate_sync(target_, bytes, alignment, at);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) const noexcept {
+        return calls_->try_allocate(target_, s, bytes, alignment, at);
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at = call_site::current()) const noexcept {
+        return calls_->try_allocate_sync(target_, bytes, alignment, at);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) const noexcept {
+        calls_->deallocate(target_, s, p, bytes, alignment, at);
+    }
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) const noexcept {
+        calls_->deallocate_sync(target_, p, bytes, alignment, at);
+    }
+
+    /// Returns true if `p` lies in the resource's memory. Returns nothing if the resource has no
+    /// `owns`.
+    [[nodiscard]] std::optional<bool> owns(void const* p) const {
+        if (calls_->owns == nullptr) { return {}; }
+        return calls_->owns(target_, p);
+    }
+    /// Returns the resource's figures, or nothing if it has no `usage`.
+    [[nodiscard]] std::optional<memory_usage> usage() const {
+        if (calls_->usage == nullptr) { return {}; }
+        return calls_->usage(target_);
+    }
+    /// Returns unused memory of the resource to its upstream until at most `keep` bytes remain.
+    /// Returns the number of bytes returned; 0 if the resource has no `trim`.
+    std::size_t trim(std::size_t keep = 0) const {
+        return calls_->trim == nullptr ? 0 : calls_->trim(target_, keep);
+    }
+    void retire(stream s) const {
+        if (calls_->retire != nullptr) { calls_->retire(target_, s); }
+    }
+
+    /// Allocates a block that the stream can use without a wait. Returns null if there is none, or
+    /// if the resource has no such function.
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) const {
+        return calls_->try_allocate_ready == nullptr
+                   ? nullptr
+                   : calls_->try_allocate_ready(target_, s, bytes, alignment);
+    }
+    /// Returns the size that a request takes, or `bytes` if the resource has no `rounded_size`.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
+                                           std::size_t alignment) const noexcept {
+        return calls_->rounded_size == nullptr ? bytes
+                                               : calls_->rounded_size(target_, bytes, alignment);
+    }
+    /// Returns the device of the memory, or nothing if the resource has no `device`.
+    [[nodiscard]] std::optional<typename Platform::device> device() const {
+        if (calls_->device_of == nullptr) { return {}; }
+        return calls_->device_of(target_);
+    }
+    /// Returns unused memory of the resource to its upstream without a wait. Returns the number of
+    /// bytes returned; 0 if the resource has no such function.
+    std::size_t trim_no_wait() const {
+        return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
+    }
+    /// Returns the free pieces of the resource, or nothing if it has no `free_memory`.
+    [[nodiscard]] std::optional<free_pieces> free_memory() const {
+        if (calls_->free_memory == nullptr) { return {}; }
+        return calls_->free_memory(target_);
+    }
+    /// Restarts the peaks of the resource. Returns the figures from before, or nothing if the
+    /// resource has no peaks.
+    std::optional<memory_usage> reset_peaks() const {
+        if (calls_->reset_peaks == nullptr) { return {}; }
+        return calls_->reset_peaks(target_);
+    }
+    void raise_peaks(memory_usage const& before) const {
+        if (calls_->raise_peaks != nullptr) { calls_->raise_peaks(target_, before); }
+    }
+    /// Returns false if the handle was moved from.
+    [[nodiscard]] bool holds_resource() const noexcept { return target_ != nullptr; }
+
+    /// Returns true if both refer to one resource, or to equal resources of one type.
+    friend bool operator==(erased const& a, erased const& b) {
+        if (a.target_ == b.target_ && a.calls_ == b.calls_) { return true; }
+        return a.calls_ == b.calls_ && a.target_ != nullptr && b.target_ != nullptr &&
+               a.calls_->equal(a.target_, b.target_);
+    }
+
+protected:
+    using calls_type = resource_calls<Platform>;
+
+    /// Makes the handle empty. From now on each call, except a query, is a broken contract.
+    void let_go() noexcept {
+        target_ = nullptr;
+        calls_  = &no_calls<Platform>;
+    }
+
+    erased(void* target, calls_type const* calls) noexcept : target_{target}, calls_{calls} {}
+    erased(erased const&)            = default;
+    erased& operator=(erased const&) = default;
+    ~erased()                        = default;
+
+    void*             target_;
+    calls_type const* calls_;
+};
+
+} // namespace detail
+} // namespace vram

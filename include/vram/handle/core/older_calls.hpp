@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `older_calls` are the names that CCCL before 3.1 (CUDA 13.0) uses for a resource's functions.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+
+namespace vram {
+namespace detail {
+
+/// Gives a handle the four functions of CCCL before 3.1: `allocate` and `deallocate` without a
+/// stream for the synchronous pair, and `_async` with the stream last. `Handle` derives from this
+/// class, has the present functions as const members, and declares `using
+/// older_calls<Handle>::allocate;` and `deallocate` beside them.
+///
+/// Sizes must have exactly the type `std::size_t`, so that a call without its stream, such as
+/// `allocate(0, 64)`, does not compile.
+///
+/// Failure   As the handle.
+/// Threads   As the handle.
+/// Cost      None.
+template <class Handle>
+class older_calls {
+public:
+    template <std::same_as<std::size_t> Size>
+    [[nodiscard]] void* allocate(Size bytes, Size alignment) const {
+        return self().allocate_sync(bytes, alignment);
+    }
+    template <class Stream>
+        requires requires(Handle const& h, Stream s, std::size_t n) { h.allocate(s, n, n); }
+    [[nodiscard]] void* allocate_async(std::size_t bytes, std::size_t alignment, Stream s) const {
+        return self().allocate(s, bytes, alignment);
+    }
+
+    template <std::same_as<std::size_t> Size>
+    void deallocate(void* p, Size bytes, Size alignment) const noexcept {
+        self().deallocate_sync(p, bytes, alignment);
+    }
+    template <class Stream>
+        requires requires(Handle const& h, Stream s, void* p, std::size_t n) {
+            h.deallocate(s, p, n, n);
+        }
+    void deallocate_async(void* p, std::size_t bytes, std::size_t alignment,
+                          Stream s) const noexcept {
+        self().deallocate(s, p, bytes, alignment);
+    }
+
+private:
+    [[nodiscard]] Handle const& self() const noexcept { return static_cast<Handle const&>(*this); }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `address_set` is a hash set of addresses.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <utility> // move, exchange
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// A set of non-null addresses in one array with open addressing. Erasing moves the following
+/// entries up, so there are no tombstones and lookups do not slow down.
+///
+/// Failure   Only `reserve` allocates. It throws `std::bad_alloc` and changes nothing.
+/// Threads   One thread at a time.
+/// Cost      Constant on average. The array is at most half full.
+class address_set {
+public:
+    address_set() = default;
+    address_set(address_set&& other) noexcept
+        : slots_{std::move(other.slots_)}, count_{std::exchange(other.count_, 0)} {
+        other.slots_.clear();
+    }
+    address_set& operator=(address_set&& other) noexcept {
+        slots_ = std::move(other.slots_);
+        count_ = std::exchange(other.count_, 0);
+        other.slots_.clear();
+        return *this;
+    }
+
+    /// Makes room for `more` addresses beside those in the set, so that as many calls of `insert`
+    /// cannot fail.
+    void reserve(std::size_t more) {
+        std::size_t size = slots_.empty() ? 16 : slots_.size();
+        while (2 * (count_ + more) > size) { size *= 2; }
+        if (size == slots_.size()) { return; }
+        std::vector<std::uintptr_t> const old =
+            std::exchange(slots_, std::vector<std::uintptr_t>(size));
+        for (std::uintptr_t const address : old) {
+            if (address != 0) { slots_[place_of(address)] = address; }
+        }
+    }
+
+    /// Adds `p`, which must not be in the set. `reserve` must have made room for it.
+    void insert(void const* p) noexcept {
+        auto const address        = reinterpret_cast<std::uintptr_t>(p);
+        slots_[place_of(address)] = address;
+        ++count_;
+    }
+
+    /// Removes `p`. Returns true if it was in the set.
+    bool erase(void const* p) noexcept {
+        if (count_ == 0 || p == nullptr) { return false; } // the value 0 marks a free slot
+        auto const  address = reinterpret_cast<std::uintptr_t>(p);
+        std::size_t hole    = place_of(address);
+        if (slots_[hole] != address) { return false; }
+        for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
+            // The entry moves into the hole unless it would then precede the slot of its hash.
+            std::size_t const home = hash(slots_[at]);
+            if (((at - home) & mask()) >= ((at - hole) & mask())) {
+                slots_[hole] = slots_[at];
+                hole         = at;
+            }
+        }
+        slots_[hole] = 0;
+        --count_;
+        return true;
+    }
+
+    [[nodiscard]] bool contains(void const* p) const noexcept {
+        auto const address = reinterpret_cast<std::uintptr_t>(p);
+        return count_ != 0 && address != 0 && slots_[place_of(address)] == address;
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+private:
+    [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
+    [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask(); }
+
+    /// Returns the first slot for an address, by Fibonacci hashing: the low bits of an address are
+    /// equal because of alignment, the high bits of the product are not.
+    [[nodiscard]] std::size_t hash(std::uintptr_t address) const noexcept {
+        std::uint64_t const product = std::uint64_t{address} * 0x9e37'79b9'7f4a'7c15U;
+        return static_cast<std::size_t>(product >> 32) & mask();
+    }
+
+    /// Returns the slot that contains `address`, or the free slot for it.
+    [[nodiscard]] std::size_t place_of(std::uintptr_t address) const noexcept {
+        std::size_t at = hash(address);
+        while (slots_[at] != 0 && slots_[at] != address) { at = next(at); }
+        return at;
+    }
+
+    std::vector<std::uintptr_t> slots_; ///< the number of slots is a power of two; 0 is a free slot
+    std::size_t                 count_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `deferred_frees` keeps freed blocks until their streams have finished with them. It is the
+/// bookkeeping of `stream_ordered`.
+
+#include <vram/base/align.hpp>                   // default_alignment
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/core/gate.hpp>               // host_platform's gate
+#include <vram/base/core/lock.hpp>               // lock
+#include <vram/base/core/report_caught.hpp>      // report_caught
+#include <vram/base/core/smaller_of.hpp>         // larger_of
+#include <vram/base/core/tally.hpp>              // tally
+#include <vram/base/error.hpp>                   // report_error
+#include <vram/base/memory_usage.hpp>            // memory_usage
+#include <vram/concepts/core/is_ending.hpp>      // is_ending
+#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/core/refused_free.hpp>   // refused_free
+#include <vram/layer/core/freed_blocks.hpp>      // freed_blocks
+#include <vram/layer/core/waiting_frees.hpp>     // waiting_frees
+
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <exception> // exception_ptr
+#include <new>       // bad_alloc
+#include <utility>   // exchange, move, swap
+
+namespace vram {
+namespace detail {
+
+/// Counts live blocks, and keeps freed blocks until the streams that used them are done. The owner
+/// of the memory passes a function `give`, which is called as `give(p, bytes, alignment, at)` for
+/// each block that may be returned to the upstream, with no lock held.
+///
+/// Failure   Errors of the platform during a query or a wait are rethrown. No block is lost.
+/// Threads   Any number of threads may call concurrently. No lock is held while `give` runs or the
+///           host waits.
+/// Cost      A short lock per call. No host allocation, unless more blocks are live than ever
+///           before.
+template <class Platform>
+class deferred_frees {
+public:
+    using stream = typename Platform::stream;
+
+    /// `per_event` frees share an event. Fewer than `at_least` bytes of finished blocks are kept
+    /// until they are needed.
+    deferred_frees(std::size_t per_event, std::size_t at_least)
+        : per_event_{per_event}, at_least_{at_least} {}
+    /// Moves an object that is not shared. The source is empty and keeps its two numbers.
+    deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
+        swap(o);
+    }
+    /// Takes over the blocks of `other`. The caller must have called `wait_for_all` on this object
+    /// before.
+    deferred_frees& operator=(deferred_frees&& other) noexcept {
+        deferred_frees now{std::move(other)};
+        swap(now);
+        return *this;
+    }
+
+    /// A request in progress. It reserves a place for the block, so that the block's free cannot
+    /// fail later.
+    class reservation {
+    public:
+        reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
+            auto const held = books.lock_.hold();
+            if (books.links_.count() <= books.reservations_) { books.links_.add_link(); }
+            ++books.reservations_;
+            seen_ = books.returned_;
+        }
+        reservation(reservation&&) = delete;
+        ~reservation() {
+            if (bytes_ == 0) { return; }
+            auto const held = books_.lock_.hold();
+            --books_.reservations_;
+        }
+
+        /// Counts the request as a live block, after its memory was allocated.
+        void* keep(void* p) noexcept {
+            auto const held = books_.lock_.hold();
+            books_.count_allocation(std::exchange(bytes_, 0));
+            return p;
+        }
+
+        /// Called if the upstream refused the memory. Frees finished blocks, or waits for the
+        /// oldest pending block, or for another thread that is freeing. Returns true if memory was
+        /// freed since the last attempt. Returns true at most once for each batch that was pending
+        /// at the first refusal, and 64 times more, because other threads may free and allocate
+        /// memory forever.
+        template <class Give>
+        bool make_room(Give give) {
+            // No resource can ever have that many bytes.
+            if (bytes_ > ~std::size_t{0} / 2) { return false; }
+            bool const freed = books_.make_room(*this, give);
+            return freed && attempts_-- != 0;
+        }
+
+    private:
+        deferred_frees& books_;
+        std::size_t     bytes_;
+        std::uint64_t   seen_     = 0;          ///< value of `returned_` at the last attempt
+        std::size_t     attempts_ = no_attempt; ///< remaining attempts, set after the first refusal
+
+        static constexpr std::size_t no_attempt = ~std::size_t{0};
+        friend deferred_frees;
+    };
+
+    /// The result of freeing a block.
+    enum class result {
+        kept, ///< the block is kept until its stream is done with it
+        /// No event could be recorded: the caller must wait for the stream and then return the
+        /// block.
+        due,
+        foreign, ///< the block was not allocated here, which was reported
+    };
+
+    /// Frees a block that the stream `s` used last. Never waits.
+    [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
+                              call_site at = {}) noexcept {
+        auto const held = lock_.hold();
+        if (!check_free(p, bytes, alignment, &s, at)) { return result::foreign; }
+        auto* const one = links_.pop();
+        *one            = {p, bytes, alignment, at};
+        try {
+            if (Platform::capturing(s)) {
+                captured_.push(one);
+            } else {
+                waiting_.add(s, one, per_event_);
+            }
+            return result::kept;
+            // A lack of host memory for an event is not an error of the platform.
+        } catch (std::bad_alloc const&) {
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = p,
+                           .bytes    = bytes,
+                           .caller   = at,
+                           .stream   = name_of_stream<Platform>(s),
+                           .resource = "stream_ordered",
+                           .call     = "recording an event behind a free"});
+        }
+        *one = {};
+        links_.push(one);
+        ++figures_.upstream;
+        return result::due;
+    }
+    /// Frees a block that no stream uses any more. Returns true if the block was allocated here, so
+    /// that the caller must return it to the upstream.
+    [[nodiscard]] bool free_idle(void* p, std::size_t bytes,
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = {}) noexcept {
+        auto const held = lock_.hold();
+        if (!check_free(p, bytes, alignment, nullptr, at)) { return false; }
+        ++figures_.upstream;
+        return true;
+    }
+
+    /// Returns finished blocks to the upstream if they have at least `at_least` bytes together.
+    template <class Give>
+    void collect(Give give) {
+        auto held = lock_.hold();
+        if (!waiting_.empty() || !ready_.empty()) { give_back(held, at_least_, give); }
+    }
+    /// Returns all finished blocks to the upstream, and returns their bytes. Waits for blocks for
+    /// which no event can be recorded.
+    template <class Give>
+    std::size_t collect_all(Give give) {
+        auto held = lock_.hold();
+        // Blocks that other threads free during the loop are left out.
+        std::uint64_t const until = waiting_.next_age();
+        std::size_t         bytes = give_back(held, 0, give);
+        while (auto const lost = waiting_.pin_uncovered(until)) {
+            wait_for(held, lost);
+            bytes += give_back(held, 0, give);
+        }
+        return bytes;
+    }
+    /// Returns the blocks that were freed during captures to the upstream, with all finished
+    /// blocks.
+    template <class Give>
+    void release_captured(Give give) {
+        auto held = lock_.hold();
+        ready_.splice(captured_);
+        give_back(held, 0, give);
+    }
+    /// The end: waits for all blocks and returns them to the upstream, except those that could not
+    /// be waited for.
+    template <class Give>
+    void wait_for_all(Give give) noexcept {
+        if (is_ending<Platform>()) { return; }
+        freed_blocks all = waiting_.wait_for_all();
+        all.splice(ready_);
+        all.splice(captured_);
+        all.drain(give);
+    }
+
+    /// Records the events that are still missing for frees on `s`.
+    void close(stream s) {
+        auto const held = lock_.hold();
+        waiting_.close(s);
+    }
+
+    /// Returns the usage. `waits` counts how often the host waited for a stream.
+    [[nodiscard]] memory_usage usage() const {
+        auto const held = lock_.hold();
+        return figures_now();
+    }
+    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
+    /// until now.
+    memory_usage reset_peaks() noexcept {
+        auto const         held   = lock_.hold();
+        memory_usage       now    = figures_now();
+        memory_usage const before = now.restart_peaks();
+        take_peaks(now);
+        return before;
+    }
+    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const   held = lock_.hold();
+        memory_usage now  = figures_now();
+        now.raise_peaks(before);
+        take_peaks(now);
+    }
+
+private:
+    using guard = lock::guard;
+
+    [[nodiscard]] memory_usage figures_now() const noexcept {
+        memory_usage now = figures_;
+        now.live         = live_.value;
+        now.requested    = live_.value;
+        now.peak_live    = live_.peak;
+        now.pending      = pending();
+        now.reserved     = now.live + now.pending;
+        now.events       = waiting_.events();
+        return now;
+    }
+
+    void take_peaks(memory_usage const& now) noexcept {
+        live_.peak             = now.peak_live;
+        figures_.peak_reserved = now.peak_reserved;
+        figures_.past_peak     = now.past_peak;
+        figures_.restarts      = now.restarts;
+    }
+
+    /// How often a request is attempted again after other threads freed memory. If two threads both
+    /// have room, one may repeatedly take the memory that the other freed, but not that often.
+    static constexpr std::size_t attempts_beside_others = 64;
+
+    void count_allocation(std::size_t bytes) noexcept {
+        live_.add(bytes);
+        ++figures_.allocations;
+        ++figures_.upstream;
+        figures_.peak_reserved = larger_of(figures_.peak_reserved, live_.value + pending());
+    }
+    bool check_free(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
+                    call_site at) noexcept {
+        if (bytes == 0 || bytes > live_.value || reservations_ == 0) {
+            refuse(p, bytes, alignment, s, at);
+            return false;
+        }
+        live_.sub(bytes);
+        --reservations_;
+        return true;
+    }
+    /// Checks a free against the totals of live bytes and blocks. Individual blocks are not
+    /// recorded, so an invalid free is noticed only if the totals do not permit it.
+    [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
+                              call_site at) const noexcept {
+        refused_free e{"stream_ordered", p, bytes, alignment, at};
+        e.template on<Platform>(s);
+        if (waiting_.has(p) || ready_.has(p) || captured_.has(p)) { e.found_free(); }
+        e.template report<Platform>();
+    }
+    [[nodiscard]] std::size_t pending() const noexcept {
+        return waiting_.bytes() + ready_.bytes() + captured_.bytes();
+    }
+
+    /// Returns finished blocks to the upstream, with the lock released during the calls. Returns
+    /// their bytes. An error of one stream does not affect the others; it is rethrown at the end.
+    template <class Give>
+    std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
+        std::exception_ptr failed;
+        try {
+            waiting_.collect(ready_); // added to `ready_` one by one: an exception loses no block
+        } catch (...) { failed = std::current_exception(); }
+        std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
+        if (bytes != 0) { give_ready(held, give); }
+        if (failed) { std::rethrow_exception(failed); }
+        return bytes;
+    }
+    template <class Give>
+    void give_ready(guard& held, Give& give) {
+        freed_blocks done;
+        done.splice(ready_);
+        ++returning_;
+        figures_.upstream += done.count();
+        held.unlock();
+        done.drain(give);
+        held.lock();
+        links_.splice(done);
+        --returning_;
+        ++returned_;
+        if (refused_ != 0) {
+            held.unlock();
+            { auto const everybody = meeting_.hold(); }
+            meeting_.notify();
+            held.lock();
+        }
+    }
+
+    template <class Give>
+    bool make_room(reservation& asked, Give& give) {
+        auto           held = lock_.hold();
+        std::uint64_t& seen = asked.seen_;
+        if (asked.attempts_ == reservation::no_attempt) {
+            asked.attempts_ = waiting_.batches() + attempts_beside_others;
+        }
+        if (returned_ == seen && give_back(held, 0, give) == 0) {
+            if (auto const oldest = waiting_.pin_oldest()) {
+                wait_for(held, oldest);
+                give_back(held, 0, give);
+            }
+            if (returned_ == seen && returning_ != 0) { await_others(held, seen); }
+        }
+        return returned_ != std::exchange(seen, returned_);
+    }
+
+    void wait_for(guard& held, typename waiting_frees<Platform>::pin const& pinned) {
+        ++figures_.waits;
+        held.unlock();
+        try {
+            pinned.wait();
+        } catch (...) {
+            held.lock();
+            waiting_.unpin(pinned, false);
+            throw;
+        }
+        held.lock();
+        waiting_.unpin(pinned, true);
+    }
+
+    /// Waits until another thread has returned the blocks that it has taken out to return.
+    void await_others(guard& held, std::uint64_t seen) {
+        ++refused_;
+        held.unlock();
+        {
+            auto waiter = meeting_.hold();
+            meeting_.wait(waiter, [&] {
+                auto const look = lock_.hold();
+                return returned_ != seen;
+            });
+        }
+        held.lock();
+        --refused_;
+    }
+
+    void swap(deferred_frees& other) noexcept {
+        std::swap(per_event_, other.per_event_);
+        std::swap(at_least_, other.at_least_);
+        std::swap(waiting_, other.waiting_);
+        std::swap(ready_, other.ready_);
+        std::swap(captured_, other.captured_);
+        std::swap(links_, other.links_);
+        std::swap(reservations_, other.reservations_);
+        std::swap(returned_, other.returned_);
+        std::swap(live_, other.live_);
+        std::swap(figures_, other.figures_);
+    }
+
+    std::size_t             per_event_, at_least_;
+    lock                    lock_; ///< protects all members below
+    waiting_frees<Platform> waiting_;
+    /// Blocks that no stream uses, to be returned to the upstream.
+    freed_blocks ready_;
+    freed_blocks captured_; ///< blocks freed during a capture, kept for the graph
+    /// Empty links, at least one for each live block or request.
+    freed_blocks links_;
+    std::size_t  reservations_ = 0; ///< number of blocks that are live or being requested
+    /// Number of threads that are returning blocks to the upstream now.
+    std::size_t returning_ = 0;
+    /// Number of threads that wait until another has returned blocks.
+    std::size_t             refused_  = 0;
+    std::uint64_t           returned_ = 0; ///< number of times that blocks were returned
+    tally                   live_;
+    memory_usage            figures_;
+    typename Platform::gate meeting_; ///< for threads that wait until another has returned blocks
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `freed_blocks` is a queue of freed blocks, stored outside the managed memory.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <vram/base/call_site.hpp> // call_site
+
+#include <cstddef> // size_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// A queue of {pointer, bytes, alignment}, oldest first, that can be spliced in O(1). It owns its
+/// links, which are allocated in advance, so that a free allocates nothing.
+///
+/// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
+/// Threads   One thread at a time.
+/// Cost      Constant, except `has`. Nothing is allocated, except in `add_link`.
+class freed_blocks {
+public:
+    struct link {
+        void*       p         = nullptr;
+        std::size_t bytes     = 0;
+        std::size_t alignment = 0;
+        call_site   at        = {}; ///< the line of the caller that freed the block
+        link*       next      = nullptr;
+    };
+
+    freed_blocks() = default;
+    freed_blocks(freed_blocks&& other) noexcept { splice(other); }
+    freed_blocks& operator=(freed_blocks&& other) noexcept {
+        if (this == &other) { return *this; }
+        clear();
+        splice(other);
+        return *this;
+    }
+    ~freed_blocks() { clear(); }
+
+    /// Allocates an empty link for a future block.
+    void add_link() { push(new link); }
+
+    void push(link* one) noexcept {
+        one->next                      = nullptr;
+        (last_ ? last_->next : first_) = one;
+        last_                          = one;
+        ++count_;
+        bytes_ += one->bytes;
+    }
+
+    /// Removes and returns the oldest link, which then belongs to the caller, or null if there is
+    /// none.
+    [[nodiscard]] link* pop() noexcept {
+        link* const one = first_;
+        if (one == nullptr) { return nullptr; }
+        first_ = one->next;
+        if (first_ == nullptr) { last_ = nullptr; }
+        --count_;
+        bytes_ -= one->bytes;
+        return one;
+    }
+
+    /// Moves all links of `other` behind those of this queue.
+    void splice(freed_blocks& other) noexcept {
+        if (other.first_ == nullptr) { return; }
+        (last_ ? last_->next : first_) = std::exchange(other.first_, nullptr);
+        last_                          = std::exchange(other.last_, nullptr);
+        count_ += std::exchange(other.count_, 0);
+        bytes_ += std::exchange(other.bytes_, 0);
+    }
+
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first. The links stay in
+    /// the queue, empty.
+    template <class TakeBack>
+    void drain(TakeBack take_back) noexcept {
+        for (link* at = first_; at != nullptr; at = at->next) {
+            take_back(at->p, at->bytes, at->alignment, at->at);
+            *at = {.next = at->next};
+        }
+        bytes_ = 0;
+    }
+
+    /// Returns true if the queue contains a block at `p`. Cost: a walk over all blocks.
+    [[nodiscard]] bool has(void const* p) const noexcept {
+        for (link const* at = first_; at != nullptr; at = at->next) {
+            if (at->p == p) { return true; }
+        }
+        return false;
+    }
+    [[nodiscard]] bool        empty() const noexcept { return first_ == nullptr; }
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+    void clear() noexcept {
+        while (link* const one = pop()) { delete one; }
+    }
+
+    link*       first_ = nullptr;
+    link*       last_  = nullptr;
+    std::size_t count_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pair_base` is the common part of the layers over two upstreams, `fallback` and `segregated`.
+
+#include <vram/base/core/smaller_of.hpp>        // larger_of, smaller_of
+#include <vram/base/memory_usage.hpp>           // memory_usage
+#include <vram/concepts/core/diagnosed.hpp>     // refuse_order
+#include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/powers.hpp>             // the powers that are forwarded
+#include <vram/concepts/property.hpp>           // property_set
+
+#include <concepts>    // same_as
+#include <cstddef>     // size_t
+#include <type_traits> // conditional_t
+#include <utility>     // move
+
+namespace vram {
+namespace detail {
+
+/// Owns two upstreams by value. Optional functions that both have are forwarded to both, `trim`,
+/// `retire` and `forget_captures` to each that has them. The memory has the properties that hold
+/// for both.
+///
+/// Failure   The functions fail as those of the upstreams.
+/// Threads   The rules are those of the less safe of the two upstreams.
+/// Cost      None. An empty upstream takes no space.
+template <synchronous_resource First, synchronous_resource Second>
+    requires std::same_as<typename First::platform, typename Second::platform>
+class pair_base {
+    template <class P>
+    static constexpr bool both_are = has_property<First, P> && has_property<Second, P>;
+
+public:
+    using platform = typename First::platform;
+    using stream   = typename platform::stream;
+    using properties =
+        std::conditional_t<both_are<device_accessible>,
+                           std::conditional_t<both_are<host_accessible>,
+                                              property_set<device_accessible, host_accessible>,
+                                              property_set<device_accessible>>,
+                           std::conditional_t<both_are<host_accessible>,
+                                              property_set<host_accessible>, property_set<>>>;
+
+    /// Does not compile if the upstream is synchronous: the error message names the alternatives.
+    template <detail::not_a_size Stream>
+        requires(!(resource<First> && resource<Second>))
+    [[nodiscard]] void* allocate(Stream&&, std::size_t) {
+        detail::refuse_order<Stream>();
+        return nullptr;
+    }
+    template <detail::not_a_size Stream>
+        requires(!(resource<First> && resource<Second>))
+    void deallocate(Stream&&, void*, std::size_t) noexcept {
+        detail::refuse_order<Stream>();
+    }
+
+    [[nodiscard]] bool owns(void const* p) const
+        requires owning_resource<First> && owning_resource<Second>
+    {
+        return first_.owns(p) || second_.owns(p);
+    }
+
+    /// Returns the sum of both usages. `largest_free` is the larger value, and the sums of the
+    /// peaks are upper bounds.
+    [[nodiscard]] memory_usage usage() const
+        requires measured_resource<First> && measured_resource<Second>
+    {
+        return sum(first_.usage(), second_.usage());
+    }
+
+    /// Trims both upstreams, which together may keep `keep` bytes. The first may keep all of it,
+    /// and the second the rest (all of it if the first does not have `usage`).
+    std::size_t trim(std::size_t keep = 0)
+        requires trimmable_resource<First> || trimmable_resource<Second>
+    {
+        std::size_t returned = 0;
+        if constexpr (trimmable_resource<First>) { returned += first_.trim(keep); }
+        if constexpr (trimmable_resource<Second>) {
+            if constexpr (trimmable_resource<First> && measured_resource<First>) {
+                memory_usage const now = first_.usage();
+                keep -= smaller_of(keep, now.reserved - smaller_of(now.reserved, now.live));
+            }
+            returned += second_.trim(keep);
+        }
+        return returned;
+    }
+
+    void retire(stream s)
+        requires retiring_resource<First> || retiring_resource<Second>
+    {
+        if constexpr (retiring_resource<First>) { first_.retire(s); }
+        if constexpr (retiring_resource<Second>) { second_.retire(s); }
+    }
+    void forget_captures()
+        requires forgetting_resource<First> || forgetting_resource<Second>
+    {
+        if constexpr (forgetting_resource<First>) { first_.forget_captures(); }
+        if constexpr (forgetting_resource<Second>) { second_.forget_captures(); }
+    }
+
+    /// Returns the device of the first upstream, or of the only one that has a device.
+    [[nodiscard]] auto device() const
+        requires located_resource<First> || located_resource<Second>
+    {
+        if constexpr (located_resource<First>) {
+            return first_.device();
+        } else {
+            return second_.device();
+        }
+    }
+    std::size_t trim_no_wait()
+        requires promptly_trimmable_resource<First> || promptly_trimmable_resource<Second>
+    {
+        std::size_t returned = 0;
+        if constexpr (promptly_trimmable_resource<First>) { returned += first_.trim_no_wait(); }
+        if constexpr (promptly_trimmable_resource<Second>) { returned += second_.trim_no_wait(); }
+        return returned;
+    }
+    [[nodiscard]] auto free_memory() const
+        requires surveyed_resource<First> && surveyed_resource<Second>
+    {
+        auto all = first_.free_memory();
+        all.add(second_.free_memory());
+        return all;
+    }
+    memory_usage reset_peaks()
+        requires peaking_resource<First> && peaking_resource<Second>
+    {
+        memory_usage const first = first_.reset_peaks();
+        return sum(first, second_.reset_peaks());
+    }
+    /// Raises the peaks of the first upstream until the sums are as high as those of `before`.
+    void raise_peaks(memory_usage const& before)
+        requires peaking_resource<First> && peaking_resource<Second> && measured_resource<Second>
+    {
+        memory_usage       part   = before;
+        memory_usage const second = second_.usage();
+        part.peak_live -= smaller_of(part.peak_live, second.peak_live);
+        part.peak_reserved -= smaller_of(part.peak_reserved, second.peak_reserved);
+        first_.raise_peaks(part);
+    }
+
+    /// Returns the first upstream, which the layer owns.
+    [[nodiscard]] First&       first() noexcept { return first_; }
+    [[nodiscard]] First const& first() const noexcept { return first_; }
+    /// Returns the second upstream, which the layer owns.
+    [[nodiscard]] Second&       second() noexcept { return second_; }
+    [[nodiscard]] Second const& second() const noexcept { return second_; }
+
+    /// A layer is equal only to itself, because it has its own bookkeeping.
+    friend bool operator==(pair_base const& a, pair_base const& b) noexcept { return &a == &b; }
+
+protected:
+    pair_base(First first, Second second) : first_{std::move(first)}, second_{std::move(second)} {
+        detail::expect_resource(first_, "the first upstream holds a resource");
+        detail::expect_resource(second_, "the second upstream holds a resource");
+    }
+    pair_base(pair_base&&)            = default;
+    pair_base& operator=(pair_base&&) = default;
+    ~pair_base()                      = default;
+
+    [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
+        // Computed before the peaks are added up.
+        sum.past_peak = sum.highest_live() + more.highest_live();
+        sum.live += more.live;
+        sum.requested += more.requested;
+        sum.reserved += more.reserved;
+        sum.peak_live += more.peak_live;
+        sum.peak_reserved += more.peak_reserved;
+        sum.largest_free = larger_of(sum.largest_free, more.largest_free);
+        sum.pending += more.pending;
+        sum.allocations += more.allocations;
+        sum.events += more.events;
+        sum.waits += more.waits;
+        sum.upstream += more.upstream;
+        sum.restarts += more.restarts;
+        return sum;
+    }
+
+    [[no_unique_address]] First  first_;
+    [[no_unique_address]] Second second_;
+};
+
+} // namespace detail
+} // namespace vram

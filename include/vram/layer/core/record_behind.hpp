@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `record_behind` records an event on a stream that another thread may use, and capture, at any
+/// moment.
+
+#include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
+#include <vram/concepts/core/stream_hold.hpp>       // stream_hold
+#include <vram/concepts/core/stream_standing.hpp>   // standing_of
+
+#include <concepts> // same_as
+#include <cstdint>  // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// The result of recording an event on a stream.
+enum class recorded : unsigned char {
+    pending,  ///< the event stands for all work of the stream until now
+    done,     ///< as `pending`, and that work is complete
+    captured, ///< the stream is being captured: the event is useless
+    /// The handle is a default stream and means another stream on this thread: nothing was
+    /// recorded.
+    elsewhere,
+    lost, ///< the stream was destroyed without notice: nothing was recorded
+};
+
+/// Called in a `catch` block: returns true if the error means that the stream does not exist.
+template <class Platform>
+[[nodiscard]] bool names_no_stream() noexcept {
+    if constexpr (requires(typename Platform::error const& e) {
+                      { Platform::names_no_stream(e) } -> std::same_as<bool>;
+                  }) {
+        try {
+            throw;
+        } catch (typename Platform::error const& e) {
+            return Platform::names_no_stream(e);
+        } catch (...) {}
+    }
+    return false;
+}
+
+/// Returns true if the stream is known to be captured.
+template <class Platform>
+[[nodiscard]] bool captures(typename Platform::stream s) noexcept {
+    try {
+        return Platform::capturing(s);
+    } catch (...) { return false; }
+}
+
+/// Records `e` on the stream `s` with that id. `held` is a hold of the stream or empty. Only calls
+/// that are legal at any moment are made: the stream is not queried, because its owner may begin a
+/// capture between any two calls. If a capture has begun before the event is recorded, the event
+/// may belong to the graph. It must then not be queried or waited for, but may be recorded again.
+/// If that capture has ended, the query of the event fails without harm, and the event is recorded
+/// again.
+///
+/// Failure   Errors of the platform are rethrown. The event may be recorded again.
+/// Threads   Any thread may call. One thread at a time may use the event.
+/// Streams   `s` may belong to any thread. Work that is given to the stream during the call may or
+///           may not be included.
+/// Cost      Recording an event, one query of the event, and two queries of the capture status.
+template <class Platform>
+[[nodiscard]] recorded record_behind(typename Platform::event& e, typename Platform::stream s,
+                                     std::uint64_t id, stream_hold<Platform> const& held = {}) {
+    if (!held) {
+        stream_standing const now = standing_of<Platform>(s, id);
+        if (now == stream_standing::reset) { return recorded::done; }
+        if (now != stream_standing::there) {
+            return is_default_stream<Platform>(s) ? recorded::elsewhere : recorded::lost;
+        }
+    }
+    constexpr int attempts = 4;
+    for (int i = 1;; ++i) {
+        try {
+            if (held.ended()) {
+                held.record(e); // a destroyed stream has no owner that could capture it
+            } else {
+                if (Platform::capturing(s)) { return recorded::captured; }
+                Platform::record(e, s);
+                if (Platform::capturing(s)) { return recorded::captured; }
+            }
+        } catch (...) {
+            // The owner destroyed the stream after the check; record on the hold instead.
+            if (held.ended() && i < attempts) { continue; }
+            // Recording on an invalidated capture fails, too.
+            if (detail::captures<Platform>(s)) { return recorded::captured; }
+            if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
+            throw;
+        }
+        try {
+            return Platform::done(e) ? recorded::done : recorded::pending;
+        } catch (...) {
+            if (i == attempts) { throw; }
+        }
+    }
+}
+
+} // namespace detail
+} // namespace vram

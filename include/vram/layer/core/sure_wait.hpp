@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sure_wait` waits on the host for the last use of memory, without throwing.
+
+#include <vram/base/core/report_caught.hpp>    // report_caught
+#include <vram/concepts/core/await_device.hpp> // await_device
+#include <vram/concepts/core/is_ending.hpp>    // is_ending
+#include <vram/concepts/platform.hpp>          // has_devices
+
+#include <concepts> // same_as
+
+namespace vram {
+namespace detail {
+
+/// Makes the host wait for `place` (a stream, an event or a device). If the platform fails, waits
+/// for the device that `where()` returns. Returns false if both waits failed; the memory may then
+/// still be in use and must not be freed.
+///
+/// Failure   Each failed wait is reported to the error sink.
+/// Threads   Any thread may call, without holding a lock.
+/// Cost      One wait of the host; after a failure, one for the whole device.
+template <class Platform, class Place, class Where>
+    requires has_devices<Platform>
+[[nodiscard]] bool sure_wait(Place const& place, Where where) noexcept {
+    if (is_ending<Platform>()) { return true; }
+    try {
+        if constexpr (std::same_as<Place, typename Platform::device>) {
+            await_device<Platform>(place);
+        } else {
+            Platform::synchronize(place);
+        }
+        return true;
+    } catch (...) {
+        report_caught(
+            {.kind = error_kind::platform_error, .call = "the wait for the last use of memory"});
+    }
+    try {
+        await_device<Platform>(where());
+        return true;
+    } catch (...) {
+        report_caught({.kind = error_kind::platform_error, .call = "the wait for a device"});
+    }
+    return false;
+}
+
+} // namespace detail
+} // namespace vram

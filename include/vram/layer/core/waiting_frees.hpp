@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `waiting_frees` keeps freed blocks until the streams that used them are done.
+
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/core/report_caught.hpp>      // report_caught
+#include <vram/base/error.hpp>                   // report_error
+#include <vram/concepts/core/await_device.hpp>   // await_device
+#include <vram/concepts/core/is_ending.hpp>      // is_ending
+#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
+#include <vram/concepts/platform.hpp>            // has_streams, has_events
+#include <vram/layer/core/freed_blocks.hpp>      // freed_blocks
+#include <vram/layer/core/record_behind.hpp>     // record_behind
+#include <vram/layer/core/sure_wait.hpp>         // sure_wait
+
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <exception> // exception_ptr
+#include <utility>   // exchange, move, swap
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// One queue of batches for each stream, oldest first. A batch is a number of freed blocks and one
+/// event recorded behind them. Batches and their events are reused. No event can be recorded while
+/// a stream is being captured, nor on a default stream from another thread or device: such a batch
+/// stays open and gets its event later. If it never does, the stream's next event stands for it, or
+/// the host waits for the device.
+///
+/// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
+/// except in `add` and `close(s)`, streams are never queried or waited for, only events behind
+/// their work.
+///
+/// Failure   Errors of the platform are rethrown. No block is lost. If the event of an open batch
+///           cannot be recorded, the error is reported and recording is tried again, unless the
+///           stream was destroyed.
+/// Threads   One thread at a time, which holds the owner's lock. Only `wait` is called without it.
+/// Cost      `add` and `collect` look at every stream with pending frees. Each batch costs one
+///           recorded event, and one query at each `collect` until it is complete.
+template <class Platform>
+    requires has_streams<Platform> && has_events<Platform>
+class waiting_frees {
+public:
+    using stream = typename Platform::stream;
+    using device = typename Platform::device;
+    using event  = typename Platform::event;
+    using link   = freed_blocks::link;
+
+    /// Blocks that were freed at one point of a stream's order.
+    class batch {
+        friend class waiting_frees;
+
+        explicit batch(device const& d) : where{d}, place{d} {}
+
+        enum class stage { open, recorded, unrecordable, done };
+
+        [[nodiscard]] bool has_event() const noexcept {
+            return now == stage::recorded || now == stage::done;
+        }
+        /// Returns true if blocks may be added: the event is not recorded, and no thread waits for
+        /// the batch.
+        [[nodiscard]] bool takes_more() const noexcept { return now == stage::open && pins == 0; }
+
+        device        where;
+        event         place;
+        stage         now = stage::open;
+        freed_blocks  blocks;
+        std::uint64_t age    = 0;
+        unsigned      pins   = 0;     ///< number of host threads that wait for the batch
+        bool          queued = false; ///< true as long as the batch is in the queue of a stream
+        batch*        next   = nullptr;
+    };
+
+    waiting_frees() = default;
+    waiting_frees(waiting_frees&& other) noexcept { swap(other); }
+    waiting_frees& operator=(waiting_frees&& other) noexcept {
+        waiting_frees now{std::move(other)};
+        swap(now);
+        return *this;
+    }
+    ~waiting_frees() {
+        for (line& each : lines_) { destroy(each.first); }
+        destroy(spare_);
+    }
+
+    /// Frees a block that the stream `s`, which is not being captured, used last. The event is
+    /// recorded once the batch has `per_event` blocks. If this throws, the link still belongs to
+    /// the caller.
+    void add(stream const& s, link* one, std::size_t per_event) {
+        line&  queue = line_of(s);
+        bool   fresh = queue.last == nullptr || !queue.last->takes_more();
+        batch* into  = fresh ? obtain(Platform::device_of(s)) : queue.last;
+        if (into->blocks.count() + 1 >= per_event) {
+            try {
+                record(*into, s);
+            } catch (...) {
+                if (fresh) { recycle(into); }
+                throw;
+            }
+        }
+        bytes_ += one->bytes;
+        into->blocks.push(one);
+        if (fresh) {
+            (queue.last ? queue.last->next : queue.first) = into;
+            queue.last                                    = into;
+        }
+    }
+
+    /// Records the event of the open batch of `s`, if there is one. The stream may be destroyed
+    /// afterwards, unless it is being captured.
+    void close(stream const& s) {
+        auto const id = Platform::id(s);
+        for (line& each : lines_) {
+            if (each.id == id) { close(each); }
+        }
+    }
+
+    /// Moves every block to `free` if its stream is done with it. An error of one stream does not
+    /// affect the others; the first error is rethrown at the end.
+    void collect(freed_blocks& free) {
+        std::exception_ptr failed;
+        for (std::size_t i = 0; i < lines_.size();) {
+            line& queue = lines_[i];
+            close(queue);
+            try {
+                take_done(queue, free);
+            } catch (...) {
+                if (!failed) { failed = std::current_exception(); }
+            }
+            if (queue.first != nullptr) {
+                ++i;
+            } else {
+                std::swap(queue, lines_.back());
+                lines_.pop_back();
+            }
+        }
+        if (failed) { std::rethrow_exception(failed); }
+    }
+
+    /// A batch for which a thread waits, together with those before it. It is not reused until
+    /// `unpin`.
+    struct pin {
+        enum class by { event, device };
+
+        batch* at = nullptr; ///< the batch, or null if there is nothing to wait for
+        by     how{};
+
+        explicit operator bool() const noexcept { return at != nullptr; }
+        /// Makes the host wait for the batch. Called without the owner's lock.
+        void wait() const {
+            switch (how) {
+            case by::event: return Platform::synchronize(at->place);
+            case by::device: return await_device<Platform>(at->where);
+            }
+        }
+    };
+
+    /// Pins the oldest batch that can be waited for.
+    [[nodiscard]] pin pin_oldest() noexcept {
+        pin           found;
+        std::uint64_t age = 0;
+        for (line& each : lines_) {
+            if (each.first == nullptr || (found && each.first->age > age)) { continue; }
+            close(each);
+            if (pin const target = next_pin(each)) {
+                found = target;
+                age   = each.first->age;
+            }
+        }
+        return pinned(found);
+    }
+    /// Returns the number of batches. Cost: a look at each of them.
+    [[nodiscard]] std::size_t batches() const noexcept {
+        std::size_t count = 0;
+        for (line const& each : lines_) {
+            for (batch const* at = each.first; at != nullptr; at = at->next) { ++count; }
+        }
+        return count;
+    }
+    /// Returns the smallest age of batches to come.
+    [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
+    /// Pins a batch older than `age` that has no event and can be finished only by a wait of the
+    /// host.
+    [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
+        for (line& each : lines_) {
+            if (each.last == nullptr || each.last->age >= age) { continue; }
+            close(each);
+            pin const target = next_pin(each);
+            if (target && target.how != pin::by::event) { return pinned(target); }
+        }
+        return {};
+    }
+
+    /// Ends a pin. `waited`: the stream is known to be done with the batch.
+    void unpin(pin const& pinned, bool waited) noexcept {
+        batch* const b = pinned.at;
+        --b->pins;
+        if (waited && b->queued) { b->now = batch::stage::done; }
+        if (b->pins == 0 && !b->queued) { recycle(b); }
+    }
+
+    /// Called at the end of the owner: waits for all blocks and returns them. Errors are reported.
+    /// Blocks that may still be in use are reported as leaks and not returned. Blocks of a captured
+    /// stream, which have no event, wait for the device.
+    [[nodiscard]] freed_blocks wait_for_all() noexcept {
+        freed_blocks free, lost;
+        for (line& each : lines_) {
+            close(each);
+            while (each.first != nullptr) {
+                pin target = next_pin(each);
+                if (!target) { target = {each.last, pin::by::device}; }
+                take_up_to(target.at, each, try_wait(target) ? free : lost);
+            }
+        }
+        lost.drain([](void* p, std::size_t bytes, std::size_t, call_site at) {
+            report_error({.kind     = error_kind::leak,
+                          .pointer  = p,
+                          .bytes    = bytes,
+                          .caller   = at,
+                          .resource = "stream_ordered",
+                          .cause    = "its stream is being captured, or could not be waited for"});
+        });
+        return free;
+    }
+
+    /// Returns true if the block at `p` is pending here. Cost: a walk over all blocks.
+    [[nodiscard]] bool has(void const* p) const noexcept {
+        for (line const& each : lines_) {
+            for (batch const* b = each.first; b != nullptr; b = b->next) {
+                if (b->blocks.has(p)) { return true; }
+            }
+        }
+        return false;
+    }
+    [[nodiscard]] bool          empty() const noexcept { return bytes_ == 0; }
+    [[nodiscard]] std::size_t   bytes() const noexcept { return bytes_; }
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+
+private:
+    struct line {
+        std::uint64_t         id;
+        stream                s;
+        stream_hold<Platform> held{};
+        batch*                first = nullptr;
+        batch*                last  = nullptr;
+        /// Result of the last attempt to record the event of the last batch.
+        recorded how = recorded::pending;
+    };
+
+    line& line_of(stream const& s) {
+        auto const id = Platform::id(s);
+        for (line& each : lines_) {
+            if (each.id == id) { return each; }
+        }
+        return lines_.emplace_back(line{.id = id, .s = s, .held = hold_stream<Platform>(s)});
+    }
+
+    /// Records the event on a stream that the calling thread uses. If another thread has
+    /// nevertheless begun to capture `s`, the event is useless and the batch stays open.
+    void record(batch& into, stream const& s) {
+        Platform::record(into.place, s);
+        if (Platform::capturing(s)) { return; }
+        into.now = batch::stage::recorded;
+        ++events_;
+    }
+    /// Records the event of the batch `into` on a stream that may belong to another thread.
+    void record_behind(batch& into, line& queue) {
+        queue.how = detail::record_behind<Platform>(into.place, queue.s, queue.id, queue.held);
+        bool const covers = queue.how == recorded::pending || queue.how == recorded::done;
+        into.now          = covers ? batch::stage::recorded : batch::stage::open;
+        if (queue.how == recorded::done && into.pins == 0) { into.now = batch::stage::done; }
+        events_ += covers ? 1 : 0;
+    }
+
+    void close(line& queue) noexcept {
+        batch* const last = queue.last;
+        if (last == nullptr || last->now != batch::stage::open) { return; }
+        try {
+            record_behind(*last, queue);
+        } catch (...) {
+            queue.how = recorded::pending; // recording is tried again later
+            report_caught({.kind  = error_kind::platform_error,
+                           .bytes = last->blocks.bytes(),
+                           .call  = "recording an event on a stream"});
+        }
+        if (queue.how != recorded::lost) { return; }
+        last->now = batch::stage::unrecordable;
+        if (is_ending<Platform>()) { return; }
+        report_error({.kind   = error_kind::dead_stream,
+                      .bytes  = last->blocks.bytes(),
+                      .stream = name_of_stream<Platform>(queue.s, queue.id)});
+    }
+
+    /// Returns the first batch with an event. If there is none, returns the last batch, to wait for
+    /// its device, unless the stream is known to be captured.
+    [[nodiscard]] static pin next_pin(line const& queue) noexcept {
+        for (batch* at = queue.first; at != nullptr; at = at->next) {
+            if (at->has_event()) { return {at, pin::by::event}; }
+        }
+        bool const open = queue.last->now == batch::stage::open;
+        if (open && queue.how == recorded::captured) { return {}; }
+        return {queue.last, pin::by::device};
+    }
+    [[nodiscard]] static pin pinned(pin const& one) noexcept {
+        if (one) { ++one.at->pins; }
+        return one;
+    }
+
+    [[nodiscard]] static bool done(batch const& b) {
+        return b.now == batch::stage::done || Platform::done(b.place);
+    }
+    /// Moves the blocks of complete batches to `free`. An event stands for the batches before it as
+    /// well. If the query of an event fails, the event may belong to a graph, because another
+    /// thread captured the stream and ended the capture while it was recorded; it is then recorded
+    /// again.
+    void take_done(line& queue, freed_blocks& free) {
+        for (batch *at = queue.first, *next = nullptr; at != nullptr; at = next) {
+            next = at->next;
+            if (!at->has_event()) { continue; }
+            try {
+                if (!done(*at)) { return; }
+            } catch (...) {
+                if (at->pins != 0) { throw; }
+                record_behind(*at, queue);
+                if (queue.how == recorded::lost || queue.how == recorded::elsewhere) { throw; }
+                --events_;
+                if (queue.how == recorded::pending) { return; }
+                if (queue.how == recorded::captured) { continue; }
+            }
+            take_up_to(at, queue, free);
+        }
+    }
+
+    /// Waits for a batch at the end of the owner; if that fails, for its device. Returns true if
+    /// one of the waits succeeded.
+    [[nodiscard]] static bool try_wait(pin const& target) noexcept {
+        auto const where = [&] { return target.at->where; };
+        switch (target.how) {
+        case pin::by::event: return sure_wait<Platform>(target.at->place, where);
+        case pin::by::device: break;
+        }
+        return sure_wait<Platform>(target.at->where, where);
+    }
+
+    void take_up_to(batch const* last, line& queue, freed_blocks& into) noexcept {
+        for (batch* b = nullptr; b != last;) {
+            b           = queue.first;
+            queue.first = b->next;
+            bytes_ -= b->blocks.bytes();
+            into.splice(b->blocks);
+            b->queued = false;
+            if (b->pins == 0) { recycle(b); }
+        }
+        if (queue.first == nullptr) { queue.last = nullptr; }
+    }
+
+    [[nodiscard]] batch* obtain(device const& d) {
+        batch** at = &spare_;
+        while (*at != nullptr && !((*at)->where == d)) { at = &(*at)->next; }
+        batch* const b = *at != nullptr ? std::exchange(*at, (*at)->next) : new batch{d};
+        b->next        = nullptr;
+        b->now         = batch::stage::open;
+        b->age         = next_age_++;
+        b->queued      = true;
+        return b;
+    }
+    void recycle(batch* b) noexcept {
+        b->next = spare_;
+        spare_  = b;
+    }
+    void swap(waiting_frees& other) noexcept {
+        std::swap(lines_, other.lines_);
+        std::swap(spare_, other.spare_);
+        std::swap(next_age_, other.next_age_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(events_, other.events_);
+    }
+    static void destroy(batch* first) noexcept {
+        while (first != nullptr) { delete std::exchange(first, first->next); }
+    }
+
+    std::vector<line> lines_;
+    batch*            spare_    = nullptr;
+    std::uint64_t     next_age_ = 0;
+    std::size_t       bytes_    = 0;
+    std::uint64_t     events_   = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `ask_upstream` allocates from a resource and turns a refusal into a null pointer.
+
+#include <vram/base/call_site.hpp>  // call_site
+#include <vram/concepts/powers.hpp> // resource, fallible_resource
+#include <vram/concepts/sited.hpp>  // sited
+
+#include <cstddef> // size_t
+#include <new>     // bad_alloc
+
+namespace vram {
+namespace detail {
+
+/// Allocates `bytes` from `up`: on the stream `on`, or, if `on` is null, with `allocate_sync`. If
+/// `on` is not null, `up` is stream-ordered. If the resource refuses, returns null, or if
+/// `Throwing` throws its exception. A resource that stores the lines of allocations stores `at`, by
+/// default the line in the pool that calls this function.
+///
+/// Failure   Errors other than a refusal, such as a failed device, are always thrown.
+/// Cost      The call of the upstream. No exception is thrown and caught if the upstream has
+///           `try_allocate`.
+template <bool Throwing, synchronous_resource Upstream>
+[[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
+                                 std::size_t bytes, std::size_t alignment,
+                                 call_site at = call_site::current()) {
+    sited const from{up, at};
+    if constexpr (!Throwing && fallible_resource<Upstream>) {
+        if constexpr (resource<Upstream>) {
+            if (on != nullptr) { return from.try_allocate(*on, bytes, alignment); }
+        }
+        return from.try_allocate_sync(bytes, alignment);
+    } else {
+        try {
+            if constexpr (resource<Upstream>) {
+                if (on != nullptr) { return from.allocate(*on, bytes, alignment); }
+            }
+            return from.allocate_sync(bytes, alignment);
+        } catch (std::bad_alloc const&) {
+            if constexpr (Throwing) { throw; }
+            return nullptr;
+        }
+    }
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block` is the descriptor of one piece of a pool's memory.
+
+#include <vram/pool/core/tags.hpp> // tags
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t, uint32_t
+
+namespace vram {
+namespace detail {
+
+/// A list of pending uses for a block that has more of them than fit into `block` itself.
+struct tag_note {
+    tags      what;
+    tag_note* next = nullptr; ///< the next node in the list of unused nodes
+};
+
+/// The links of a block to its neighbours in a list.
+struct links {
+    links* next     = nullptr;
+    links* previous = nullptr;
+};
+
+/// The descriptor of a piece of a chunk. Descriptors lie in host memory, because the host may not
+/// be able to write the piece itself. A descriptor is one cache line. It has room for one pending
+/// use of the whole block, which nearly always suffices; further pending uses are in a `tag_note`.
+/// The links of the base class belong to a bin if the block is free, and to the table of live
+/// blocks if it is live or cached.
+struct block : links {
+    enum class state : std::uint8_t {
+        live, ///< allocated
+        /// Reserved for a request that still waits: not counted as live, and a free of it is
+        /// rejected.
+        reserved,
+        cached, ///< cached for reuse by the stream that freed it, or set aside for a remap
+        free,   ///< in a bin, available to every request
+    };
+    /// Value of `slot`: no stream uses the block.
+    static constexpr std::uint32_t nobody = ~std::uint32_t{0};
+    /// Value of `slot`: the pending uses are in `note`.
+    static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
+    // If the block is live, `slot` is `several` only if graphs retain part of it; `note` then lists
+    // the parts.
+
+    std::uintptr_t address = 0;
+    std::size_t    bytes   = 0;
+    /// The block that ends at the beginning of this one, in the same chunk.
+    block* before = nullptr;
+    /// The block that begins at the end of this one, in the same chunk.
+    block* after = nullptr;
+    union {
+        /// The epoch up to which the stream in `slot` may use the block.
+        std::uint64_t epoch = 0;
+        tag_note*     note;
+    };
+    /// If not live: index of the timeline of the stream that may still use the whole block.
+    std::uint32_t slot = nobody;
+    union {
+        std::uint16_t slack = 0; ///< if live: bytes beyond the requested size
+        std::uint16_t bin;       ///< if free: index of its list in `bins`
+    };
+    std::uint8_t alignment : 6 = 0; ///< binary logarithm of the requested alignment
+    /// True if the block is free and some of its pages may have no physical memory.
+    bool  bare : 1  = false;
+    bool  apart : 1 = false; ///< true if the block belongs to the heap of small blocks
+    state now       = state::live;
+
+    [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }
+    [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(address); }
+
+    /// Returns the pending uses of the block: the streams that may still use it, and which parts.
+    [[nodiscard]] tags waits_for() const noexcept {
+        if (slot == nobody) { return {}; }
+        if (slot == several) { return note->what; }
+        return tags{{address, address + bytes, epoch, slot}};
+    }
+};
+
+static_assert(sizeof(block) == 64);
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_chunks` is the list of the chunks of a heap, each a row of blocks.
+
+#include <vram/pool/core/block.hpp>      // block
+#include <vram/pool/core/heap_array.hpp> // heap_array
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// The list of chunks that a heap received from the upstream, each with its first block.
+///
+/// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Finding a chunk by an address is a linear search through the chunks.
+class block_chunks {
+public:
+    /// A chunk. Its first block remains the same object as long as the chunk exists.
+    struct chunk {
+        block*      first     = nullptr;
+        void*       base      = nullptr;
+        std::size_t bytes     = 0;
+        std::size_t alignment = 0; ///< the alignment of the allocation from the upstream
+        /// A thread is moving the end of the chunk, so other threads must not change its size.
+        bool busy = false;
+
+        [[nodiscard]] std::uintptr_t end() const noexcept {
+            return reinterpret_cast<std::uintptr_t>(base) + bytes;
+        }
+        /// Returns true if the whole chunk is one free block.
+        [[nodiscard]] bool idle() const noexcept {
+            return first->now == block::state::free && first->after == nullptr;
+        }
+    };
+
+    block_chunks() = default;
+    block_chunks(block_chunks&& other) noexcept { *this = std::move(other); }
+    block_chunks& operator=(block_chunks&& other) noexcept {
+        chunks_   = std::move(other.chunks_);
+        reserved_ = std::exchange(other.reserved_, 0);
+        return *this;
+    }
+    ~block_chunks() = default;
+
+    /// Makes room for one more chunk, so that the next `add` cannot fail.
+    void reserve() { chunks_.reserve(chunks_.size() + 1); }
+    void add(chunk const& c) noexcept {
+        chunks_.push(c);
+        reserved_ += c.bytes;
+    }
+    chunk take(std::size_t index) noexcept {
+        chunk const gone = chunks_.take(index);
+        reserved_ -= gone.bytes;
+        return gone;
+    }
+    /// Records that the chunk has `by` more bytes at its end. A negative change is passed modulo
+    /// 2^64.
+    void extend(chunk& c, std::size_t by) noexcept {
+        c.bytes += by;
+        reserved_ += by;
+    }
+
+    [[nodiscard]] std::size_t  size() const noexcept { return chunks_.size(); }
+    [[nodiscard]] chunk const& operator[](std::size_t i) const noexcept { return chunks_[i]; }
+    [[nodiscard]] auto         begin() const noexcept { return chunks_.begin(); }
+    [[nodiscard]] auto         end() const noexcept { return chunks_.end(); }
+    /// Returns the sum of the sizes of all chunks.
+    [[nodiscard]] std::size_t reserved() const noexcept { return reserved_; }
+
+    /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (chunk const& c : chunks_) {
+            for (block* b = c.first; b != nullptr; b = b->after) { visit(*b); }
+        }
+    }
+
+    /// Returns true if `p` lies in one of the chunks. Cost: linear in the number of chunks.
+    [[nodiscard]] bool owns(void const* p) const noexcept {
+        auto const address = reinterpret_cast<std::uintptr_t>(p);
+        for (chunk const& c : chunks_) {
+            if (address - reinterpret_cast<std::uintptr_t>(c.base) < c.bytes) { return true; }
+        }
+        return false;
+    }
+    /// Returns true if a chunk begins at `base`.
+    [[nodiscard]] bool is_chunk(void const* base) const noexcept {
+        for (chunk const& c : chunks_) {
+            if (c.base == base) { return true; }
+        }
+        return false;
+    }
+    /// Returns the chunk that begins at `base`, which must exist.
+    chunk& at(void const* base) noexcept {
+        chunk* c = chunks_.begin();
+        while (c->base != base) { ++c; }
+        return *c;
+    }
+    /// Returns the chunk that ends with the block `tail`.
+    chunk& around(block const* tail) noexcept {
+        chunk* c = chunks_.begin();
+        while (c->end() != tail->end()) { ++c; }
+        return *c;
+    }
+
+private:
+    heap_array<chunk> chunks_;
+    std::size_t       reserved_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_heaps` is a heap for small blocks and a heap for large blocks.
+
+#include <vram/base/bytes.hpp>           // literals
+#include <vram/pool/core/block_heap.hpp> // block_heap
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+
+namespace vram {
+namespace detail {
+
+/// Two `block_heap`s, one for small and one for large blocks, with separate chunks. Small blocks
+/// often live longer than the large ones around them; in the same chunk they would prevent large
+/// free neighbours from coalescing.
+///
+/// Failure   The functions fail as those of `block_heap`.
+/// Threads   One thread at a time.
+/// Cost      One comparison more than `block_heap`.
+template <bool InPlace>
+class block_heaps {
+public:
+    using fit             = block_heap::fit;
+    using chunk           = block_heap::chunk;
+    using chunk_extension = block_heap::chunk_extension;
+
+    static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
+
+    /// `apart`: use the heap for small blocks. Either heap may also serve a request of the other if
+    /// it has no memory.
+    explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
+
+    /// Sets the page table of both heaps: see `block_heap::know_memory`.
+    void know_memory(page_book const* pages) noexcept {
+        for (block_heap& heap : *this) { heap.know_memory(pages); }
+    }
+
+    /// `of` returns the heap for a block of this size. `other_than` returns the other heap.
+    [[nodiscard]] block_heap&       of(std::size_t bytes) noexcept { return all_[index(bytes)]; }
+    [[nodiscard]] block_heap const& of(std::size_t bytes) const noexcept {
+        return all_[index(bytes)];
+    }
+    [[nodiscard]] block_heap& other_than(block_heap const& one) noexcept {
+        return &one == all_ ? all_[1] : all_[0];
+    }
+    /// Returns true if a block of this size belongs to the heap for small blocks.
+    [[nodiscard]] bool is_small(std::size_t bytes) const noexcept { return bytes <= small_; }
+    /// Returns the heap to which the block belongs.
+    [[nodiscard]] block_heap& of(block const& b) noexcept { return all_[b.apart ? 0 : 1]; }
+    [[nodiscard]] auto        begin() noexcept { return all_; }
+    [[nodiscard]] auto        end() noexcept { return all_ + count; }
+
+    /// Returns the live or cached block at `p`, or null. `bytes` is the size that the caller
+    /// states; it selects the heap that is searched first.
+    [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
+        block* const b = of(bytes).live(p);
+        if (b != nullptr) [[likely]] { return b; }
+        return live_elsewhere(p, bytes);
+    }
+
+    /// An idle chunk found by `idle_chunk`. `heap` is null if no idle chunk can be used.
+    struct idle {
+        block_heap*  heap  = nullptr;
+        std::size_t  index = 0;
+        availability cost  = availability::unavailable;
+
+        [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
+    };
+    /// Returns the idle chunk that is available soonest, and of equal ones the largest.
+    template <class Price>
+    [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
+        idle best;
+        for (block_heap& heap : *this) {
+            std::size_t const i = heap.idle_chunk(price);
+            if (i == heap.chunks().size()) { continue; }
+            availability const cost = free_blocks::priced(*heap.chunks()[i].first, price);
+            bool const larger = best.heap == nullptr || heap.chunks()[i].bytes > best.what().bytes;
+            if (cost < best.cost || (cost == best.cost && larger)) { best = {&heap, i, cost}; }
+        }
+        return best;
+    }
+
+    /// See `block_heap::end_growth`.
+    void end_growth(chunk_extension const& m, std::size_t by) noexcept {
+        for (block_heap& heap : *this) {
+            if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }
+        }
+    }
+
+    template <class IsComplete>
+    void coalesce_pending(IsComplete const& is_complete) noexcept {
+        for (block_heap& heap : *this) { heap.coalesce_pending(is_complete); }
+    }
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
+        for (block_heap& heap : *this) { heap.end_captures(epoch); }
+    }
+    void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
+        for (block_heap& heap : *this) { heap.keep_for_capture(slot, from); }
+    }
+
+    /// Calls `visit(block)` for every block of both heaps, chunk by chunk, in the order of
+    /// addresses.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (block_heap const& heap : all_) { heap.chunks().for_each(visit); }
+    }
+    template <class Visit>
+    void for_each_chunk(Visit const& visit) const {
+        for (block_heap const& heap : all_) {
+            for (chunk const& c : heap.chunks()) { visit(c); }
+        }
+    }
+    /// Returns true if `p` lies in a chunk of either heap. Cost: linear in the number of chunks.
+    [[nodiscard]] bool owns(void const* p) const noexcept {
+        for (block_heap const& heap : all_) {
+            if (heap.chunks().owns(p)) { return true; }
+        }
+        return false;
+    }
+    /// Returns the block that contains `p`, live or not, or null if `p` lies in no chunk. Cost:
+    /// linear in the number of chunks and in the blocks of one chunk.
+    [[nodiscard]] block const* around(void const* p) const noexcept {
+        auto const address = reinterpret_cast<std::uintptr_t>(p);
+        for (block_heap const& heap : all_) {
+            for (chunk const& c : heap.chunks()) {
+                if (address - reinterpret_cast<std::uintptr_t>(c.base) >= c.bytes) { continue; }
+                block const* b = c.first;
+                while (b != nullptr && address >= b->end()) { b = b->after; }
+                return b;
+            }
+        }
+        return nullptr;
+    }
+    [[nodiscard]] bool empty() const noexcept {
+        return sum([](block_heap const& heap) { return heap.chunks().size(); }) == 0;
+    }
+    [[nodiscard]] std::size_t reserved() const noexcept {
+        return sum([](block_heap const& heap) { return heap.chunks().reserved(); });
+    }
+    [[nodiscard]] std::size_t largest_free() const noexcept {
+        std::size_t most = 0;
+        for (block_heap const& heap : all_) {
+            std::size_t const one = heap.largest_free();
+            most                  = one > most ? one : most;
+        }
+        return most;
+    }
+
+private:
+    static constexpr std::size_t count = 2; ///< small, large
+
+    [[gnu::noinline]] block* live_elsewhere(void const* p, std::size_t bytes) const noexcept {
+        return all_[1 - index(bytes)].live(p);
+    }
+
+    [[nodiscard]] std::size_t index(std::size_t bytes) const noexcept {
+        return bytes > small_ ? 1 : 0;
+    }
+    template <class Ask>
+    [[nodiscard]] std::size_t sum(Ask const& ask) const {
+        std::size_t total = 0;
+        for (block_heap const& heap : all_) { total += ask(heap); }
+        return total;
+    }
+
+    std::size_t small_;
+    block_heap  all_[count]{block_heap{InPlace, true}, block_heap{InPlace, false}};
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_request` is a request to a pool: its size, its alignment and its stream.
+
+#include <vram/base/align.hpp>     // align, default_alignment
+#include <vram/pool/core/bins.hpp> // bins
+
+#include <cstddef> // size_t
+
+namespace vram {
+namespace detail {
+
+/// An allocation request with its rounded size. If `on` is null, the memory must be usable at once
+/// by any stream.
+template <class Stream>
+struct block_request {
+    std::size_t   asked     = 0;
+    std::size_t   alignment = default_alignment;
+    Stream const* on        = nullptr;
+    /// The size of the block: `asked` rounded up to 256 bytes.
+    std::size_t bytes = align(asked, bins::granule);
+
+    /// Returns true if a pool can represent a block of this size.
+    [[nodiscard]] bool possible() const noexcept { return bytes <= bins::largest; }
+    /// Returns the alignment of a chunk for this request, so that the block can begin at the first
+    /// byte of the chunk.
+    [[nodiscard]] std::size_t chunk_alignment() const noexcept {
+        return alignment > bins::granule ? alignment : bins::granule;
+    }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_table` is a hash table that finds a live block by its address.
+
+#include <vram/base/core/hash_cells.hpp> // hash_cells
+#include <vram/pool/core/block.hpp>      // block, links
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// A hash table of the live and cached blocks by address. Its chains use the links `next` of the
+/// blocks, which no other list uses as long as a block is in the table. At most a quarter of the
+/// chains are used, so nearly every chain has one block. A table of more than 65 536 chains has up
+/// to one block per chain, because cache misses then cost more than long chains.
+///
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      A call costs one multiplication and about one cache line beside the block's own, at
+///           any size. `insert` has no branch.
+class block_table {
+public:
+    block_table() = default;
+    block_table(block_table&& other) noexcept
+        : heads_{std::move(other.heads_)},
+          size_{std::exchange(other.size_, 0)},
+          room_{std::exchange(other.room_, 0)} {}
+    block_table& operator=(block_table&& other) noexcept {
+        heads_ = std::move(other.heads_);
+        size_  = std::exchange(other.size_, 0);
+        room_  = std::exchange(other.room_, 0);
+        return *this;
+    }
+    ~block_table() = default;
+
+    /// Makes room for `more` further blocks, so that as many calls of `insert` cannot fail.
+    void reserve(std::size_t more) {
+        std::size_t const count = heads_.enough(size_ + more, room);
+        if (count == heads_.count()) { return; }
+        hash_cells<links*> const old = std::exchange(heads_, hash_cells<links*>{count});
+        room_                        = room(count);
+        for (std::size_t i = 0; i < old.count(); ++i) {
+            for (links *l = old[i], *next; l != nullptr; l = next) {
+                next = l->next;
+                put(static_cast<block*>(l));
+            }
+        }
+    }
+
+    /// Returns true if there is room for one more block.
+    [[nodiscard]] bool has_room() const noexcept { return size_ < room_; }
+
+    /// Adds a block that is in no list. `reserve` must have made room for it.
+    void insert(block* b) noexcept {
+        put(b);
+        ++size_;
+    }
+
+    /// Returns the block that begins at `address`, or null if there is none.
+    [[nodiscard, gnu::always_inline]] block* find(std::uintptr_t address) const noexcept {
+        auto* b = static_cast<block*>(heads_[heads_.home(address)]);
+        while (b != nullptr && b->address != address) { b = static_cast<block*>(b->next); }
+        return b;
+    }
+
+    /// Removes a block, which must be in the table.
+    void erase(block* b) noexcept {
+        links** at = &heads_[heads_.home(b->address)];
+        while (*at != b) { at = &(*at)->next; }
+        *at = b->next;
+        --size_;
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+private:
+    /// Returns the number of blocks for which `heads` chains are enough.
+    [[nodiscard]] static constexpr std::size_t room(std::size_t heads) noexcept {
+        return heads <= 65'536 ? heads / 4 : heads;
+    }
+    void put(block* b) noexcept {
+        links*& head = heads_[heads_.home(b->address)];
+        b->next      = std::exchange(head, b);
+    }
+
+    hash_cells<links*> heads_;
+    std::size_t        size_ = 0;
+    std::size_t        room_ = 0; ///< number of blocks for which the chains are enough
+};
+
+} // namespace detail
+} // namespace vram

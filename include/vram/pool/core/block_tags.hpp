@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_tags` stores the pending uses of blocks: which streams may still use which part.
+
+#include <vram/pool/core/block.hpp>      // block, tag_note
+#include <vram/pool/core/note_store.hpp> // note_store
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t, uint32_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// Stores the pending uses of blocks. Nearly every block has none, or one use of the whole block,
+/// which is stored in the block itself. More uses are stored in a separate `tag_note`.
+/// `is_complete(use)` returns true if a pending use is complete.
+///
+/// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      A few instructions for a block without a `tag_note`.
+class block_tags {
+public:
+    /// `reserve` makes sure that as many `tag_note`s are available. `has` returns true if they are.
+    void               reserve(std::size_t notes) { notes_.reserve(notes); }
+    [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
+    [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
+
+    /// Sets the pending uses of a block that is not in a bin. A list with more than one use, or
+    /// with a use of a part, requires `reserve` before.
+    void hold(block* b, tags const& held) noexcept {
+        release(b);
+        if (held.empty()) { return; }
+        tag const* const only = held.begin();
+        if (only + 1 == held.end() && only->begin <= b->address && only->end >= b->end()) {
+            return hold(b, *only);
+        }
+        note(b, held);
+    }
+    static void hold(block* b, tag const& whole) noexcept {
+        b->slot  = static_cast<std::uint32_t>(whole.slot);
+        b->epoch = whole.epoch;
+    }
+
+    /// Stores the parts of a live block that graphs retain. Requires `reserve` before. The
+    /// `tag_note` is made now, so that freeing the block cannot fail.
+    void keep(block* b, tags const& kept) noexcept {
+        if (!kept.empty()) { note(b, kept); }
+    }
+    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
+    /// began in the epoch `from` or later. Called because the stream is being captured.
+    static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
+        if (b->slot == block::several) {
+            b->note->what.keep_for_capture(slot, from);
+        } else if (b->slot == slot && b->epoch >= from) {
+            b->epoch = tag::captured;
+        }
+    }
+    /// Changes graph-retained uses of a free block into pending uses until the epoch `epoch(slot)`
+    /// of their stream.
+    template <class Epoch>
+    static void end_captures(block* b, Epoch const& epoch) noexcept {
+        if (b->slot == block::several) {
+            b->note->what.end_captures(epoch);
+        } else if (b->slot != block::nobody && b->epoch == tag::captured) {
+            b->epoch = epoch(b->slot);
+        }
+    }
+
+    /// Drops all pending uses of a block.
+    void release(block* b) noexcept {
+        if (b->slot == block::several) { notes_.put_back(b->note); }
+        b->slot = block::nobody;
+    }
+    /// Drops the pending uses of a block that are complete: `is_complete(use)` returns true for
+    /// them.
+    template <class IsComplete>
+    void refresh(block* b, IsComplete const& is_complete) noexcept {
+        if (b->slot == block::nobody) { return; }
+        if (b->slot == block::several) {
+            b->note->what.drop(is_complete);
+            if (b->note->what.empty()) { release(b); }
+        } else if (is_complete({b->address, b->end(), b->epoch, b->slot})) {
+            b->slot = block::nobody;
+        }
+    }
+    /// Drops the uses of the front of a block after the front became a separate block.
+    void drop_front(block* rest) noexcept {
+        if (rest->slot != block::several) { return; }
+        rest->note->what.drop_before(rest->address);
+        simplify(rest, rest->address, rest->end());
+    }
+
+    /// Merges the pending uses of the neighbour `gone` into those of `b`. Returns false and changes
+    /// nothing if they do not fit.
+    template <class IsComplete>
+    [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
+                                           IsComplete const& is_complete) noexcept {
+        if (!same_use(*b, *gone)) [[unlikely]] { return merge_other_uses(b, gone, is_complete); }
+        b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
+        return true;
+    }
+
+private:
+    /// Slow path of `merge_uses`: the two blocks do not have the same single use.
+    template <class IsComplete>
+    [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
+                                            IsComplete const& is_complete) noexcept {
+        if (b->bytes == 0) { // the empty block at the end of a chunk
+            if (gone->slot == block::several) {
+                b->note = gone->note;
+            } else {
+                b->epoch = gone->epoch;
+            }
+            b->slot = std::exchange(gone->slot, block::nobody);
+            return true;
+        }
+        return gone->bytes == 0 || join_tags(b, gone, is_complete);
+    }
+    /// Stores a list of uses in a `tag_note`, for a block that has none.
+    void note(block* b, tags const& held) noexcept {
+        b->slot       = block::several;
+        b->note       = notes_.make();
+        b->note->what = held;
+    }
+    /// Returns true if both blocks have no use, or one use by the same stream. A graph-retained use
+    /// cannot be merged with an ordinary one.
+    [[nodiscard]] static bool same_use(block const& a, block const& b) noexcept {
+        if (a.slot != b.slot || a.slot == block::several) { return false; }
+        return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
+    }
+    /// Merges the uses of both blocks after dropping complete ones. Returns false if there is no
+    /// room or no `tag_note`.
+    template <class IsComplete>
+    bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
+        refresh(b, is_complete);
+        refresh(gone, is_complete);
+        if (b->slot == block::nobody && gone->slot == block::nobody) { return true; }
+        if (b->slot == block::several) {
+            if (!add(b->note->what, *gone, is_complete)) { return false; }
+            release(gone);
+        } else if (gone->slot == block::several) {
+            if (!add(gone->note->what, *b, is_complete)) { return false; }
+            b->note = gone->note;
+            b->slot = std::exchange(gone->slot, block::nobody);
+        } else {
+            if (notes_.empty()) { return false; }
+            tag_note* const both = notes_.make();
+            (void)add(both->what, *b, is_complete); // an empty list has room for two uses
+            (void)add(both->what, *gone, is_complete);
+            b->slot    = block::several;
+            b->note    = both;
+            gone->slot = block::nobody;
+        }
+        std::uintptr_t const from = b->address < gone->address ? b->address : gone->address;
+        simplify(b, from, from + b->bytes + gone->bytes);
+        return true;
+    }
+    /// Replaces the `tag_note` of a block that covers [from, to) by the block's own fields if there
+    /// is no use or one use of the whole block.
+    void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
+        tags const& held = b->note->what;
+        if (held.empty()) { return release(b); }
+        tag const only = *held.begin();
+        if (held.begin() + 1 != held.end() || only.begin > from || only.end < to) { return; }
+        release(b);
+        hold(b, only);
+    }
+    /// Adds the pending uses of `b` to the list `to`. Returns false if there is no room.
+    template <class IsComplete>
+    [[nodiscard]] static bool add(tags& to, block const& b,
+                                  IsComplete const& is_complete) noexcept {
+        if (b.slot == block::nobody) { return true; }
+        if (b.slot == block::several) { return to.merge(b.note->what, is_complete); }
+        return to.merge(tags{{b.address, b.end(), b.epoch, b.slot}}, is_complete);
+    }
+
+    note_store<tag_note> notes_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `chunk_budget` is the limit on the bytes that a pool reserves, with the counters of its chunks.
+
+#include <vram/base/align.hpp>             // unsatisfiable
+#include <vram/base/memory_usage.hpp>      // memory_usage
+#include <vram/concepts/powers.hpp>        // resource, reusing_resource
+#include <vram/concepts/sited.hpp>         // sited
+#include <vram/pool/core/ask_upstream.hpp> // ask_upstream
+
+#include <cstddef> // size_t
+#include <new>     // bad_alloc
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// Allocates chunks from an upstream, never more than `limit()` bytes in total, and counts them.
+/// The owner passes its upstream, and the lock that protects its records and this object. The
+/// upstream is called without the lock. A chunk counts against the limit from the request on, and
+/// until the upstream has it back.
+///
+/// Failure   The exceptions of the upstream are rethrown. A chunk that the owner cannot record,
+///           because host memory cannot be allocated, is returned to the upstream.
+/// Threads   Any number of threads may call the functions with a `Lock` parameter concurrently.
+///           The other functions need the lock. An object that is moved must not be shared.
+/// Cost      Growing costs a call of the upstream and the lock twice.
+class chunk_budget {
+public:
+    explicit chunk_budget(std::size_t limit) noexcept : limit_{limit} {}
+    chunk_budget(chunk_budget&& other) noexcept : limit_{other.limit_} {
+        *this = static_cast<chunk_budget&&>(other);
+    }
+    chunk_budget& operator=(chunk_budget&& other) noexcept {
+        limit_ = other.limit_;
+        usage  = std::exchange(other.usage, {});
+        most_  = std::exchange(other.most_, 0);
+        return *this;
+    }
+    ~chunk_budget() = default;
+
+    /// The counters of the owner. The budget maintains `reserved`, `peak_reserved` and `upstream`.
+    memory_usage usage;
+
+    /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+    /// Returns the bytes within the limit that are neither reserved nor in flight: being allocated
+    /// or returned.
+    [[nodiscard]] std::size_t room() const noexcept {
+        std::size_t const out = usage.reserved + in_flight_;
+        return out < limit_ ? limit_ - out : 0;
+    }
+    /// Returns the largest number of bytes that were ever reserved, regardless of resets of the
+    /// peaks.
+    [[nodiscard]] std::size_t most_reserved() const noexcept { return most_; }
+    /// Subtracts memory that the upstream released inside a chunk from the reserved bytes.
+    void release(std::size_t bytes) noexcept { usage.reserved -= bytes; }
+
+    /// Bytes of the limit claimed for memory that is being allocated. The destructor takes the lock
+    /// and releases them unless `keep` was called.
+    template <class Lock>
+    class claim {
+    public:
+        claim(chunk_budget& budget, Lock& lock, std::size_t bytes)
+            : budget_{budget}, lock_{lock}, bytes_{bytes} {
+            auto const held = lock_.hold();
+            granted_        = bytes_ <= budget_.room();
+            if (granted_) { budget_.in_flight_ += bytes_; }
+        }
+        claim(claim const&)            = delete;
+        claim& operator=(claim const&) = delete;
+        ~claim() {
+            if (!granted_) { return; }
+            auto const held = lock_.hold();
+            budget_.in_flight_ -= bytes_;
+        }
+
+        /// Returns true if the limit has room for the bytes.
+        [[nodiscard]] bool granted() const noexcept { return granted_; }
+        /// Turns the claimed bytes into reserved ones. The lock must be held.
+        void keep() noexcept {
+            granted_        = false;
+            memory_usage& u = budget_.usage;
+            budget_.in_flight_ -= bytes_;
+            u.reserved += bytes_;
+            if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
+            if (u.reserved > budget_.most_) { budget_.most_ = u.reserved; }
+        }
+
+    private:
+        chunk_budget&     budget_;
+        Lock&             lock_;
+        std::size_t const bytes_;
+        bool              granted_;
+    };
+
+    /// Allocates a chunk of `size` bytes from `up`, in the order of the stream `order` or with
+    /// `allocate_sync` (null), and returns the result of `adopt(memory)`, which records the chunk
+    /// with the lock held. Returns null if the limit refuses the chunk. If the upstream refuses it,
+    /// throws, or returns null if not `Throwing`.
+    template <bool Throwing, class Lock, class Upstream, class Adopt>
+    void* grow(Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
+               typename Upstream::platform::stream const* order, Adopt const& adopt) {
+        claim mine{*this, lock, size};
+        if (!mine.granted()) { return nullptr; }
+        void* const at = ask_upstream<Throwing>(up, order, size, alignment);
+        if (at == nullptr) { return nullptr; }
+        return take_over(mine, lock, up, at, size, alignment, order, adopt);
+    }
+    /// Allocates a chunk that the upstream has ready for the stream `s`, as `grow` does. Returns
+    /// null if the upstream has none, or if host memory cannot be allocated, because the caller can
+    /// wait for other memory instead. The limit is claimed after the chunk was obtained; claiming
+    /// it before could refuse another thread for nothing.
+    template <class Lock, class Upstream, class Adopt>
+    void* grow_ready(Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
+                     typename Upstream::platform::stream s, Adopt const& adopt)
+        requires reusing_resource<Upstream>
+    {
+        {
+            auto const held = lock.hold();
+            if (size > room()) { return nullptr; }
+        }
+        try {
+            void* const at = up.try_allocate_ready(s, size, alignment);
+            if (at == nullptr) { return nullptr; }
+            claim mine{*this, lock, size};
+            if (mine.granted()) {
+                return take_over(mine, lock, up, at, size, alignment, &s, adopt);
+            }
+            {
+                auto const held = lock.hold(); // another thread claimed the rest of the limit first
+                usage.upstream += 2;
+            }
+            send_home(up, at, size, alignment, &s);
+            // No host memory for the records, here or in the upstream.
+        } catch (std::bad_alloc const&) {}
+        return nullptr;
+    }
+    /// Calls `call()`, which returns `size` bytes to the upstream, with the lock released. The
+    /// bytes are no longer reserved, but count against the limit until the call has returned.
+    template <class Guard, class Call>
+    void give_back(std::size_t size, Guard& held, Call const& call) {
+        ++usage.upstream;
+        usage.reserved -= size;
+        in_flight_ += size;
+        held.unlock();
+        call();
+        held.lock();
+        in_flight_ -= size;
+    }
+
+private:
+    /// Calls `adopt` for a chunk that was obtained. If it throws, returns the chunk to the
+    /// upstream.
+    template <class Lock, class Upstream, class Adopt>
+    void* take_over(claim<Lock>& mine, Lock& lock, Upstream& up, void* at, std::size_t size,
+                    std::size_t alignment, typename Upstream::platform::stream const* order,
+                    Adopt const& adopt) {
+        auto held = lock.hold();
+        ++usage.upstream;
+        try {
+            void* const made = adopt(at);
+            mine.keep();
+            return made;
+        } catch (...) {
+            ++usage.upstream;
+            held.unlock();
+            send_home(up, at, size, alignment, order);
+            throw;
+        }
+    }
+    /// Returns an unused chunk to the upstream in the same stream order in which it was allocated,
+    /// so no wait is needed.
+    template <class Upstream>
+    static void send_home(Upstream& up, void* at, std::size_t size, std::size_t alignment,
+                          typename Upstream::platform::stream const* order) {
+        if constexpr (resource<Upstream>) {
+            if (order != nullptr) { return sited{up}.deallocate(*order, at, size, alignment); }
+        }
+        sited{up}.deallocate_sync(at, size, alignment);
+    }
+
+    std::size_t limit_;
+    std::size_t in_flight_ = 0; ///< bytes that are being allocated or returned
+    std::size_t most_      = 0; ///< see `most_reserved`
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `chunk_map` finds the owner of the chunk that contains an address, without a lock.
+
+#include <vram/pool/core/heap_array.hpp> // heap_array
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// A sorted array of chunks by address, each with the number of its owner. Readers need no lock: a
+/// version counter tells them if the values read are consistent. Tables that were replaced by
+/// larger ones are kept until the end, and take at most half of the memory (a seqlock: Boehm, Can
+/// seqlocks get along with programming language memory models?, 2012).
+///
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   Any thread may call `glance` concurrently with any other call. The other functions are
+///           called by one thread at a time. A map that is moved must not be shared.
+/// Cost      `find` and `glance` take logarithmic time in the number of chunks. `insert` and
+///           `erase` move the entries behind the position.
+class chunk_map {
+public:
+    /// Result of `find` and `glance` for an address that lies in no chunk.
+    static constexpr unsigned nobody  = ~0U;
+    static constexpr unsigned unclear = ~0U - 1; ///< the map changed during the lookup
+
+    chunk_map() = default;
+    chunk_map(chunk_map&& other) noexcept { *this = static_cast<chunk_map&&>(other); }
+    chunk_map& operator=(chunk_map&& other) noexcept {
+        if (this == &other) { return *this; }
+        drop();
+        now_.store(other.now_.exchange(nullptr));
+        size_.store(other.size_.exchange(0));
+        return *this;
+    }
+    ~chunk_map() { drop(); }
+
+    /// Makes room for `more` further chunks, so that as many calls of `insert` cannot fail.
+    void reserve(std::size_t more) {
+        std::size_t const count = size() + more;
+        table* const      old   = now_.load(std::memory_order_relaxed);
+        std::size_t const room  = old != nullptr ? old->cells.size() : 0;
+        if (count <= room) { return; }
+        auto* const fresh = new table{count < 2 * room ? 2 * room : count, old};
+        for (std::size_t i = 0; i < size(); ++i) { fresh->cells[i].set(old->cells[i].get()); }
+        now_.store(fresh, std::memory_order_release);
+    }
+
+    /// Adds a chunk that overlaps no other. `reserve` must have made room for it.
+    void insert(void const* base, std::size_t bytes, unsigned owner) noexcept {
+        auto const        first = reinterpret_cast<std::uintptr_t>(base);
+        std::size_t const at    = behind(first);
+        change const      under_way{version_};
+        auto&             cells = now_.load(std::memory_order_relaxed)->cells;
+        for (std::size_t i = size(); i > at; --i) { cells[i].set(cells[i - 1].get()); }
+        cells[at].set({first, first + bytes, owner});
+        size_.store(size() + 1, std::memory_order_release);
+    }
+    /// Removes the chunk that begins at `base`, which must exist.
+    void erase(void const* base) noexcept {
+        std::size_t const next = behind(reinterpret_cast<std::uintptr_t>(base));
+        change const      under_way{version_};
+        auto&             cells = now_.load(std::memory_order_relaxed)->cells;
+        for (std::size_t i = next; i < size(); ++i) { cells[i - 1].set(cells[i].get()); }
+        size_.store(size() - 1, std::memory_order_release);
+    }
+
+    /// Returns the owner of the chunk that contains `p`, or `nobody`.
+    [[nodiscard]] unsigned find(void const* p) const noexcept {
+        auto const        address = reinterpret_cast<std::uintptr_t>(p);
+        std::size_t const next    = behind(address);
+        if (next == 0) { return nobody; }
+        chunk const below = now_.load(std::memory_order_acquire)->cells[next - 1].get();
+        return address < below.end ? below.owner : nobody;
+    }
+    /// Returns the owner of the chunk that contains `p`, without a lock, or `unclear` if the map
+    /// kept changing during eight attempts. A thread that holds memory of a chunk finds its owner,
+    /// unless the result is `unclear`.
+    [[nodiscard]] unsigned glance(void const* p) const noexcept {
+        for (int tries = 0; tries < 8; ++tries) {
+            std::uint64_t const before = version_.load(std::memory_order_acquire);
+            if (before % 2 != 0) { continue; }
+            unsigned const owner = find(p);
+            // `find` reads everything with `acquire`, so this load happens after those reads.
+            if (version_.load(std::memory_order_relaxed) == before) { return owner; }
+        }
+        return unclear;
+    }
+    [[nodiscard]] std::size_t size() const noexcept {
+        return size_.load(std::memory_order_acquire);
+    }
+
+private:
+    struct chunk {
+        std::uintptr_t begin = 0;
+        std::uintptr_t end   = 0;
+        unsigned       owner = nobody;
+    };
+    struct cell {
+        cell() = default;
+        cell(cell&& other) noexcept { set(other.get()); }
+
+        [[nodiscard]] chunk get() const noexcept {
+            return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
+                    owner.load(std::memory_order_acquire)};
+        }
+        /// A thread that reads any of these values also sees that a change is in progress.
+        void set(chunk const& c) noexcept {
+            begin.store(c.begin, std::memory_order_release);
+            end.store(c.end, std::memory_order_release);
+            owner.store(c.owner, std::memory_order_release);
+        }
+
+        std::atomic<std::uintptr_t> begin{};
+        std::atomic<std::uintptr_t> end{};
+        std::atomic<unsigned>       owner{};
+    };
+    struct table {
+        table(std::size_t places, table* before) : older{before} {
+            cells.reserve(places);
+            while (cells.size() < places) { cells.push(); }
+        }
+
+        heap_array<cell> cells;
+        table*           older; ///< an outgrown table that another thread may still be reading
+    };
+    /// A change of the map. The version counter is odd as long as this object exists.
+    struct change {
+        std::atomic<std::uint64_t>& version;
+        std::uint64_t const         before;
+
+        explicit change(std::atomic<std::uint64_t>& v) noexcept
+            : version{v}, before{v.load(std::memory_order_relaxed)} {
+            version.store(before + 1, std::memory_order_relaxed);
+        }
+        change(change const&) = delete;
+        ~change() { version.store(before + 2, std::memory_order_release); }
+    };
+
+    /// Returns the index of the first chunk that begins behind `address`.
+    [[nodiscard]] std::size_t behind(std::uintptr_t address) const noexcept {
+        table const* const all = now_.load(std::memory_order_acquire);
+        if (all == nullptr) { return 0; }
+        std::size_t low = 0, high = size();
+        // The size may already belong to a larger table.
+        if (high > all->cells.size()) { high = all->cells.size(); }
+        while (low != high) {
+            std::size_t const middle = low + (high - low) / 2;
+            bool const below = all->cells[middle].begin.load(std::memory_order_acquire) <= address;
+            (below ? low : high) = below ? middle + 1 : middle;
+        }
+        return low;
+    }
+    void drop() noexcept {
+        for (table* each = now_.exchange(nullptr); each != nullptr;) {
+            delete std::exchange(each, each->older);
+        }
+    }
+
+    std::atomic<table*>        now_     = nullptr;
+    std::atomic<std::size_t>   size_    = 0;
+    std::atomic<std::uint64_t> version_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `chunk_registry` allocates the chunks of all shards of an arena, and records the owner of each.
+
+#include <vram/base/align.hpp>              // saturating_add
+#include <vram/base/memory_usage.hpp>       // memory_usage
+#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/concepts/powers.hpp>         // resource, reusing_resource
+#include <vram/concepts/sited.hpp>          // sited
+#include <vram/pool/core/chunk_budget.hpp>  // chunk_budget
+#include <vram/pool/core/chunk_map.hpp>     // chunk_map
+#include <vram/pool/core/platform_lock.hpp> // platform_lock
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <utility> // move, exchange
+
+namespace vram {
+namespace detail {
+
+/// Allocates chunks from a borrowed upstream for owners that are identified by numbers, never more
+/// than `max_size` bytes in total. It tells when idle chunks should be returned. The upstream is
+/// called without the lock.
+///
+/// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk,
+///           `out_of_memory` contains the limit, and the upstream is not called. If host memory
+///           cannot be allocated, the chunk is returned and `std::bad_alloc` is thrown.
+/// Threads   Any number of threads may call concurrently, if the upstream permits that. An object
+///           that is moved must not be shared.
+/// Cost      A call of the upstream and the lock twice.
+template <synchronous_resource Upstream>
+class chunk_registry {
+public:
+    using platform = typename Upstream::platform;
+    using stream   = typename platform::stream;
+
+    /// `trim_above`: the reserved bytes above which idle chunks should be returned.
+    chunk_registry(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
+        : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, crowd_{trim_above} {}
+    chunk_registry(chunk_registry&& other) noexcept
+        : crowded_{other.crowded_.exchange(false)},
+          upstream_{other.upstream_},
+          least_{other.least_},
+          chunks_{std::move(other.chunks_)},
+          budget_{std::move(other.budget_)},
+          crowd_{std::exchange(other.crowd_, other.least_)} {}
+    chunk_registry& operator=(chunk_registry&& other) noexcept {
+        upstream_ = other.upstream_;
+        chunks_   = std::move(other.chunks_);
+        budget_   = std::move(other.budget_);
+        least_    = other.least_;
+        crowd_    = std::exchange(other.crowd_, other.least_);
+        crowded_  = other.crowded_.exchange(false);
+        return *this;
+    }
+
+    /// Sets the address of the upstream after it was moved.
+    void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
+    [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
+
+    /// Allocates a chunk for `owner` in the order of the stream `on`, or with `allocate_sync`
+    /// (null). If the limit or the upstream refuses it, throws, or returns null if not `Throwing`.
+    template <bool Throwing>
+    [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
+                             std::size_t alignment) {
+        void* const at = budget_.template grow<Throwing>(lock_, *upstream_, bytes, alignment, on,
+                                                         recorder(owner, bytes));
+        if constexpr (Throwing) {
+            if (at == nullptr) {
+                throw out_of_memory{{.asked     = bytes,
+                                     .rounded   = bytes,
+                                     .alignment = alignment,
+                                     .reserved  = reserved(),
+                                     .limit     = budget_.limit()}};
+            }
+        }
+        return at;
+    }
+    /// Allocates a chunk that the upstream has ready for a stream. Returns null if it has none, if
+    /// the limit refuses it, or if host memory cannot be allocated.
+    [[nodiscard]] void* take_at_once(unsigned owner, stream s, std::size_t bytes,
+                                     std::size_t alignment)
+        requires reusing_resource<Upstream>
+    {
+        return budget_.grow_ready(lock_, *upstream_, bytes, alignment, s, recorder(owner, bytes));
+    }
+    /// Returns a chunk that no stream uses to the upstream.
+    void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
+        hand_back(at, bytes, [&] { sited{*upstream_}.deallocate_sync(at, bytes, alignment); });
+    }
+    /// Returns a chunk that the stream `s` may still use to the upstream.
+    void give(stream s, void* at, std::size_t bytes, std::size_t alignment) noexcept
+        requires resource<Upstream>
+    {
+        hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
+    }
+
+    /// Returns the owner of the chunk that contains `p`, or `chunk_map::nobody`. Cost: no lock,
+    /// unless chunks are added or removed at the same time.
+    [[nodiscard]] unsigned owner_of(void const* p) const {
+        unsigned const seen = chunks_.glance(p);
+        if (seen != chunk_map::unclear) { return seen; }
+        auto const held = lock_.hold();
+        return chunks_.find(p);
+    }
+    [[nodiscard]] std::size_t reserved() const {
+        auto const held = lock_.hold();
+        return budget_.usage.reserved;
+    }
+    /// Writes the reserved bytes and their peak into `figures`, raises `peak_live` to the value set
+    /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the number of
+    /// restarts.
+    void report_to(memory_usage& figures) const {
+        auto const          held = lock_.hold();
+        memory_usage const& own  = budget_.usage;
+        figures.reserved         = own.reserved;
+        figures.peak_reserved    = own.peak_reserved;
+        figures.restarts += own.restarts;
+        if (own.peak_live > figures.peak_live) { figures.peak_live = own.peak_live; }
+        std::size_t const most = budget_.most_reserved();
+        if (figures.past_peak > most) { figures.past_peak = most; }
+    }
+    /// Restarts the peak from the bytes that are reserved now, and returns the usage until now.
+    /// `peak_live` is the value set by `raise_peaks`.
+    memory_usage reset_peaks() noexcept {
+        auto const         held   = lock_.hold();
+        memory_usage const before = budget_.usage.restart_peaks();
+        return {.reserved      = before.reserved,
+                .peak_live     = before.peak_live,
+                .peak_reserved = before.peak_reserved};
+    }
+    /// Raises the peaks to at least those of `before`. The peak of live bytes is stored for the sum
+    /// over all owners, which know only their own.
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const held = lock_.hold();
+        budget_.usage.raise_peaks(before);
+    }
+
+    /// Returns true if so many bytes are reserved that idle chunks should be returned. Cost: one
+    /// load.
+    [[nodiscard]] bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
+    /// Called after idle chunks were returned: `crowded` is true again once a quarter more is
+    /// reserved than now.
+    void set_crowd() {
+        auto const        held = lock_.hold();
+        std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);
+        crowd_                 = next > least_ ? next : least_;
+        crowded_.store(false, std::memory_order_relaxed);
+    }
+
+private:
+    /// Records a new chunk of `owner`. The lock must be held.
+    [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
+        return [this, owner, bytes](void* at) {
+            chunks_.reserve(1);
+            chunks_.insert(at, bytes, owner);
+            if (budget_.usage.reserved + bytes > crowd_) {
+                crowded_.store(true, std::memory_order_relaxed);
+            }
+            return at;
+        };
+    }
+    /// Removes a chunk from the map, then calls `call()`, which returns it to the upstream: after
+    /// that, another owner may get the address.
+    template <class Call>
+    void hand_back(void* at, std::size_t bytes, Call call) noexcept {
+        auto held = lock_.hold();
+        chunks_.erase(at);
+        budget_.give_back(bytes, held, call);
+    }
+
+    // Data that every call reads, and data that growth writes, lie on different cache lines.
+    alignas(64) std::atomic<bool> crowded_ = false;
+    Upstream*   upstream_;
+    std::size_t least_;
+    chunk_map   chunks_;
+    alignas(64) platform_lock<platform> lock_;
+    /// The limit and the reserved bytes of all owners. They count live bytes themselves: its
+    /// `peak_live` is the value set by `raise_peaks`.
+    chunk_budget budget_;
+    std::size_t  crowd_; ///< `crowded` if more is reserved
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `free_blocks` is the index of the free blocks of a heap: it finds the best block for a request.
+
+#include <vram/base/align.hpp>             // align, align_down
+#include <vram/pool/core/availability.hpp> // availability
+#include <vram/pool/core/bins.hpp>         // bins
+#include <vram/pool/core/block.hpp>        // block
+#include <vram/pool/core/block_list.hpp>   // block_list
+#include <vram/pool/core/page_book.hpp>    // page_book
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint16_t
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// The free blocks of a heap, in bins by size. If chunks can grow, the last block of each chunk is
+/// kept in a separate list and used only if no other block fits, so that the used part of a chunk
+/// ends as low as possible (the "wilderness" of Korn and Vo, 1985).
+///
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      `insert` and `remove` take constant time. `find` looks at a bounded number of
+///           candidates, unless it is called with `all`.
+class free_blocks {
+public:
+    /// A place for a request. `cost` is the result of the caller's function `price`: whether the
+    /// stream that asks may use the place at once.
+    struct fit {
+        block*         where   = nullptr;
+        std::uintptr_t start   = 0;
+        availability   cost    = availability::ready;
+        block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
+    };
+    /// For a request above this size it is worth recording an event and querying it to learn if a
+    /// better fitting block is ready.
+    static constexpr std::size_t worth_asking = std::size_t{1} << 20;
+
+    /// `in_place`: chunks can grow at their ends.
+    explicit free_blocks(bool in_place = false) noexcept : in_place_{in_place} {}
+    free_blocks(free_blocks&& other) noexcept { *this = static_cast<free_blocks&&>(other); }
+    free_blocks& operator=(free_blocks&& other) noexcept {
+        if (this == &other) { return *this; }
+        bins_     = std::move(other.bins_);
+        in_place_ = other.in_place_;
+        tails_.take(other.tails_);
+        return *this;
+    }
+
+    /// Sets the page table that tells which parts of a block that is not fully backed have physical
+    /// memory. Without one (null) such blocks are not used.
+    void know_memory(page_book const* pages) noexcept { pages_ = pages; }
+
+    /// Returns true if a block that is in this index, or is about to be inserted, is the last one
+    /// of a chunk that can grow.
+    [[nodiscard]] bool is_tail(block const* b) const noexcept {
+        return in_place_ && b->after == nullptr;
+    }
+    /// Adds a free block to its bin. The next block in its chunk must stay the same until `remove`.
+    void insert(block* b) noexcept {
+        if (in_place_) { return insert_in_place(b); }
+        bins_.insert(b);
+    }
+    void remove(block* b) noexcept {
+        if (b->bin == among_tails) { return block_list::remove(b); }
+        bins_.remove(b);
+    }
+
+    /// Changes the size of an inserted block to `bytes`.
+    void resize(block* b, std::size_t bytes) noexcept {
+        if (b->bin == among_tails) {
+            b->bytes = bytes;
+        } else if (b->bare) [[unlikely]] {
+            bins_.remove(b);
+            b->bytes = bytes;
+            bins_.insert_last(b);
+        } else {
+            bins_.resize(b, bytes);
+        }
+    }
+
+    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`. The best fit of a few
+    /// candidates that are ready is preferred, else the first that needs a wait. `where` is null if
+    /// there is no place. `all`: look at every free block that is large enough.
+    template <class Price>
+    [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
+                           bool all) const {
+        fit best = find_in_bins(bytes, alignment, price, all);
+        if (!in_place_ || (best.where != nullptr && best.cost == availability::ready)) {
+            return best;
+        }
+        for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) {
+            fit place = in_tail(b, bytes, alignment, price);
+            if (place.cost >= best.cost) { continue; }
+            if (place.cost == availability::ready) { place.tighter = best.where; }
+            best = place;
+        }
+        return best;
+    }
+
+    /// Fast path of `find` at the default alignment, for the stream with timeline index `slot`.
+    /// Looks at the newest block of the size's own bin and of the next non-empty bin, and returns
+    /// one if its front is ready. Returns null otherwise; `find` may still find a place.
+    template <class Price>
+    [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
+        std::size_t const own = bins::of(bytes);
+        std::size_t       i   = bins_.next(own);
+        block*            b   = front_of(i);
+        if (b == nullptr) { return nullptr; }
+        if (b->bytes < bytes) { // the bin of the size also contains smaller blocks
+            i = bins_.next(own + 1);
+            b = front_of(i);
+            if (b == nullptr || b->bytes < bytes) { return nullptr; }
+        }
+        if (free_for(*b, slot)) [[likely]] { return b; }
+        return b->bare ? past_bare(i, bytes, price) : costs_nothing(*b, bytes, price) ? b : nullptr;
+    }
+
+    /// A place in a block with its cost, the result of a `judge` function. Lower is better.
+    struct judged {
+        /// Cost of a block that has no suitable place.
+        static constexpr std::size_t none = ~std::size_t{0};
+
+        std::uintptr_t start = 0;
+        std::size_t    cost  = none;
+    };
+    /// Returns the place with the lowest cost according to `judge(block)` among the first 64 blocks
+    /// that are large enough, small ones first. `where` is null if no block has a place.
+    template <class Judge>
+    [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
+        std::size_t least = judged::none;
+        std::size_t left  = 64;
+        fit         best{.cost = availability::unavailable};
+        auto const  look = [&](block* b) {
+            if (b->bytes < bytes) { return; }
+            --left;
+            judged const found = judge(*b);
+            if (found.cost >= least) { return; }
+            least = found.cost;
+            best  = {b, found.start};
+        };
+        for (auto i = bins_.next(bins::of(bytes)); i != bins::count && left != 0 && least != 0;
+             i      = bins_.next(i + 1)) {
+            for (block* b = bins_.front(i); b != nullptr && left != 0; b = bins_.after(i, b)) {
+                look(b);
+            }
+        }
+        if (best.where != nullptr) { return best; }
+        left = 1;
+        for (block* b = tails_.front(); b != nullptr && left != 0; b = tails_.after(b)) { look(b); }
+        return best;
+    }
+    /// Returns the size of the largest free block, or 0 if there is none.
+    [[nodiscard]] std::size_t largest_block() const noexcept {
+        std::size_t most = bins_.largest_block();
+        for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
+        return most;
+    }
+    /// Calls `visit(block)` for every free block of at least `bytes`, smaller bins first. `visit`
+    /// may remove the block.
+    template <class Visit>
+    void for_each_from(std::size_t bytes, Visit const& visit) const {
+        auto const look = [&](block* b) {
+            if (b->bytes >= bytes) { visit(b); }
+        };
+        for (auto i = bins_.next(bins::of(bytes)); i != bins::count; i = bins_.next(i + 1)) {
+            for (block *b = bins_.front(i), *next; b != nullptr; b = next) {
+                next = bins_.after(i, b); // `visit` may remove the block
+                look(b);
+            }
+        }
+        for_each_tail(look);
+    }
+    /// Calls `visit(block)` for the last block of each chunk that can grow. `visit` may remove the
+    /// block.
+    template <class Visit>
+    void for_each_tail(Visit const& visit) const {
+        for (block *b = tails_.front(), *next; b != nullptr; b = next) {
+            next = tails_.after(b); // `visit` may remove the block
+            visit(b);
+        }
+    }
+
+    /// Returns the lowest address from which on the rest of `b` can be used, if need be after a
+    /// wait.
+    template <class Price>
+    static std::uintptr_t usable_from(block const& b, Price const& price) {
+        if (b.slot != block::several) {
+            return priced(b, price) == availability::unavailable ? b.end() : b.address;
+        }
+        std::uintptr_t from = b.address;
+        for (tag const& t : b.note->what) {
+            if (t.end > from && price(tags{t}) == availability::unavailable) { from = t.end; }
+        }
+        return from;
+    }
+    /// Returns the availability of the whole block `b`.
+    template <class Price>
+    static availability priced(block const& b, Price const& price) {
+        if (b.slot == block::nobody) { return availability::ready; }
+        return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
+    }
+
+private:
+    /// Returns the availability of the part [from, to) of memory with the pending uses `held`.
+    template <class Price>
+    static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
+                               Price const& price) {
+        auto worst = availability::ready;
+        for (tag const& t : held) {
+            if (!t.overlaps(from, to)) { continue; }
+            availability const one = price(t.slot, t.epoch);
+            worst                  = one > worst ? one : worst;
+        }
+        return worst;
+    }
+    /// Value of `block::bin` for a block in `tails_`.
+    static constexpr std::uint16_t among_tails = bins::count;
+
+    void insert_in_place(block* b) noexcept {
+        if (is_tail(b)) {
+            b->bin = among_tails;
+            tails_.insert(b);
+        } else if (b->bare) {
+            bins_.insert_last(b); // fully backed blocks are found first
+        } else {
+            bins_.insert(b);
+        }
+    }
+
+    /// Fast path from bin `i` on if its newest block is not fully backed: returns the first
+    /// suitable block of the next few bins, or null.
+    template <class Price>
+    [[nodiscard, gnu::noinline]] block* past_bare(std::size_t i, std::size_t bytes,
+                                                  Price const& price) const {
+        for (unsigned left = 8; left != 0; --left, i = bins_.next(i + 1)) {
+            block* const b = front_of(i);
+            if (b == nullptr || b->bytes < bytes) { return nullptr; }
+            if (costs_nothing(*b, bytes, price)) { return b; }
+            if (!b->bare || i == bins::count) { return nullptr; }
+        }
+        return nullptr;
+    }
+    /// Returns the newest block of a bin, or, for the index `bins::count`, of the ends of chunks.
+    /// Null if there is none.
+    [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
+        return bin != bins::count ? bins_.front(bin) : tails_.front();
+    }
+    /// Returns true if the block is fully backed, and unused or used only by the stream with
+    /// timeline index `slot`.
+    [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
+        bool const own = b.slot == slot && b.epoch != tag::captured;
+        return (own || b.slot == block::nobody) && !b.bare;
+    }
+    /// Returns true if the first `bytes` of a block have physical memory and are ready.
+    template <class Price>
+    [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
+                                                    Price const& price) const noexcept {
+        if (lacks_memory(b, b.address, bytes)) { return false; }
+        if (b.slot != block::several) { return priced(b, price) == availability::ready; }
+        return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
+    }
+    /// Returns true if some of the `bytes` at `from` have no physical memory, or if that is
+    /// unknown.
+    [[nodiscard]] bool lacks_memory(block const& b, std::uintptr_t from,
+                                    std::size_t bytes) const noexcept {
+        if (!b.bare) [[likely]] { return false; }
+        return pages_ == nullptr || !pages_->complete(from, from + bytes);
+    }
+    template <class Price>
+    [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
+                                   bool all) const {
+        std::size_t const each = all ? ~std::size_t{0} : 4; // number of candidates in one bin
+        // Number of candidates in all bins once a place was found.
+        std::size_t left = all ? ~std::size_t{0} : 48;
+        fit         dear{.cost = availability::unavailable};
+        // Some blocks of this bin are too small, all later ones fit.
+        std::size_t const own = bins::of(bytes);
+        for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
+            fit         best{.cost = availability::unavailable};
+            std::size_t seen = 0;
+            for (block* b = bins_.front(i); b != nullptr && seen < each;
+                 b        = bins_.after(i, b), ++seen) {
+                if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
+                fit const place = placed(b, bytes, alignment, price);
+                if (place.cost == availability::ready) {
+                    if (i != own) { return beside(place, dear); } // fits as tightly as its bin
+                    if (b->bytes == bytes) { return place; }
+                    best = place;
+                } else if (place.cost < dear.cost) {
+                    dear = place;
+                }
+            }
+            if (best.where != nullptr) { return beside(best, dear); }
+            left = left > seen ? left - seen : 0;
+            if (left == 0 && dear.where != nullptr) { break; }
+        }
+        if (all || dear.where == nullptr) { return dear; }
+        // The largest block most likely has a part without pending uses.
+        fit const ample =
+            placed(bins_.front(bins_.last()), bytes, alignment, price); // this bin is not empty
+        return ample.cost == availability::ready ? ample : dear;
+    }
+
+    /// Adds to a found place a better fitting block that needs a wait, if there is one.
+    static fit beside(fit found, fit const& dear) noexcept {
+        bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
+        found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
+        return found;
+    }
+    template <class Price>
+    fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
+        return behind(b, b->address, bytes, alignment, price);
+    }
+    /// Returns the first place for a request in the block `b` that is not before `from`, with its
+    /// availability.
+    template <class Price>
+    fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
+               Price const& price) const {
+        std::uintptr_t const start = align(from, alignment);
+        if (start > b->end() || b->end() - start < bytes || lacks_memory(*b, start, bytes)) {
+            return {.cost = availability::unavailable};
+        }
+        if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
+        return {b, start, priced(b->note->what, start, start + bytes, price)};
+    }
+    /// Returns the place in the last block of a chunk that is available soonest, and of equal ones
+    /// the lowest: the front, or the memory behind a part that is in use, which would otherwise
+    /// block all the rest.
+    template <class Price>
+    fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
+        fit best = at_front(b, bytes, alignment, price);
+        if (best.cost == availability::ready || b->slot != block::several) { return best; }
+        for (tag const& t : b->note->what) {
+            fit const  place = behind(b, t.end, bytes, alignment, price);
+            bool const lower = place.cost == best.cost && place.start < best.start;
+            if (place.cost < best.cost || (lower && place.cost != availability::unavailable)) {
+                best = place;
+            }
+        }
+        return best;
+    }
+    /// Returns the place in `b` that is available sooner: at the front or at the end.
+    template <class Price>
+    fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
+        fit const front = at_front(b, bytes, alignment, price);
+        if (front.cost == availability::ready || front.where == nullptr ||
+            b->slot != block::several) {
+            return front;
+        }
+        tags const&          held = b->note->what;
+        std::uintptr_t const last = align_down(b->end() - bytes, alignment);
+        fit const            back{b, last, priced(held, last, last + bytes, price)};
+        if (back.cost < front.cost && !lacks_memory(*b, last, bytes)) { return back; }
+        return front.cost < availability::unavailable ? front
+                                                      : fit{.cost = availability::unavailable};
+    }
+
+    bins             bins_;
+    block_list       tails_;
+    page_book const* pages_    = nullptr; ///< page table of the owner; not moved with this object
+    bool             in_place_ = false;
+};
+
+} // namespace detail
+} // namespace vram

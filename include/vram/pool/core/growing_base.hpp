@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `growing_base` is the common part of pools: the limit, the lock, and the allocation of chunks
+/// from the upstream.
+
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/memory_usage.hpp>       // memory_usage
+#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/concepts/memory_info.hpp>    // memory_info
+#include <vram/concepts/powers.hpp>         // located_resource
+#include <vram/concepts/property.hpp>       // has_property
+#include <vram/concepts/sited.hpp>          // sited
+#include <vram/layer/layer_base.hpp>        // layer_base
+#include <vram/pool/core/chunk_budget.hpp>  // chunk_budget
+#include <vram/pool/core/platform_lock.hpp> // platform_lock
+
+#include <concepts> // assignable_from
+#include <cstddef>  // size_t
+#include <new>      // bad_alloc
+#include <utility>  // move
+
+namespace vram {
+namespace detail {
+
+/// Allocates chunks from the upstream, never more than `max_size` bytes, and counts them. The
+/// upstream is called without the lock.
+///
+/// Failure   The exceptions of the upstream are rethrown. A chunk that cannot be recorded, because
+///           host memory cannot be allocated, is returned to the upstream.
+/// Threads   Any number of threads may call concurrently.
+/// Cost      Growing costs a call of the upstream and the lock twice.
+template <synchronous_resource Upstream>
+class growing_base : public layer_base<Upstream> {
+    using base = layer_base<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+    /// Returns the bytes that a request takes from a chunk.
+    [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
+                                                            std::size_t /* alignment */) noexcept {
+        return bytes;
+    }
+    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
+    /// until now.
+    memory_usage reset_peaks() noexcept {
+        auto const held = lock_.hold();
+        return budget_.usage.restart_peaks();
+    }
+    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const held = lock_.hold();
+        budget_.usage.raise_peaks(before);
+    }
+
+protected:
+    using lock  = platform_lock<platform>;
+    using guard = typename lock::guard;
+
+    /// A request with its numbers, for `out_of_memory`.
+    struct request {
+        std::size_t   asked;
+        std::size_t   rounded;
+        std::size_t   alignment;
+        stream const* on; ///< null: any stream may use the memory at once
+    };
+
+    growing_base(Upstream upstream, std::size_t max_size)
+        : base{std::move(upstream)}, budget_{max_size} {}
+    growing_base(growing_base&&) = default;
+    growing_base& operator=(growing_base&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        base::operator=(std::move(other));
+        budget_ = std::move(other.budget_);
+        return *this;
+    }
+    ~growing_base() = default;
+
+    /// Returns the stream that orders the allocation of a chunk for `on`. Null means without stream
+    /// order: if the upstream is not stream-ordered, or if `on` is being captured, because the
+    /// allocation would become part of the graph.
+    [[nodiscard]] static stream const* order_of(stream const* on) {
+        if constexpr (resource<Upstream>) {
+            if (on != nullptr && !platform::capturing(*on)) { return on; }
+        }
+        return nullptr;
+    }
+    /// Allocates a chunk of `size` bytes from the upstream, in the order of a stream or with
+    /// `allocate_sync` (null), and returns the result of `adopt(memory)`, which is called with the
+    /// lock held. Returns null if the limit refuses the chunk. If the upstream refuses it, throws,
+    /// or returns null if not `Throwing`.
+    template <bool Throwing, class Adopt>
+    void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
+        return budget_.grow<Throwing>(lock_, this->upstream_, size, alignment, order, adopt);
+    }
+    /// Allocates a chunk that the upstream has ready for a stream: see `chunk_budget::grow_ready`.
+    template <class Adopt>
+    void* grow_at_once(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
+        requires reusing_resource<Upstream>
+    {
+        return budget_.grow_ready(lock_, this->upstream_, size, alignment, s, adopt);
+    }
+    /// Returns the bytes within the limit that are neither reserved nor being allocated.
+    [[nodiscard]] std::size_t room() const {
+        auto const held = lock_.hold();
+        return budget_.room();
+    }
+    /// Returns a chunk that no stream uses to the upstream. The caller has removed it from its
+    /// records. Releases the lock during the call.
+    void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
+        budget_.give_back(size, held,
+                          [&] { sited{this->upstream_}.deallocate_sync(at, size, alignment); });
+    }
+    /// The last attempt of a request: returns the result of `attempt()`, or throws its exception
+    /// with the pool's numbers added. `largest()`, the size of the largest free block, is called
+    /// with the lock held.
+    template <class Attempt, class Largest>
+    void* or_throw(request const& r, Attempt attempt, Largest largest) {
+        shortage numbers{};
+        try {
+            if (void* const p = attempt()) { return p; }
+            if (budget_.limit() != unsatisfiable) { numbers.limit = budget_.limit(); }
+        } catch (out_of_memory& refused) {
+            add_numbers(r, refused.numbers(), largest);
+            throw;
+        }
+        add_numbers(r, numbers, largest);
+        throw out_of_memory{numbers};
+    }
+    /// Returns the result of `attempt()`, or null if it throws. Errors other than a refusal are
+    /// reported.
+    template <class Attempt>
+    static void* or_null(std::size_t asked, Attempt attempt) noexcept {
+        try {
+            return attempt();
+        } catch (std::bad_alloc const&) {
+        } catch (...) {
+            report_caught({.kind   = error_kind::platform_error,
+                           .bytes  = asked,
+                           .call   = "try_allocate of a pool",
+                           .advice = "try_allocate returned null; allocate throws the error."});
+        }
+        return nullptr;
+    }
+
+    void count_out(std::size_t asked, std::size_t taken) noexcept {
+        memory_usage& u = budget_.usage;
+        ++u.allocations;
+        u.requested += asked;
+        u.live += taken;
+        if (u.live > u.peak_live) { u.peak_live = u.live; }
+    }
+    void count_back(std::size_t asked, std::size_t taken) noexcept {
+        budget_.usage.requested -= asked;
+        budget_.usage.live -= taken;
+    }
+    /// Trims the upstream. Returns the larger of `here`, the bytes that were returned to the
+    /// upstream, and the bytes that the upstream returned, because the same memory may be in both
+    /// numbers.
+    std::size_t trim_beneath(std::size_t here) {
+        // Bytes that were returned to the upstream may be included in both numbers.
+        if constexpr (trimmable_resource<Upstream>) {
+            std::size_t const beneath = this->upstream_.trim(0);
+            return beneath > here ? beneath : here;
+        }
+        return here;
+    }
+
+    /// Returns the total and free memory of the device of this memory: that of the upstream, or, if
+    /// the upstream has no `device`, that of the stream or the current device.
+    [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
+        if constexpr (located_resource<Upstream>) {
+            return platform::memory(this->upstream_.device());
+        } else {
+            return platform::memory(on != nullptr ? platform::device_of(*on)
+                                                  : detail::device_of_resource(this->upstream_));
+        }
+    }
+
+    lock         lock_;
+    chunk_budget budget_;
+
+private:
+    template <class Largest>
+    void add_numbers(request const& r, shortage& n, Largest largest) {
+        auto const fill = [](auto& number, auto value) { number = number == 0 ? value : number; };
+        n.asked         = r.asked;
+        n.rounded       = r.rounded;
+        n.alignment     = r.alignment;
+        if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
+        {
+            auto const held = lock_.hold();
+            n.largest_free  = largest(); // these three are read together, all from this pool
+            n.live          = budget_.usage.live;
+            n.reserved      = budget_.usage.reserved;
+        }
+        // Host memory belongs to no device.
+        if constexpr (has_property<Upstream, host_accessible>) { return; }
+        try {
+            memory_info const device = device_memory(r.on);
+            fill(n.device_free, device.free);
+            fill(n.device_total, device.total);
+        } catch (...) {} // an error of the device query must not replace the refusal
+    }
+};
+
+} // namespace detail
+} // namespace vram

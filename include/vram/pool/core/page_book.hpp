@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `page_book` is the page table of a pool: it records which pages of the chunks have physical
+/// memory.
+
+#include <vram/pool/core/heap_array.hpp> // heap_array
+#include <vram/pool/core/page_rings.hpp> // page_rings, page_place
+
+#include <bit>     // popcount, countl_zero, countr_zero, has_single_bit
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// A page table: a few bits for each page of each chunk. A chunk begins at a page boundary and
+/// consists of whole pages. If the memory of a page is remapped to another page, the table records
+/// where it went, because it can be mapped back.
+///
+/// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Finding a chunk is linear in the number of chunks. A range costs one step for every 64
+///           pages.
+class page_book {
+public:
+    /// The pages [first, last) of a chunk.
+    struct run {
+        std::size_t chunk = 0;
+        std::size_t first = 0;
+        std::size_t last  = 0;
+
+        [[nodiscard]] std::size_t size() const noexcept { return last - first; }
+        [[nodiscard]] bool        holds(page_place const& p) const noexcept {
+            return p.chunk == chunk && p.page >= first && p.page < last;
+        }
+    };
+
+    explicit page_book(std::size_t page) noexcept
+        : page_{page},
+          shift_{std::has_single_bit(page) ? static_cast<unsigned>(std::countr_zero(page)) : 0U} {}
+
+    [[nodiscard]] std::size_t page() const noexcept { return page_; }
+
+    /// Adds a chunk of `bytes` bytes, all of which have physical memory.
+    void add(void* base, std::size_t bytes) {
+        rings_.reserve();
+        entry fresh{reinterpret_cast<std::uintptr_t>(base), 0, {}};
+        fresh.words.reserve((bytes / page_ + 63) / 64);
+        chunks_.push(std::move(fresh));
+        rings_.add();
+        std::size_t const i = chunks_.size() - 1;
+        try {
+            lengthen(i, bytes);
+        } catch (...) {
+            forget(i);
+            throw;
+        }
+        set({i, 0, chunks_[i].pages}, true);
+    }
+    /// Records that the chunk has `more` bytes at its end, without physical memory.
+    void widen(void* base, std::size_t more) {
+        lengthen(around(reinterpret_cast<std::uintptr_t>(base)), more);
+    }
+    /// Removes a chunk. Returns the number of its bytes that had physical memory.
+    std::size_t remove(void* base) noexcept {
+        std::size_t const i = around(reinterpret_cast<std::uintptr_t>(base));
+        if (i == chunks_.size()) { return 0; }
+        run const         all{i, 0, chunks_[i].pages};
+        std::size_t const had = mapped(all);
+        set(all, false);
+        forget(i);
+        return had;
+    }
+
+    /// Returns the pages that [from, to) touches, also partly.
+    [[nodiscard]] run touched(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        std::size_t const    i    = around(from);
+        std::uintptr_t const base = chunks_[i].base;
+        return {i, pages_in(from - base), pages_in(to - base + page_ - 1)};
+    }
+    /// Returns the pages that lie entirely in [from, to).
+    [[nodiscard]] run whole(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        std::size_t const    i     = around(from);
+        std::uintptr_t const base  = chunks_[i].base;
+        std::size_t const    first = pages_in(from - base + page_ - 1);
+        std::size_t const    last  = pages_in(to - base);
+        return {i, first, last > first ? last : first};
+    }
+    [[nodiscard]] void* address(page_place const& p) const noexcept {
+        return reinterpret_cast<void*>(chunks_[p.chunk].base + p.page * page_);
+    }
+    [[nodiscard]] void* address(run const& r) const noexcept {
+        return address(page_place{r.chunk, r.first});
+    }
+    [[nodiscard]] std::size_t bytes(run const& r) const noexcept { return r.size() * page_; }
+
+    // Which pages have physical memory
+
+    [[nodiscard]] bool has(page_place const& p) const noexcept {
+        return (chunks_[p.chunk].words[p.page / 64].mapped >> p.page % 64 & 1) != 0;
+    }
+    /// Returns true if every page that [from, to) touches has physical memory.
+    [[nodiscard]] bool complete(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        std::size_t const    i    = around(from);
+        std::uintptr_t const base = chunks_[i].base;
+        run const            r{i, pages_in(from - base), pages_in(to - base + page_ - 1)};
+        return leading(r, [](word const& w) { return w.mapped; }) == r.size();
+    }
+    /// `mapped` returns the bytes of a run that have physical memory, `missing` the bytes without.
+    /// `fresh` returns the bytes without physical memory, except on pages with memory that moved
+    /// elsewhere.
+    [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
+        return count(r, [](word const& w) { return w.mapped; });
+    }
+    /// Returns the bytes of [from, to), which is not empty, that have physical memory.
+    [[nodiscard]] std::size_t behind(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        run const            r     = touched(from, to);
+        std::uintptr_t const first = chunks_[r.chunk].base + r.first * page_;
+        std::size_t          sum   = mapped(r);
+        if (has({r.chunk, r.first})) { sum -= from - first; }
+        if (has({r.chunk, r.last - 1})) { sum -= first + bytes(r) - to; }
+        return sum;
+    }
+    [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
+    [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
+        return count(r, [](word const& w) { return ~(w.mapped | w.left); });
+    }
+    /// Returns true if the memory of some page of the run moved elsewhere, so that a stream may
+    /// still use it through the page's address.
+    [[nodiscard]] bool left(run const& r) const noexcept {
+        return count(r, [](word const& w) { return w.left; }) != 0;
+    }
+    /// Calls `visit(page, left)` for each page of a run without physical memory, from the last to
+    /// the first, as long as it returns true. `left`: the memory of the page moved elsewhere.
+    template <class Visit>
+    void for_each_missing(run r, Visit const& visit) const {
+        while (r.first < r.last) {
+            std::size_t const start = (r.last - 1) / 64 * 64;
+            run const         here{r.chunk, r.first > start ? r.first : start, r.last};
+            word const&       w    = chunks_[r.chunk].words[start / 64];
+            std::uint64_t     none = ~w.mapped & mask_of(here);
+            while (none != 0) {
+                auto const          i   = 63 - static_cast<std::size_t>(std::countl_zero(none));
+                std::uint64_t const bit = std::uint64_t{1} << i;
+                none &= ~bit;
+                if (!visit(page_place{r.chunk, start + i}, (w.left & bit) != 0)) { return; }
+            }
+            r.last = start;
+        }
+    }
+    /// Returns the shortest end of a run that has `bytes` of physical memory, or the whole run if
+    /// it has less.
+    [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
+        std::size_t       sum   = 0;
+        std::size_t const first = r.first;
+        for (r.first = r.last; r.first > first && sum < bytes;) {
+            --r.first;
+            sum += has({r.chunk, r.first}) ? page_ : 0;
+        }
+        return r;
+    }
+
+    /// Records that all pages of a run have physical memory, new if a page had none, or that none
+    /// of them has. In the second case the memory was returned to the device, so every other page
+    /// that shared it has none either.
+    void set(run const& r, bool mapped) noexcept {
+        if (rings_.size() != 0) {
+            for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
+                if (has(p) == mapped) { continue; }
+                if (mapped) {
+                    rings_.part(p);
+                } else {
+                    rings_.dissolve(p,
+                                    [&](page_place const& one) { set_bits(run_of(one), false); });
+                }
+            }
+        }
+        set_bits(r, mapped);
+    }
+    /// Records that `bytes` of physical memory moved from the first pages of the run `from` that
+    /// had some to the first pages of the run `to` that had none. The runs do not overlap.
+    void move(run from, run to, std::size_t bytes) noexcept {
+        auto const some = [](word const& w) { return w.mapped; };
+        auto const none = [](word const& w) { return ~w.mapped; };
+        for (std::size_t n = bytes / page_, part = 1; n != 0 && part != 0; n -= part) {
+            from.first += leading(from, none);
+            to.first += leading(to, some);
+            std::size_t const full  = leading(from, some);
+            std::size_t const empty = leading(to, none);
+            std::size_t const both  = full < empty ? full : empty;
+            part                    = both < n ? both : n;
+            for (std::size_t i = 0; i != part; ++i) {
+                rings_.pair({to.chunk, to.first + i}, {from.chunk, from.first + i});
+            }
+            set_bits({to.chunk, to.first, to.first + part}, true);
+            leave({from.chunk, from.first, from.first + part});
+        }
+    }
+    /// Records the result of asking the driver if a page has physical memory. If it unexpectedly
+    /// has, its origin is unknown. If it has none, its memory is assumed to have moved elsewhere.
+    void look(page_place const& page, bool there) noexcept {
+        if (there && !has(page)) { rings_.part(page); }
+        if (there) { return set_bits(run_of(page), true); }
+        leave(run_of(page));
+    }
+    /// Records that the memory that left `page` is now at the address `q`.
+    void find(page_place const& page, void const* q) noexcept {
+        run const there = around(q);
+        if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
+    }
+
+    // Memory that can be mapped back
+
+    /// Returns the number of pages that share, or may share, their memory with another page.
+    [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
+
+    /// The page that now has the memory of another page. Unknown if that was not recorded, or if
+    /// another page of the run `all` had the same memory.
+    struct origin {
+        bool       known = false;
+        page_place where{};
+    };
+    [[nodiscard]] origin source_of(page_place const& page, run const& all) const noexcept {
+        origin found;
+        bool   again = false;
+        rings_.for_each_other(page, [&](page_place const& one) {
+            again = again || all.holds(one);
+            if (has(one)) { found = {true, one}; }
+        });
+        return again ? origin{} : found;
+    }
+    /// Marks the pages of a run that have physical memory as available to other pages, until
+    /// `withdraw`.
+    void offer(run const& r) noexcept {
+        for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
+    }
+    void withdraw() noexcept {
+        for (entry& e : chunks_) {
+            for (word& w : e.words) { w.offered = 0; }
+        }
+    }
+    [[nodiscard]] bool offered(page_place const& p) const noexcept {
+        return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
+    }
+
+    /// Marks the memory of the pages of a run as wanted by a request, or clears the mark.
+    void want(run const& r, bool wanted) noexcept {
+        for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
+            w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
+            w.given &= ~mask;
+        });
+    }
+    /// Returns true if some page of the run is wanted and has physical memory.
+    [[nodiscard]] bool wanted(run const& r) const noexcept {
+        return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
+    }
+    /// Marks the wanted pages of the run as granted: their block may be taken apart.
+    void give(run const& r) noexcept {
+        for_each_word(*this, r,
+                      [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
+    }
+    [[nodiscard]] bool given(page_place const& p) const noexcept {
+        return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
+    }
+    /// Returns the number of bytes from the beginning of a run to its first page that is not
+    /// granted.
+    [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
+        return leading(r, [](word const& w) { return w.given; }) * page_;
+    }
+    [[nodiscard]] static run run_of(page_place const& p) noexcept {
+        return {p.chunk, p.page, p.page + 1};
+    }
+
+private:
+    /// Bits for 64 pages.
+    struct word {
+        std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
+    };
+    struct entry {
+        std::uintptr_t   base;
+        std::size_t      pages;
+        heap_array<word> words;
+    };
+
+    /// Returns the mask of the bits of a run in the word of its first page.
+    [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
+        std::size_t const   end  = (r.first / 64 + 1) * 64;
+        std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
+        return end > r.last ? from & ~std::uint64_t{0} >> (end - r.last) : from;
+    }
+    /// Calls `visit(word, mask)` for each word of a run.
+    template <class Book, class Visit>
+    static void for_each_word(Book& book, run r, Visit const& visit) noexcept {
+        for (; r.first < r.last; r.first = (r.first / 64 + 1) * 64) {
+            visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
+        }
+    }
+    /// Returns the number of leading pages of a run for which `bits(word)` has the page's bit set.
+    template <class Bits>
+    [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
+        std::size_t i = r.first;
+        while (i < r.last) {
+            std::uint64_t const those = bits(chunks_[r.chunk].words[i / 64]) >> i % 64;
+            std::size_t const   there = 64 - i % 64;
+            auto const          n     = static_cast<std::size_t>(std::countr_one(those));
+            if (n < there) {
+                i += n;
+                break;
+            }
+            i += there;
+        }
+        return (i < r.last ? i : r.last) - r.first;
+    }
+    /// Returns the bytes of all pages of a run for which `bits(word)` has the page's bit set.
+    template <class Bits>
+    [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
+        std::size_t pages = 0;
+        for_each_word(*this, r, [&](word const& w, std::uint64_t mask) {
+            std::uint64_t const those = bits(w) & mask;
+            if (those != 0) { pages += static_cast<std::size_t>(std::popcount(those)); }
+        });
+        return pages * page_;
+    }
+    void set_bits(run const& r, bool mapped) noexcept {
+        for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
+            w.mapped = mapped ? w.mapped | mask : w.mapped & ~mask;
+            w.left &= ~mask;
+        });
+    }
+    /// Records that the memory of a run moved elsewhere.
+    void leave(run const& r) noexcept {
+        for_each_word(*this, r, [](word& w, std::uint64_t mask) {
+            w.mapped &= ~mask;
+            w.left |= mask;
+        });
+    }
+
+    void lengthen(std::size_t chunk, std::size_t bytes) {
+        entry&            e     = chunks_[chunk];
+        std::size_t const pages = e.pages + pages_in(bytes);
+        std::size_t const words = (pages + 63) / 64;
+        e.words.reserve(words);
+        rings_.reserve(chunk, pages);
+        while (e.words.size() < words) { e.words.push(); }
+        rings_.widen(chunk, pages);
+        e.pages = pages;
+    }
+    void forget(std::size_t chunk) noexcept {
+        rings_.remove(chunk);
+        chunks_.take(chunk);
+    }
+    /// Returns the number of whole pages in `bytes`.
+    [[nodiscard]] std::size_t pages_in(std::size_t bytes) const noexcept {
+        return shift_ != 0 ? bytes >> shift_ : bytes / page_;
+    }
+    /// Returns the index of the chunk that contains `address`, or the number of chunks.
+    [[nodiscard]] std::size_t around(std::uintptr_t address) const noexcept {
+        std::size_t i = 0;
+        while (i != chunks_.size() && address - chunks_[i].base >= chunks_[i].pages * page_) {
+            ++i;
+        }
+        return i;
+    }
+    /// Returns the page that contains `p` as a run, or an empty run.
+    [[nodiscard]] run around(void const* p) const noexcept {
+        auto const        address = reinterpret_cast<std::uintptr_t>(p);
+        std::size_t const i       = around(address);
+        if (i == chunks_.size()) { return {}; }
+        return run_of({i, pages_in(address - chunks_[i].base)});
+    }
+
+    std::size_t       page_;
+    unsigned          shift_; ///< log2 of `page_` if that is a power of two, else 0
+    heap_array<entry> chunks_;
+    page_rings        rings_;
+};
+
+} // namespace detail
+} // namespace vram

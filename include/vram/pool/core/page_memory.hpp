@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `page_memory` is the page table of a pool over virtual memory, with the calls that change it.
+
+#include <vram/base/error.hpp>              // locks_held, held_one, let_one_go
+#include <vram/pool/core/block.hpp>         // block
+#include <vram/pool/core/chunk_budget.hpp>  // chunk_budget
+#include <vram/pool/core/page_book.hpp>     // page_book
+#include <vram/pool/core/platform_lock.hpp> // platform_lock
+
+#include <cstddef>          // size_t, byte
+#include <cstdint>          // uintptr_t
+#include <initializer_list> // initializer_list
+#include <utility>          // move
+
+namespace vram {
+namespace detail {
+
+/// The physical memory behind the chunks of a pool. A chunk is a range of addresses. Free blocks in
+/// it may lack physical memory. The functions that call the driver get the pool's `pool_core`, and
+/// release its lock, which `held` holds, during the call.
+///
+/// Failure   If the driver completes a call only partly, it counts as not done, so that a page
+///           without memory is never allocated.
+/// Threads   The pool's lock must be held. One thread at a time changes mappings (`page_turn`).
+/// Cost      The calls of the upstream.
+template <class Platform>
+class page_memory {
+public:
+    using lock  = platform_lock<Platform>;
+    using guard = typename lock::guard;
+
+    explicit page_memory(std::size_t page) noexcept : book{page} {}
+    page_memory(page_memory&& other) noexcept : book{std::move(other.book)} {}
+    page_memory& operator=(page_memory&& other) noexcept {
+        book = std::move(other.book);
+        return *this;
+    }
+    ~page_memory() = default;
+
+    page_book book; ///< the page table
+
+    /// The exclusive right of the calling thread to change mappings. The pool's lock is held at
+    /// construction and destruction, and may be released in between. An allocation that would be
+    /// refused waits for the holder first (`await_pages`).
+    class page_turn {
+    public:
+        explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
+            // Neither error reports nor other threads wait for the end of this lock.
+            (void)detail::let_one_go();
+            owner.mover_ = &detail::locks_held;
+        }
+        page_turn(page_turn const&)            = delete;
+        page_turn& operator=(page_turn const&) = delete;
+        ~page_turn() {
+            owner_.mover_ = nullptr;
+            detail::held_one();
+        }
+
+    private:
+        page_memory& owner_;
+        guard        held_;
+    };
+    [[nodiscard]] bool about_pages() const noexcept { return mover_ != nullptr; }
+    /// Waits until another thread that changes mappings has finished. Returns false if there is
+    /// none.
+    bool await_pages(guard& held) {
+        if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
+        held.unlock();
+        { auto const until_then = turn_.hold(); }
+        held.lock();
+        return true;
+    }
+
+    /// Makes a block live after memory was mapped to all of its pages. Neighbours on the same pages
+    /// may now be fully backed as well.
+    template <class Core>
+    void* hand_over(Core& core, block* b) noexcept {
+        for (block* beside : {b->before, b->after}) {
+            if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
+            if (!lacks(*beside)) { core.heap_.complete(beside); }
+        }
+        return core.heap_.filled(b);
+    }
+    [[nodiscard]] bool lacks(block const& b) const noexcept {
+        return book.missing(book.touched(b.address, b.end())) != 0;
+    }
+
+    /// Maps new memory to all pages of a run that have none. Returns false and changes nothing if
+    /// that fails.
+    template <class Core>
+    bool fill(Core& core, page_book::run const& pages, guard& held) {
+        std::size_t const need = book.missing(pages);
+        if (need == 0) { return true; }
+        void* const       at    = book.address(pages);
+        std::size_t const bytes = book.bytes(pages);
+        held.unlock();
+        bool filled = false;
+        {
+            chunk_budget::claim mine{core.budget_, core.lock_, need};
+            if (mine.granted() && core.upstream().fill(at, bytes)) {
+                held.lock();
+                ++core.budget_.usage.upstream;
+                mine.keep();
+                filled = true;
+            }
+        }
+        if (!filled) {
+            held.lock();
+            return false;
+        }
+        book.set(run_at(at, bytes), true);
+        return true;
+    }
+    /// Maps new memory to the pages of a range that have none. Returns false if memory of such a
+    /// page moved elsewhere: streams may still use it through this address, so no other memory may
+    /// be mapped there.
+    template <class Core>
+    bool fill_unleft(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
+        auto const all = book.touched(from, to);
+        return !book.left(all) && fill(core, all, held);
+    }
+    /// Remaps the memory of the `bytes` at `from` to `to`. All pages of the first range have
+    /// memory, the others have none.
+    template <class Core>
+    void carry(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
+        move(core, from, bytes, to, bytes, bytes, held);
+    }
+    /// Remaps memory from pages of one range to pages of another that have none. `expected` is the
+    /// number of bytes that should move according to the page table.
+    template <class Core>
+    void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
+              guard& held) {
+        held.unlock();
+        std::size_t const went = core.upstream().remap(from, n, to, m);
+        held.lock();
+        ++core.budget_.usage.upstream;
+        if (went == expected) {
+            book.move(run_at(from, n), run_at(to, m), went);
+        } else {
+            resync_page_table(core, {{from, n}, {to, m}}, held);
+        }
+    }
+    struct range {
+        void*       at;
+        std::size_t bytes;
+    };
+    /// Queries the driver page by page after a call had an unexpected result, and corrects the page
+    /// table. The reserved bytes are corrected at the end, so that other threads do not see free
+    /// room within the limit in between.
+    template <class Core>
+    void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
+        auto const behind_all = [&] {
+            std::size_t sum = 0;
+            for (range const& r : all) { sum += book.mapped(run_at(r.at, r.bytes)); }
+            return sum;
+        };
+        std::size_t const page     = book.page();
+        auto const        for_each = [&](auto const& look) {
+            for (range const& r : all) {
+                for (std::size_t done = 0; done != r.bytes; done += page) {
+                    look(static_cast<std::byte*>(r.at) + done);
+                }
+            }
+        };
+        std::size_t const had = behind_all();
+        for_each([&](void* p) {
+            held.unlock();
+            bool const there = core.upstream().mapped(p, page) != 0;
+            held.lock();
+            book.look(page_at(p), there);
+        });
+        for_each([&](void* p) {
+            held.unlock();
+            void* const went = core.upstream().moved_to(p);
+            held.lock();
+            if (went != nullptr) { book.find(page_at(p), went); }
+        });
+        core.budget_.release(had - behind_all());
+    }
+    [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
+        auto const at = reinterpret_cast<std::uintptr_t>(p);
+        return book.touched(at, at + bytes);
+    }
+
+    [[nodiscard]] page_place page_at(void const* p) const noexcept {
+        page_book::run const one = run_at(p, 1);
+        return {one.chunk, one.first};
+    }
+
+private:
+    lock turn_; ///< held by the thread that changes mappings
+    /// The thread that changes mappings, identified by the address of a thread-local variable; else
+    /// null.
+    unsigned const* mover_ = nullptr;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `page_mover` maps the physical memory of a pool's free pages to other addresses.
+
+#include <vram/pool/core/block_list.hpp>  // block_list
+#include <vram/pool/core/heap_array.hpp>  // heap_array
+#include <vram/pool/core/page_memory.hpp> // page_memory
+
+#include <cstddef> // size_t, byte
+#include <cstdint> // uintptr_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// Maps physical pages of free blocks to the addresses of a block that lacks memory. If memory
+/// returns to the address where it was last, only stream order is needed, and no call of the
+/// driver. If an address without previous memory gets that of a page which the requesting stream
+/// may use, the memory is mapped there as a second address, without a wait. If an address must get
+/// other memory than before, the old mapping is removed, and the host waits for all pending uses
+/// (the page stitching of GMLake, 2024).
+///
+/// Failure   The functions fail as those of `page_memory`. Memory that was not moved stays mapped
+///           to its previous page.
+/// Threads   One thread at a time.
+/// Cost      A walk over the free blocks of at least a page, and the calls of the upstream.
+template <class Platform>
+class page_mover : public page_memory<Platform> {
+    using base = page_memory<Platform>;
+
+public:
+    using typename base::guard;
+    using stream = typename Platform::stream;
+
+    using base::base;
+
+    /// Maps memory to the pages of the block `b` (given by `target()`) that have none. Each page
+    /// gets back its previous memory, and at most `others` pages without previous memory get that
+    /// of free pages. Only memory is used that the stream `on` may use at once (null: memory that
+    /// no stream uses).
+    template <class Core, class Target>
+    void bring(Core& core, typename Core::request const& r, stream const* on, block* b,
+               Target const& target, std::size_t others, guard& held) {
+        auto const        price = core.heap_.price_for(on); // nothing throws from here on
+        std::size_t const bare  = note_moves(target(), others != 0);
+        if (moves_.size() == 0) { return; }
+        if (others > bare) { others = bare; }
+        block_list aside;
+        auto const own = [&](block const& one) { return this->book.whole(one.address, one.end()); };
+        core.heap_.for_each_ready(r.bytes, this->book.page(), price, [&](block* one) {
+            if (!this->book.wanted(own(*one))) { return; }
+            core.heap_.set_aside(one);
+            aside.insert(one);
+            this->book.give(own(*one));
+        });
+        if (others != 0) { // pages at the ends of chunks first, which are needed least
+            core.heap_.set_aside(
+                r.bytes, price, [&](block const& one) { return this->book.mapped(own(one)) != 0; },
+                [&](block* one) {
+                    aside.insert(one);
+                    give_any(own(*one), others);
+                    return others != 0;
+                });
+            for (block* one = aside.front(); one != nullptr && others != 0;
+                 one        = aside.after(one)) {
+                give_any(own(*one), others); // pages of these blocks that were not wanted
+            }
+        }
+        if (on != nullptr) { share_ends(core, b, target(), *on); }
+        carry_all(core, held);
+        while (block* const one = aside.front()) {
+            block_list::remove(one);
+            core.heap_.give_again(one, this->lacks(*one));
+        }
+    }
+
+    /// Remaps pages of free blocks to the pages of `b` (given by `target()`) that have no memory.
+    /// Pages that were there last come first, from blocks that the stream may use at once: they
+    /// need no mapping and no wait. Returns false if no other memory may be mapped there: a stream
+    /// may still use the previous memory through these addresses, and that stream is being
+    /// captured.
+    template <class Core, class Target>
+    bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
+                    guard& held) {
+        auto const lack = [&] { return this->book.missing(target()) != 0; };
+        // If memory left a page, streams may still use it through that address, which gets other
+        // memory now.
+        bool const left = this->book.left(target());
+        if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
+        if (lack() && r.on != nullptr) { bring(core, r, r.on, b, target, 0, held); }
+        if (!lack()) { return true; }
+        bool const all = core.heap_.finish(held);
+        bring(core, r, nullptr, b, target, 0, held);
+        if (!all && this->book.left(target())) { return false; }
+        if (lack()) { move_pages(core, r, target, held); }
+        return true;
+    }
+
+private:
+    /// A move of consecutive pages. It contains addresses, because the numbers of chunks may change
+    /// while the lock is released.
+    struct page_move {
+        std::byte*  from; ///< null: the source page is not selected yet
+        std::byte*  to;
+        std::size_t bytes;
+    };
+
+    /// Collects in `moves_` the pages of a run without memory, the last first, with the page that
+    /// has their previous memory, which is marked as wanted. `fresh`: includes pages without
+    /// previous memory; returns the number of these.
+    std::size_t note_moves(page_book::run const& all, bool fresh) {
+        std::size_t const page = this->book.page();
+        std::size_t       bare = 0;
+        // Chunk of the last source: adjacent addresses may belong to two chunks.
+        std::size_t whose = 0;
+        moves_.clear();
+        moves_.reserve(all.size());
+        this->book.for_each_missing(all, [&](page_place const& place, bool left) {
+            auto* const to   = static_cast<std::byte*>(this->book.address(place));
+            std::byte*  from = nullptr;
+            bool        same = true;
+            if (left) {
+                auto const source = this->book.source_of(place, {});
+                if (!source.known) { return true; }
+                from = static_cast<std::byte*>(this->book.address(source.where));
+                same = source.where.chunk == std::exchange(whose, source.where.chunk);
+            } else if (!fresh) {
+                return true;
+            } else {
+                ++bare;
+            }
+            page_move* const last   = moves_.size() != 0 ? moves_.end() - 1 : nullptr;
+            bool const       before = last != nullptr && same && last->to == to + page &&
+                                last->from == (from != nullptr ? from + page : nullptr);
+            if (before) {
+                *last = {from, to, last->bytes + page};
+            } else {
+                moves_.push(page_move{from, to, page});
+            }
+            return true;
+        });
+        for (page_move const& m : moves_) {
+            if (m.from != nullptr) { this->book.want(this->run_at(m.from, m.bytes), true); }
+        }
+        return bare;
+    }
+    /// Assigns pages of a free run that no move uses yet, the last first, to moves without a
+    /// source, as long as `others` is not zero.
+    void give_any(page_book::run own, std::size_t& others) noexcept {
+        auto const idle = [&](std::size_t i) {
+            return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});
+        };
+        std::size_t const page = this->book.page();
+        page_move*        any  = moves_.begin();
+        for (; own.last != own.first && others != 0;) {
+            if (!idle(own.last - 1)) {
+                --own.last;
+                continue;
+            }
+            while (any != moves_.end() && any->from != nullptr) { ++any; }
+            if (any == moves_.end()) { return; }
+            std::size_t n = 0;
+            while (n != others && n * page != any->bytes && own.last != own.first &&
+                   idle(own.last - 1)) {
+                --own.last;
+                ++n;
+            }
+            others -= n;
+            page_book::run const taken{own.chunk, own.last, own.last + n};
+            auto* const          from = static_cast<std::byte*>(this->book.address(taken));
+            any->bytes -= n * page;
+            page_move const found{from, any->to + any->bytes, n * page};
+            if (any->bytes == 0) {
+                *any = found;
+            } else {
+                moves_.push(found); // `note_moves` reserved capacity for each page
+            }
+            this->book.want(taken, true);
+            this->book.give(taken);
+        }
+    }
+    /// Performs the moves with granted source pages. The marks of other wanted pages are cleared
+    /// first: while the lock is released, another thread may return a chunk that contains such a
+    /// page.
+    template <class Core>
+    void carry_all(Core& core, guard& held) {
+        for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
+            page_move const all = moves_[i];
+            moves_[i].bytes     = 0;
+            if (all.from == nullptr) { continue; }
+            for (std::size_t at = 0; at != all.bytes;) {
+                std::size_t const part = given_from(all, at);
+                if (part == 0) {
+                    at += this->book.page();
+                    continue;
+                }
+                page_move const one{all.from + at, all.to + at, part};
+                if (moves_[i].bytes == 0) {
+                    moves_[i] = one;
+                } else {
+                    moves_.push(one); // `note_moves` reserved capacity for each page
+                }
+                this->book.want(this->run_at(one.from, part), false);
+                at += part;
+            } // a page that was last at two of these addresses goes to the first
+            this->book.want(this->run_at(all.from, all.bytes), false);
+        }
+        for (page_move const& m : moves_) {
+            if (m.bytes != 0) { this->carry(core, m.from, m.to, m.bytes, held); }
+        }
+    }
+    /// Returns the number of bytes of a move, from offset `at` on, with granted source pages.
+    [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
+        return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
+    }
+    /// Handles the first and the last page of `b`, which free neighbours may share: memory that
+    /// only the stream `s` may use is mapped there only if that use can be recorded with the
+    /// neighbours. Otherwise the move is cancelled.
+    template <class Core>
+    void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
+        for (std::size_t const i : {all.first, all.last - 1}) {
+            auto* const p = static_cast<std::byte*>(this->book.address(page_place{all.chunk, i}));
+            for (page_move const& m : moves_) {
+                if (m.from == nullptr || p < m.to || p >= m.to + m.bytes) { continue; }
+                page_place const from = this->page_at(m.from + (p - m.to));
+                if (!this->book.given(from) || share(core, b, p, s)) { continue; }
+                this->book.want(page_book::run_of(from), false);
+            }
+        }
+    }
+    /// Records with the free neighbours of `b` on one page that the stream `s` may use the memory
+    /// of that page. Returns false if there is no room for the record.
+    template <class Core>
+    bool share(Core& core, block* b, void const* page, stream s) noexcept {
+        auto const           at   = reinterpret_cast<std::uintptr_t>(page);
+        std::uintptr_t const from = at < b->address ? at : b->address;
+        std::uintptr_t const to =
+            at + this->book.page() > b->end() ? at + this->book.page() : b->end();
+        if (from == b->address && to == b->end()) { return true; }
+        try {
+            return core.heap_.share(b, from, to, s);
+        } catch (...) { return false; } // no host memory for the record
+    }
+    /// Remaps any pages without a pending use to the pages given by `target()`.
+    template <class Core, class Target>
+    void move_pages(Core& core, typename Core::request const& r, Target const& target,
+                    guard& held) {
+        std::size_t const need  = this->book.missing(target());
+        std::size_t       found = 0;
+        block_list        aside;
+        auto const own = [&](block const& b) { return this->book.whole(b.address, b.end()); };
+        core.heap_.set_aside(
+            r.bytes, core.heap_.price_for(nullptr),
+            [&](block const& b) { return this->book.mapped(own(b)) != 0; },
+            [&](block* b) {
+                aside.insert(b);
+                found += this->book.mapped(own(*b));
+                return found < need;
+            });
+        while (block* const b = aside.front()) {
+            auto const        from = own(*b);
+            auto const        to   = target();
+            std::size_t const has  = this->book.mapped(from);
+            std::size_t const lack = this->book.missing(to);
+            if (lack != 0) {
+                this->move(core, this->book.address(from), this->book.bytes(from),
+                           this->book.address(to), this->book.bytes(to), has < lack ? has : lack,
+                           held);
+            }
+            block_list::remove(b);
+            core.heap_.give_again(b, this->lacks(*b));
+        }
+    }
+
+    heap_array<page_move> moves_; ///< moves of the thread that holds the `page_turn`
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `page_rings` records which pages of a pool have shared the same physical memory (aliases).
+
+#include <vram/pool/core/heap_array.hpp> // heap_array
+
+#include <cstddef> // size_t
+#include <cstdint> // uint32_t
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// A page, identified by the number of its chunk and its index in the chunk.
+struct page_place {
+    std::size_t chunk = 0;
+    std::size_t page  = 0;
+
+    friend bool operator==(page_place const&, page_place const&) = default;
+};
+
+/// Groups of pages that have had the same physical memory, as circular lists (rings). A page is in
+/// no ring or in one ring with others. Chunks are numbered; if one is removed, the last chunk gets
+/// its number.
+///
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Linear in the size of a ring, which is nearly always two. `remove` walks over all
+///           pages.
+class page_rings {
+public:
+    page_rings() = default;
+    page_rings(page_rings&& other) noexcept { *this = static_cast<page_rings&&>(other); }
+    page_rings& operator=(page_rings&& other) noexcept {
+        chunks_ = std::move(other.chunks_);
+        size_   = std::exchange(other.size_, 0);
+        return *this;
+    }
+
+    /// Returns the number of pages that are in rings.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    /// Makes room for one more chunk, or for `pages` pages in total of a chunk.
+    void reserve() { chunks_.reserve(chunks_.size() + 1); }
+    void reserve(std::size_t chunk, std::size_t pages) { chunks_[chunk].reserve(pages); }
+
+    /// Adds a chunk without pages. Requires `reserve` before.
+    void add() noexcept { chunks_.push(); }
+    /// Sets the number of pages of a chunk, which may only grow. New pages are in no ring. Requires
+    /// `reserve` before.
+    void widen(std::size_t chunk, std::size_t pages) noexcept {
+        while (chunks_[chunk].size() < pages) { chunks_[chunk].push(); }
+    }
+    /// Removes a chunk, and its pages from their rings.
+    void remove(std::size_t chunk) noexcept {
+        for (std::size_t i = 0; size_ != 0 && i != chunks_[chunk].size(); ++i) { part({chunk, i}); }
+        std::size_t const last = chunks_.size() - 1;
+        chunks_.take(chunk);
+        if (chunk == last || size_ == 0) { return; }
+        for (heap_array<link>& pages : chunks_) {
+            for (link& l : pages) {
+                if (l.any() && l.where().chunk == last) { l = link{{chunk, l.where().page}}; }
+            }
+        }
+    }
+
+    /// Records that `page` now has the physical memory of `other`: moves it from its own ring, if
+    /// any, to the ring of `other`.
+    void pair(page_place const& page, page_place const& other) noexcept {
+        bool together = false;
+        for_each_other(page, [&](page_place const& one) { together = together || one == other; });
+        if (together) { return; }
+        part(page);
+        if (!at(other).any()) {
+            at(other) = link{other};
+            ++size_;
+        }
+        at(page) = std::exchange(at(other), link{page});
+        ++size_;
+    }
+    /// Removes a page from its ring, if it is in one.
+    void part(page_place const& page) noexcept {
+        link const after = std::exchange(at(page), link{});
+        if (!after.any()) { return; }
+        --size_;
+        page_place before = after.where();
+        while (!(at(before).where() == page)) { before = at(before).where(); }
+        at(before) = after;
+        if (!(after.where() == before)) { return; }
+        at(before) = link{}; // a ring of one page is no ring
+        --size_;
+    }
+    /// Calls `visit(other)` for the other pages of the page's ring.
+    template <class Visit>
+    void for_each_other(page_place const& page, Visit const& visit) const {
+        for (link l = at(page); l.any() && !(l.where() == page); l = at(l.where())) {
+            visit(l.where());
+        }
+    }
+    /// Calls `visit(other)` for the other pages of the page's ring, and removes all pages from the
+    /// ring.
+    template <class Visit>
+    void dissolve(page_place const& page, Visit const& visit) noexcept {
+        link l = std::exchange(at(page), link{});
+        if (l.any()) { --size_; }
+        while (l.any() && !(l.where() == page)) {
+            page_place const other = l.where();
+            l                      = std::exchange(at(other), link{});
+            --size_;
+            visit(other);
+        }
+    }
+
+private:
+    /// A link to a page, or to none.
+    class link {
+    public:
+        link() = default;
+        explicit link(page_place const& p) noexcept
+            : chunk_{static_cast<std::uint32_t>(p.chunk + 1)},
+              page_{static_cast<std::uint32_t>(p.page)} {}
+
+        [[nodiscard]] bool       any() const noexcept { return chunk_ != 0; }
+        [[nodiscard]] page_place where() const noexcept { return {chunk_ - std::size_t{1}, page_}; }
+
+    private:
+        std::uint32_t chunk_ = 0;
+        std::uint32_t page_  = 0;
+    };
+
+    [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
+    [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
+
+    heap_array<heap_array<link>> chunks_; ///< for each page, the next page of its ring
+    std::size_t                  size_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

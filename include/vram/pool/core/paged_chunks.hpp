@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `paged_chunks` lets a pool over virtual memory grow by mapping physical memory to addresses,
+/// page by page.
+
+#include <vram/base/align.hpp>              // align, saturating_add
+#include <vram/base/contract.hpp>           // expects
+#include <vram/concepts/expandable.hpp>     // remappable_resource
+#include <vram/concepts/growth.hpp>         // growth_request
+#include <vram/pool/core/block_request.hpp> // block_request
+#include <vram/pool/core/page_mover.hpp>    // page_mover
+#include <vram/pool/core/paged_heap.hpp>    // paged_heap
+#include <vram/pool/pool_options.hpp>       // pool_options
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <limits>  // numeric_limits
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// The model of `chunk_growth` for virtual memory. If no free block with memory fits a request,
+/// memory is mapped to a block that lacks some, or behind the end of a chunk: first the memory that
+/// was there last, then new memory. Memory of other free pages is used instead of new memory if
+/// `options.remap` is set, or if more would be reserved than `options.slack` allows.
+///
+/// Failure   The functions fail as those of the upstream.
+/// Threads   Any number of threads may call concurrently. One thread at a time changes mappings.
+///           Other threads allocate a chunk instead, or wait if there is no memory for one.
+/// Cost      The calls of the upstream, and a walk over the free blocks of a page or more. With
+///           `remap`, the host waits for all pending uses if pages move to addresses where they
+///           were not last.
+template <remappable_resource Upstream>
+class paged_chunks {
+public:
+    using platform        = typename Upstream::platform;
+    using stream          = typename platform::stream;
+    using heap            = paged_heap<platform>;
+    using guard           = typename heap::guard;
+    using request         = typename heap::request;
+    using chunk           = typename heap::chunk;
+    using chunk_extension = typename heap::chunk_extension;
+
+    /// Pages are unmapped one by one, so idle chunks need not make room for others.
+    static constexpr bool idle_chunks_make_room = false;
+
+    paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
+        expects(options.slack >= 0, "pool: the slack is not negative");
+    }
+    /// Tells the heap where the page table is. Called again after the pool was moved.
+    void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
+
+    /// Returns the unit of the sizes of chunks: a page.
+    [[nodiscard]] std::size_t unit() const noexcept { return pages_.book.page(); }
+    /// Returns the size of a chunk, rounded up to whole pages.
+    [[nodiscard]] std::size_t chunk_size(std::size_t bytes) const noexcept {
+        return whole_pages(bytes);
+    }
+    /// Records a new chunk. All of its pages have physical memory.
+    void add(void* base, std::size_t bytes) { pages_.book.add(base, bytes); }
+    /// Removes a chunk. Returns the bytes of its physical memory: `max_size` limits these, and not
+    /// the addresses.
+    std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
+
+    /// Maps memory to a free block that lacks some and allocates `r` there. At the end of a chunk,
+    /// maps as much as the growth policy wants (`more`), unless pages are remapped. Returns null if
+    /// no block is large enough, if there is no memory, or if another thread is changing mappings.
+    template <class Core>
+    void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
+        std::size_t const bytes = captured ? 0 : device_of(core, r);
+        auto              held  = core.lock_.hold();
+        if (pages_.about_pages()) { return nullptr; }
+        if (!captured) { device_ = bytes; }
+        bool const     remap = core.options_.remap && !captured;
+        bool const     ample = !core.options_.remap && excess(core, r.bytes, r) == 0;
+        std::uintptr_t until = 0;
+        return stitch(
+            core, r, captured,
+            [&] { return bare_block(core, r, captured, held, more && ample, until); },
+            [&](block* b, auto const& target) {
+                bool sure = false; // true if no stream uses the previous memory of these pages
+                if (remap) {
+                    sure = pages_.find_pages(core, r, b, target, held);
+                } else if (!captured) {
+                    share_pages(core, r, b, target, held);
+                }
+                if (until > b->end() && pages_.fill_unleft(core, b->address, until, held)) {
+                    return;
+                }
+                if (sure && pages_.fill(core, target(), held)) { return; }
+                if (!sure && pages_.fill_unleft(core, b->address, b->end(), held)) { return; }
+                // Share free pages, because the device has no more memory.
+                if (!remap && !captured && shares(core)) {
+                    pages_.bring(core, r, r.on, b, target, ~std::size_t{0}, held);
+                }
+            });
+    }
+    /// Allocates a small block in a hole between large blocks, unless pages are remapped, which
+    /// uses holes anyway.
+    template <class Core>
+    void* take_in_hole(Core& core, request const& r) {
+        return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
+    }
+    /// Allocates a block that has its memory, or can get it back at once.
+    template <class Core>
+    void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
+        if (core.options_.remap) {
+            block* const b = core.heap_.take_bare(r, held, [&](block const& one) {
+                judged const found = by_lack(one, r);
+                return found.cost == 0 ? found : judged{};
+            });
+            return b != nullptr ? pages_.hand_over(core, b) : nullptr;
+        }
+        if (captured || pages_.about_pages() || pages_.book.shared() == 0) { return nullptr; }
+        return stitch(
+            core, r, captured,
+            [&] {
+                offer(core, r);
+                return core.heap_.take_bare(
+                    r, held, [&](block const& one) { return by_price(one, r, captured, false); });
+            },
+            [&](block* b, auto const& target) { pages_.bring(core, r, r.on, b, target, 0, held); });
+    }
+    /// Waits until another thread that changes mappings has finished. Returns false if there is
+    /// none.
+    bool await_others(guard& held) { return pages_.await_pages(held); }
+    /// Unmaps pages of free blocks until at most `keep` free bytes are reserved.
+    template <class Core>
+    std::size_t trim_within(Core& core, std::size_t keep, guard& held) {
+        std::size_t back = 0;
+        auto const  own  = [&](block const& one) {
+            return pages_.book.whole(one.address, one.end());
+        };
+        for (std::size_t bytes : {std::size_t{1}, bins::largest}) {
+            while (core.unused() > keep) {
+                if (pages_.await_pages(held)) { continue; }
+                if (pages_.about_pages()) { return back; }
+                block* b = nullptr;
+                core.heap_.set_aside(
+                    bytes, core.heap_.price_for(nullptr),
+                    [&](block const& one) { return pages_.book.mapped(own(one)) != 0; },
+                    [&](block* one) {
+                        b = one;
+                        return false;
+                    });
+                if (b == nullptr) { break; }
+                page_book::run const from     = pages_.book.back(own(*b), core.unused() - keep);
+                std::size_t const    expected = pages_.book.mapped(from);
+                void* const          at       = pages_.book.address(from);
+                std::size_t const    n        = pages_.book.bytes(from);
+                held.unlock();
+                std::size_t const gone = core.upstream().drop(at, n);
+                held.lock();
+                ++core.budget_.usage.upstream;
+                if (gone == expected) {
+                    pages_.book.set(pages_.run_at(at, n), false);
+                    core.budget_.release(gone);
+                } else {
+                    pages_.resync_page_table(core, {{at, n}}, held); // some pages were not unmapped
+                }
+                core.heap_.give_again(b, pages_.lacks(*b));
+                back += gone;
+                if (gone != expected) { break; }
+            }
+        }
+        return back;
+    }
+
+    /// Returns the bytes of a block that have physical memory. The page table is used for a bare
+    /// block, and for one that is set aside, because its pages are unmapped one by one.
+    [[nodiscard]] std::size_t resident(block const& b) const noexcept {
+        bool const some = b.bare || b.now == block::state::cached;
+        return some ? pages_.book.behind(b.address, b.end()) : b.bytes;
+    }
+
+private:
+    using judged = block_heap::judged;
+
+    [[nodiscard]] std::size_t whole_pages(std::size_t bytes) const noexcept {
+        std::size_t const page  = unit();
+        std::size_t const pages = bytes / page + (bytes % page != 0 ? 1 : 0);
+        return pages > unsatisfiable / page ? unsatisfiable : pages * page;
+    }
+    /// Calls `widen(bytes)`, which returns the number of bytes by which the chunk grew, for the
+    /// size that the growth policy wants (`more`), or else for `m.by` bytes. Releases the lock
+    /// during the calls. Exceptions are rethrown, and the chunk is unchanged then.
+    template <class Core, class Widen>
+    std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
+                           guard& held, Widen widen) {
+        growth_request const wish{.needed = m.by,
+                                  .held   = core.heap_.blocks().of(r.bytes).chunks().reserved()};
+        held.unlock();
+        std::size_t by = 0;
+        try {
+            by = Core::stepping_down(more ? core.wanted(r, wish) : m.by, m.by, widen);
+        } catch (...) { // the policy, or the question for the free memory of the device
+            held.lock();
+            core.heap_.end_growth(m, 0);
+            throw;
+        }
+        held.lock();
+        return by;
+    }
+    /// Takes a block with `find()` and calls `equip(block, target)` to map memory to its pages,
+    /// which are `target()`. Returns null if there is no block, if another thread is changing
+    /// mappings, or if some page still lacks memory.
+    template <class Core, class Find, class Equip>
+    void* stitch(Core& core, request const& r, bool captured, Find const& find,
+                 Equip const& equip) {
+        block* const b = find();
+        if (b == nullptr || pages_.about_pages()) {
+            if (b != nullptr) { core.heap_.give_bare(b, nullptr, 0); }
+            return nullptr;
+        }
+        stream const* const mover  = captured ? nullptr : r.on;
+        auto const          target = [&] { return pages_.book.touched(b->address, b->end()); };
+        auto const          back   = [&] {
+            core.heap_.give_bare(b, mover, pages_.book.behind(b->address, b->end()));
+        };
+        try {
+            typename page_mover<platform>::page_turn const mine{pages_};
+            equip(b, target);
+        } catch (...) {
+            back();
+            throw;
+        }
+        if (pages_.book.missing(target()) != 0) {
+            back();
+            return nullptr;
+        }
+        return pages_.hand_over(core, b);
+    }
+    /// Maps memory to the pages of a block: the memory that was there last, and as much memory of
+    /// free pages as is needed to keep new memory for the rest within the slack.
+    template <class Core, class Target>
+    void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
+        page_book::run const all  = target();
+        std::size_t const    page = pages_.book.page();
+        std::size_t const    lack = pages_.book.missing(all);
+        std::size_t const    back = lack - pages_.book.fresh(all);
+        std::size_t const    more = excess(core, lack, r);
+        if (more == 0 && back == 0) { return; }
+        std::size_t const others = more > back ? more - back : 0;
+        pages_.bring(core, r, r.on, b, target, (others + page - 1) / page, held);
+    }
+    template <class Core>
+    [[nodiscard]] static bool shares(Core const& core) noexcept {
+        return core.options_.slack < std::numeric_limits<double>::infinity();
+    }
+    /// Returns the number of bytes by which the slack would be exceeded with `fresh` bytes of new
+    /// memory and the request live; at most `fresh`.
+    template <class Core>
+    [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
+                                     request const& r) const noexcept {
+        std::size_t const out   = saturating_add(core.heap_.live_bytes(), r.bytes);
+        std::size_t const most  = out > core.heap_.most_live() ? out : core.heap_.most_live();
+        double const      bound = (1 + core.options_.slack) * static_cast<double>(most);
+        std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
+        std::size_t const floor = core.options_.slack == 0 ? 0 : worthless();
+        if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
+        // A program with a different request each time would need new addresses forever.
+        std::size_t const addresses = core.heap_.blocks().reserved();
+        if (addresses / most_addresses > most || addresses > device_) { return 0; }
+        auto const        within = static_cast<std::size_t>(bound);
+        std::size_t const over   = then - (within > floor ? within : floor);
+        return over < fresh ? over : fresh;
+    }
+    /// Maximum of reserved addresses, as a multiple of the peak live bytes.
+    static constexpr std::size_t most_addresses = 6;
+
+    /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:
+    /// of the recorded traces, the one that reserves less takes three times as long with shared
+    /// pages, and does not reserve less.)
+    [[nodiscard]] std::size_t worthless() const noexcept {
+        constexpr std::size_t most = std::size_t{9} << 28;
+        return device_ / 32 < most ? device_ / 32 : most;
+    }
+    /// Returns the memory size of the request's device. Returns 0 if it is not needed, or if the
+    /// query fails; no pages are then shared.
+    template <class Core>
+    [[nodiscard]] static std::size_t device_of(Core const& core, request const& r) noexcept {
+        if (core.options_.remap || !shares(core)) { return 0; }
+        try {
+            return core.device_memory(r.on).total;
+        } catch (...) { return 0; } // an allocation from the device reports the error
+    }
+
+    /// Returns a free block for the request, with or without memory. If there is none, grows a
+    /// chunk at its end, by as much as the growth policy wants (`more`) or as needed. `until` is
+    /// set to the end of the grown part if the block is the front of the free memory there, else it
+    /// stays 0.
+    template <class Core>
+    block* bare_block(Core& core, request const& r, bool captured, guard& held, bool more,
+                      std::uintptr_t& until) {
+        bool const remap = core.options_.remap;
+        auto const judge = [&](block const& b) {
+            return remap ? by_lack(b, r) : by_price(b, r, captured, true);
+        };
+        auto const offered = [&] {
+            if (!remap && !captured) { offer(core, r); }
+        };
+        offered();
+        if (block* const b = core.heap_.take_bare(r, held, judge)) { return b; }
+        chunk_extension const m = core.heap_.begin_growth(r, [&](block const& tail) {
+            return remap ? tail.address : behind_what_left(tail, captured);
+        });
+        if (m.base == nullptr) { return nullptr; }
+        std::size_t const by = grow_chunk(core, r, m, more, held, [&](std::size_t n) {
+            n = whole_pages(n);
+            return core.upstream().widen(m.base, m.bytes, n) ? n : 0;
+        });
+        try {
+            pages_.book.widen(m.base, by);
+        } catch (...) {
+            held.unlock();
+            core.upstream().shrink(m.base, m.bytes + by, by);
+            held.lock();
+            core.heap_.end_growth(m, 0);
+            throw;
+        }
+        core.heap_.end_growth(m, by);
+        if (by == 0) { return nullptr; }
+        offered(); // other threads changed mappings during the call
+        block* const         b   = core.heap_.take_bare(r, held, judge);
+        std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
+        // Another thread may have freed a better block during the call. There is always a block
+        // behind `b`: a chunk ends with a free block, which may be empty.
+        if (more && b != nullptr && b->after->end() == end) { until = end; }
+        return b;
+    }
+
+    // Selection of a block
+
+    /// Returns the first aligned place in a block. Its cost is the number of bytes without physical
+    /// memory, so a place with more memory is better.
+    [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
+        std::uintptr_t const start = align(b.address, r.alignment);
+        if (start > b.end() || b.end() - start < r.bytes) { return {}; }
+        return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
+    }
+    /// Rates the first place in a block at which every page has memory, or can get its previous
+    /// memory back, or (`fresh`) can get new memory. Pages of the last kind cost most.
+    [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
+                                  bool fresh) const noexcept {
+        std::uintptr_t start = align(b.address, r.alignment);
+        while (start <= b.end() && b.end() - start >= r.bytes) {
+            auto const           pages = pages_.book.touched(start, start + r.bytes);
+            std::size_t          cost  = 0;
+            std::uintptr_t const lost  = last_lost(pages, captured, fresh, cost);
+            if (lost == 0) { return {start, cost}; }
+            start = align(lost, r.alignment);
+        }
+        return {};
+    }
+    /// Returns the end of the last page of a run that cannot get memory, or 0. Adds the cost of the
+    /// other pages to `cost`.
+    std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
+                             std::size_t& cost) const noexcept {
+        std::uintptr_t lost = 0;
+        pages_.book.for_each_missing(pages, [&](page_place const& one, bool left) {
+            bool here = fresh;
+            if (left) {
+                auto const from = pages_.book.source_of(one, pages);
+                here            = !captured && from.known && pages_.book.offered(from.where);
+            }
+            if (!here) {
+                lost =
+                    reinterpret_cast<std::uintptr_t>(pages_.book.address(one)) + pages_.book.page();
+            }
+            cost += left ? 1 : new_page;
+            return here;
+        });
+        return lost;
+    }
+    /// The cost of new memory for a page, in units of the cost of a page that gets its previous
+    /// memory back.
+    static constexpr std::size_t new_page = 64;
+
+    /// Returns the lowest address in a block from which on every page can get physical memory.
+    [[nodiscard]] std::uintptr_t behind_what_left(block const& b, bool captured) const noexcept {
+        if (b.bytes == 0) { return b.address; }
+        std::size_t          cost = 0;
+        std::uintptr_t const lost =
+            last_lost(pages_.book.touched(b.address, b.end()), captured, true, cost);
+        std::uintptr_t const from = lost > b.address ? lost : b.address;
+        return from < b.end() ? from : b.end();
+    }
+    /// Marks the pages of free blocks from which memory may return to its previous address, for the
+    /// stream of the request.
+    template <class Core>
+    void offer(Core& core, request const& r) {
+        if (pages_.book.shared() == 0) { return; }
+        pages_.book.withdraw();
+        core.heap_.for_each_ready(
+            r.bytes, pages_.book.page(), core.heap_.price_for(r.on),
+            [&](block const* b) { pages_.book.offer(pages_.book.whole(b->address, b->end())); });
+    }
+
+    page_mover<platform> pages_;
+    std::size_t          device_ = 0; ///< memory size of the device that was queried last
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `paged_heap` is a `stream_heap` with blocks that may lack physical memory on some pages.
+
+#include <vram/pool/core/availability.hpp>  // availability
+#include <vram/pool/core/block_request.hpp> // block_request
+#include <vram/pool/core/page_book.hpp>     // page_book
+#include <vram/pool/core/stream_heap.hpp>   // stream_heap
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+
+namespace vram {
+namespace detail {
+
+/// The heap of a pool over virtual memory, in which physical memory is mapped to addresses and
+/// removed page by page. A block is *bare* if some of its pages may have no memory. A caller that
+/// takes such a block must have memory mapped to it before it becomes live.
+///
+/// Failure   The functions fail as those of `stream_heap`.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      A look at a few candidates for a block. `set_aside` looks at every free block.
+template <class Platform>
+class paged_heap : public stream_heap<Platform, true> {
+    using base = stream_heap<Platform, true>;
+
+public:
+    using typename base::guard;
+    using typename base::request;
+    using typename base::stream;
+
+    using base::base;
+
+    /// Sets the page table that tells which parts of a bare block have memory; see `free_blocks`.
+    void know_memory(page_book const* pages) noexcept { this->heaps_.know_memory(pages); }
+
+    using judged = block_heap::judged;
+
+    /// Takes a free block for a request, at the place that `judge(block)` finds best among some
+    /// candidates that are ready, or else among those that need a wait. Returns null if there is
+    /// none. The block is reserved, not live, until `filled` or `give_bare`.
+    template <class Judge>
+    block* take_bare(request const& r, guard& held, Judge const& judge) {
+        block_heap& heap = this->heaps_.of(r.bytes);
+        this->flush_quick_lists(); // may use up descriptors
+        heap.reserve();
+        clock* const mine     = r.on != nullptr ? &this->clocks_.of(*r.on) : nullptr;
+        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
+        // Other memory may be mapped to the block. Only the host can know that the old memory is
+        // unused.
+        auto const price = this->clocks_.for_asker(captured ? nullptr : mine, false);
+        auto const part  = [&](block const& b, auto start) {
+            return b.waits_for().within(start, start + r.bytes);
+        };
+        for (auto const most : {availability::ready, availability::needs_wait}) {
+            auto place = heap.least(r.bytes, [&](block const& b) {
+                judged const found = judge(b);
+                bool const   none  = found.cost == judged::none;
+                return none || price(part(b, found.start)) > most ? judged{} : found;
+            });
+            if (place.where == nullptr && !captured) { continue; }
+            if (place.where == nullptr) { break; } // a stream that is being captured must not wait
+            tags const   before = part(*place.where, place.start);
+            bool const   ready  = price(before) == availability::ready;
+            block* const b      = ready ? this->hand_out_uncounted(r, place)
+                                        : this->ordered_uncounted(r, place, mine, held);
+            if (b == nullptr) { return nullptr; }
+            // For the case that the block is given back.
+            if (ready || mine != nullptr) { heap.hold(b, before); }
+            return b;
+        }
+        return nullptr;
+    }
+    /// Makes a block of `take_bare` live, after memory was mapped to all of its pages.
+    void* filled(block* b) noexcept {
+        this->heaps_.of(*b).hold(b, tags{});
+        return this->counted(b)->pointer();
+    }
+    /// Marks a block as fully backed after memory was mapped to its missing pages.
+    void complete(block* b) noexcept { this->heaps_.of(*b).complete(b); }
+    /// Returns a block of `take_bare` to the heap, because no memory could be mapped. If parts of
+    /// it have memory that only the stream `on` may use (null: any stream), it is freed on that
+    /// stream. If that use can be neither recorded nor waited for, its `there` backed bytes stay
+    /// live.
+    void give_bare(block* b, stream const* on, std::size_t there) noexcept {
+        b->bare = true;
+        if (on != nullptr) {
+            this->heaps_.of(*b).hold(b, tags{}); // the stream is already ordered after these uses
+            if (this->freed_on(*on, b) == base::freed::lost) { return this->keep_out(there); }
+        }
+        this->heaps_.of(*b).give(b, this->is_complete());
+    }
+    /// Records that the stream `s` may use memory that is mapped to [from, to), the pages around
+    /// the block `b`: a later user of a free neighbour on these pages is ordered after `s`. Returns
+    /// false if that cannot be recorded for some neighbour.
+    [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
+        clock&      c    = this->clocks_.of(s);
+        block_heap& heap = this->heaps_.of(*b);
+        auto const  note = [&](block* beside) {
+            heap.reserve();
+            std::uintptr_t const first = beside->address > from ? beside->address : from;
+            std::uintptr_t const last  = beside->end() < to ? beside->end() : to;
+            tags                 held  = beside->waits_for();
+            if (!held.merge(tags{{first, last, c.epoch_of_free(), c.slot()}},
+                             this->is_complete())) {
+                return false;
+            }
+            heap.hold(beside, held);
+            return true;
+        };
+        for (block* n = b->before; n != nullptr && n->end() > from; n = n->before) {
+            if (!note(n)) { return false; }
+        }
+        for (block* n = b->after; n != nullptr && n->address < to && n->bytes != 0; n = n->after) {
+            if (!note(n)) { return false; }
+        }
+        if (this->events_ == event_policy::eager) { c.try_record(); }
+        return true;
+    }
+    /// Returns true if some free block of the heap for `bytes` may contain a whole page once all
+    /// streams are done. Otherwise it is useless to wait for them.
+    [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
+        this->flush_quick_lists();
+        block_heap const& heap = this->heaps_.of(bytes);
+        return heap.largest_free() >= page || heap.has_uncoalesced();
+    }
+    /// Returns the function that rates the availability of free blocks for the stream `on` (null:
+    /// for the host, at once).
+    [[nodiscard]] auto price_for(stream const* on) {
+        return this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
+    }
+    /// Calls `visit(block)` for the ready free blocks of at least `least` bytes in the heap for
+    /// `bytes`.
+    template <class Price, class Visit>
+    void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
+                        Visit const& visit) {
+        this->flush_quick_lists();
+        this->heaps_.of(bytes).for_each_free(least, [&](block* b) {
+            if (free_blocks::priced(*b, price) == availability::ready) { visit(b); }
+        });
+    }
+    /// Removes a free block from its bin, so that no request can use it until `give_again`.
+    void set_aside(block* b) noexcept { this->heaps_.of(*b).set_aside(b); }
+    /// Sets ready free blocks of the heap for `bytes` aside, from the ends of chunks on, as long as
+    /// `taken(block)` returns true. Only blocks for which `wanted(block)` returns true are taken.
+    template <class Price, class Wanted, class Taken>
+    void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
+                   Taken const& taken) {
+        this->flush_quick_lists();
+        this->heaps_.of(bytes).set_aside(
+            [&](block const& b) {
+                return !wanted(b) || free_blocks::priced(b, price) != availability::ready;
+            },
+            taken);
+    }
+    /// Makes a block free again that was set aside. `bare`: some of its pages have no memory now.
+    void give_again(block* b, bool bare) noexcept {
+        b->bare = bare;
+        this->heaps_.of(*b).give_again(b, this->is_complete());
+    }
+
+private:
+    using typename base::clock;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pool_core` is the allocator inside `pool` and inside each shard of an `arena`.
+
+#include <vram/base/align.hpp>                 // align, saturating_add
+#include <vram/base/call_site.hpp>             // call_site
+#include <vram/base/contract.hpp>              // expects
+#include <vram/base/error.hpp>                 // error, report_error
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/base/out_of_memory.hpp>         // out_of_memory
+#include <vram/concepts/core/is_destroyed.hpp> // is_destroyed
+#include <vram/concepts/core/is_ending.hpp>    // is_ending
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/growth.hpp>            // growth
+#include <vram/concepts/sited.hpp>             // sited
+#include <vram/pool/core/chunk_growth.hpp>     // chunk_growth
+#include <vram/pool/core/growing_base.hpp>     // growing_base
+#include <vram/pool/core/paged_chunks.hpp>     // paged_chunks
+#include <vram/pool/core/warm_blocks.hpp>      // warm_blocks
+#include <vram/pool/core/whole_chunks.hpp>     // whole_chunks
+#include <vram/pool/free_pieces.hpp>           // free_pieces
+#include <vram/pool/pool_options.hpp>          // pool_options
+
+#include <concepts> // assignable_from
+#include <cstddef>  // size_t
+#include <utility>  // move, exchange
+
+namespace vram {
+namespace detail {
+
+template <class Upstream>
+struct chunks_over {
+    using type = whole_chunks<Upstream>;
+};
+template <remappable_resource Upstream>
+struct chunks_over<Upstream> {
+    using type = paged_chunks<Upstream>;
+};
+
+/// A heap of blocks in chunks from the upstream, with the lock, the limit and the growth of a pool.
+/// The functions for users are documented in `pool`. The rest is used by the shards of an `arena`
+/// and by the model of `chunk_growth`, which gets the core as an argument.
+///
+/// Failure   See `pool`.
+/// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
+///           called with the lock held.
+/// Streams   See `pool`.
+/// Cost      See `pool`.
+template <synchronous_resource Upstream, growth Growth>
+class pool_core : public growing_base<Upstream> {
+    using base = growing_base<Upstream>;
+
+    static_assert(!(Growth::asks_device && has_property<Upstream, host_accessible>),
+                  "the free memory of the device says nothing about host memory: write "
+                  "geometric_growth or fixed_growth in place of device_share_growth");
+
+public:
+    using typename base::guard;
+    using typename base::platform;
+    using typename base::stream;
+    using chunks        = typename detail::chunks_over<Upstream>::type;
+    using heap          = typename chunks::heap;
+    using request       = typename heap::request;
+    using chunk         = typename heap::chunk;
+    using growth_policy = Growth;
+
+    using base::budget_;
+    using base::device_memory;
+    using base::lock_;
+
+    explicit pool_core(Upstream upstream, pool_options const& options = {}, Growth policy = {})
+        : base{std::move(upstream), options.max_size},
+          options_{options},
+          policy_{std::move(policy)},
+          heap_{options.events, options.graphs, options.initial_size == 0, large_limit(options)},
+          growth_{this->upstream_, options} {
+        growth_.attach(heap_);
+        if (options.initial_size != 0) { reserve(options.initial_size); }
+    }
+    pool_core(pool_core&& other) noexcept
+        : base{std::move(other)},
+          options_{other.options_},
+          policy_{std::move(other.policy_)},
+          heap_{std::move(other.heap_)},
+          growth_{std::move(other.growth_)} {
+        growth_.attach(heap_);
+    }
+    /// Returns the memory of this core to its upstream, then takes over the memory of `other`.
+    pool_core& operator=(pool_core&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        if (this == &other) { return *this; }
+        give_everything_back();
+        base::operator=(std::move(other));
+        options_ = other.options_;
+        policy_  = std::move(other.policy_);
+        heap_    = std::move(other.heap_);
+        growth_  = std::move(other.growth_);
+        growth_.attach(heap_);
+        return *this;
+    }
+    ~pool_core() { give_everything_back(); }
+
+    [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
+                                                     std::size_t alignment = default_alignment) {
+        return get_on<true>(s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return get<true>({.asked = bytes, .alignment = alignment}, lock_.hold());
+    }
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept {
+        return base::or_null(bytes, [&] { return get_on<false>(s, bytes, alignment); });
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept {
+        return base::or_null(bytes, [&] {
+            return get<false>({.asked = bytes, .alignment = alignment}, lock_.hold());
+        });
+    }
+    /// Returns a cached block, or a ready free block that is found without a search. Returns null
+    /// if there is neither.
+    [[nodiscard]] void* try_allocate_cached(stream s, std::size_t bytes,
+                                            std::size_t alignment = default_alignment) {
+        auto const   held = lock_.hold();
+        block* const b    = heap_.take_quick(s, bytes, alignment);
+        return b != nullptr ? b->pointer() : nullptr;
+    }
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) {
+        request const r{.asked = bytes, .alignment = alignment, .on = &s};
+        if (bytes == 0 || !r.possible() || !valid_alignment(alignment)) { return nullptr; }
+        auto held      = lock_.hold();
+        bool must_wait = false;
+        return heap_.take(r, held, false, &must_wait);
+    }
+
+    /// Frees a block as `deallocate` does. If no block with this size and alignment is live at `p`,
+    /// reports nothing and returns false.
+    [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
+                                      std::size_t alignment = default_alignment) noexcept {
+        auto         held = lock_.hold();
+        block* const b    = heap_.live(p, bytes);
+        if (heap_.give_quick(b, bytes, alignment, s)) [[likely]] { return true; }
+        return put_on(s, b, bytes, alignment, std::move(held));
+    }
+    [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) noexcept {
+        auto const   held = lock_.hold();
+        block* const b    = heap_.live(p, bytes);
+        return put(b, bytes, alignment, nullptr);
+    }
+    /// Frees the blocks for which `blocks.drain(take)` calls `take(free)`, with the pool's lock
+    /// taken once. Reports an invalid free.
+    template <class Blocks>
+    void drain(Blocks& blocks) noexcept {
+        auto const held = lock_.hold();
+        blocks.drain([&](auto const& n) {
+            block* const  b  = heap_.live(n.p, n.bytes);
+            stream const* on = n.in_use ? &n.on : nullptr;
+            if (b != nullptr && on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) {
+                return;
+            }
+            if (!heap_.give(b, n.bytes, n.alignment, on, true)) { refuse_remote(n, false); }
+        });
+    }
+
+    /// Registers the stream `s` by querying its id. Must be called before `s` is captured, because
+    /// CUDA forbids the query during a capture. Throws if the query fails.
+    void meet(stream s) {
+        auto const held = lock_.hold();
+        heap_.meet(s);
+    }
+
+    [[nodiscard]] bool owns(void const* p) const {
+        auto const held = lock_.hold();
+        return heap_.blocks().owns(p);
+    }
+    [[nodiscard]] memory_usage usage() const {
+        auto const   held = lock_.hold();
+        memory_usage now  = heap_.usage([&](block const& b) { return growth_.resident(b); });
+        now.reserved      = budget_.usage.reserved;
+        now.peak_reserved = budget_.usage.peak_reserved;
+        now.past_peak     = budget_.usage.past_peak;
+        now.upstream      = budget_.usage.upstream;
+        now.restarts      = budget_.usage.restarts;
+        return now;
+    }
+    [[nodiscard]] free_pieces free_memory() const {
+        auto const held = lock_.hold();
+        return heap_.free_memory([&](block const& b) { return growth_.resident(b); });
+    }
+    memory_usage reset_peaks() noexcept {
+        auto const held = lock_.hold();
+        // The heap counts live bytes, so they are copied here.
+        budget_.usage.live      = heap_.live_bytes();
+        budget_.usage.peak_live = heap_.reset_peak();
+        return budget_.usage.restart_peaks();
+    }
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const held = lock_.hold();
+        budget_.usage.raise_peaks(before);
+        heap_.raise_peak(before.peak_live);
+    }
+    std::size_t trim(std::size_t keep = 0) {
+        std::size_t back = 0;
+        {
+            auto held = lock_.hold();
+            heap_.poll();
+            // Returns parts of chunks first, so that not more than needed is returned.
+            if (keep != 0) { back += growth_.trim_within(*this, keep, held); }
+            for (bool waited = false; unused() > keep;) {
+                if (give_chunk_back(heap_.remove_idle(held), held, back)) { continue; }
+                if (std::exchange(waited, true)) { break; }
+                heap_.finish(held); // coalesces free blocks, after which a chunk may be idle
+            }
+            back += growth_.trim_within(*this, keep, held);
+        }
+        return this->trim_beneath(back);
+    }
+    std::size_t trim_no_wait() {
+        std::size_t back = 0;
+        auto        held = lock_.hold();
+        heap_.poll_idle();
+        while (give_chunk_back(heap_.remove_ready(), held, back)) {}
+        return back;
+    }
+    void retire(stream s) {
+        {
+            auto const held = lock_.hold();
+            heap_.retire(s);
+        }
+        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+    }
+    void forget_captures() {
+        {
+            auto const held = lock_.hold();
+            heap_.forget_captures();
+        }
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+    }
+
+    /// Reports a free of `p` that was rejected, and the reason. Does nothing if `p` is null.
+    [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
+                                             stream const* on, call_site at) const noexcept {
+        if (p == nullptr) { return; }
+        refused_free e{own_name, p, bytes, alignment, at};
+        e.template on<platform>(on);
+        {
+            auto const held = lock_.hold();
+            heap_.explain_refusal(e);
+        }
+        e.template report<platform>();
+    }
+    [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
+                                                std::size_t alignment,
+                                                call_site   at) const noexcept {
+        refuse(p, bytes, alignment, &s, at);
+    }
+
+    /// Reports a remote free that is refused. `stale`: the block was freed before this free was
+    /// queued, or after that, and another caller has allocated it since. Otherwise the lock must be
+    /// held.
+    template <class Note>
+    [[gnu::cold, gnu::noinline]] void refuse_remote(Note const& n, bool stale) const noexcept {
+        refused_free e{own_name, n.p, n.bytes, n.alignment, n.at};
+        if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
+        stale ? (void)e.found_free() : heap_.explain_refusal(e);
+        e.template report<platform>();
+    }
+
+    /// Returns the bytes that are reserved and not live. The lock must be held.
+    [[nodiscard]] std::size_t unused() const noexcept {
+        return budget_.usage.reserved - heap_.live_bytes();
+    }
+
+    /// Returns the size of the next chunk: the size wanted by the growth policy, as far as the
+    /// limit has room for whole units of a chunk's size, but at least the needed bytes.
+    std::size_t wanted(request const& r, growth_request wish) const {
+        std::size_t const unit = growth_.unit();
+        if constexpr (Growth::asks_device) { wish.device_free = this->device_memory(r.on).free; }
+        std::size_t const room = this->room();
+        std::size_t const size = policy_(wish);
+        std::size_t const most = size <= room ? size : room - room % unit;
+        return most > wish.needed && most <= bins::largest ? most : wish.needed;
+    }
+    [[nodiscard]] std::size_t held_bytes(request const& r) const {
+        auto const held = lock_.hold();
+        return heap_.blocks().of(r.bytes).chunks().reserved();
+    }
+    /// Calls `attempt` with `size`, half of it, and so on down to `least`, until it succeeds.
+    /// Returns its last result.
+    template <class Attempt>
+    static auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
+        for (;; size = size / 2 > least ? size / 2 : least) {
+            auto const got = attempt(size);
+            if (got || size <= least) { return got; }
+        }
+    }
+
+    pool_options                 options_;
+    [[no_unique_address]] Growth policy_;
+    mutable heap                 heap_; ///< reading the usage coalesces cached blocks
+
+private:
+    /// The name of the resource in errors.
+    static constexpr char const* own_name = [] {
+        if constexpr (requires { Upstream::pool_name; }) {
+            return Upstream::pool_name;
+        } else {
+            return "pool";
+        }
+    }();
+
+    /// If pages are remapped, large blocks are not cached: a large block at another address than
+    /// before costs more than the cache saves.
+    [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
+        return o.remap ? 0 : warm_blocks::large_limit;
+    }
+
+    /// Allocates the first chunk, which has the initial size.
+    void reserve(std::size_t bytes) {
+        expects(bytes <= options_.max_size, "pool: the initial size is within the maximum");
+        request const all{.asked = bytes};
+        if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
+        new_chunk<true>(all, all.bytes, nullptr);
+        // The initial size, rounded up to whole pages, exceeds the limit.
+        if (heap_.blocks().empty()) {
+            throw out_of_memory{
+                {.asked = all.asked, .rounded = all.bytes, .limit = options_.max_size}};
+        }
+    }
+    template <bool Throwing>
+    [[gnu::always_inline]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
+        auto held = lock_.hold();
+        if (block* const b = heap_.take_quick(s, bytes, alignment)) [[likely]] {
+            return b->pointer();
+        }
+        return search<Throwing>(s, bytes, alignment, std::move(held));
+    }
+    // A function of its own, so that the stream stays in a register in `get_on`.
+    template <bool Throwing>
+    [[gnu::noinline]] void* search(stream s, std::size_t bytes, std::size_t alignment, guard held) {
+        return get<Throwing>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
+    }
+    template <bool Throwing>
+    void* get(request const& r, guard held) {
+        if (r.asked != 0 && r.possible() && valid_alignment(r.alignment)) {
+            if (void* const p = take(r, held)) { return p; }
+            if (void* const p = make_room(r, held)) { return p; }
+        }
+        if (held.owns_lock()) { held.unlock(); }
+        expects(valid_alignment(r.alignment), "pool: the alignment is a power of two");
+        if (r.asked == 0) { return nullptr; }
+        if constexpr (Throwing) {
+            return must_grow(r);
+        } else {
+            return nullptr;
+        }
+    }
+    [[gnu::noinline]] bool put_on(stream s, block* b, std::size_t bytes, std::size_t alignment,
+                                  guard /* until it returns */) noexcept {
+        return put(b, bytes, alignment, &s);
+    }
+    /// Frees the block `b` (null: there is none). Returns false and changes nothing if there is no
+    /// block, or if it was allocated with another size or alignment.
+    bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
+        return b != nullptr && heap_.give(b, bytes, alignment, on);
+    }
+    /// Allocates a block from the reserved memory. If the stream would have to wait for one,
+    /// allocates a chunk that the upstream has ready for it instead.
+    void* take(request const& r, guard& held) {
+        if constexpr (reusing_resource<Upstream>) {
+            bool must_wait = false;
+            if (r.on != nullptr) {
+                void* const p = heap_.take(r, held, false, &must_wait);
+                if (p != nullptr || !must_wait) { return p; }
+                held.unlock();
+                void* const beneath = chunk_at_once(r);
+                held.lock();
+                if (beneath != nullptr) { return beneath; }
+            }
+        }
+        return heap_.take(r, held, false);
+    }
+    /// The steps before a refusal, in this order: querying the streams, a hole between large
+    /// blocks, growing, waiting for another thread that remaps pages and growing, returning idle
+    /// chunks and growing, waiting for everything that was freed. Returns null if all of them fail.
+    void* make_room(request const& r, guard& held) {
+        // A stream that is being captured must neither wait nor query.
+        bool const captured = r.on != nullptr && platform::capturing(*r.on);
+        if (void* const p = growth_.take_partly_backed(*this, r, captured, held)) { return p; }
+        if (!captured) { heap_.poll_all(); }
+        if (void* const p = heap_.take(r, held, true)) { return p; }
+        if (!captured) {
+            if (void* const p = growth_.take_in_hole(*this, r)) { return p; }
+        }
+        held.unlock();
+        if (void* const p = enlarge(r, captured)) { return p; }
+        held.lock();
+        void* p = heap_.take_elsewhere(r, held);
+        // The thread that changed mappings may have left some memory.
+        while (p == nullptr && !captured && growth_.await_others(held)) {
+            held.unlock();
+            p = growth_.grow_in_place(*this, r, false, false);
+            held.lock();
+        }
+        held.unlock();
+        if (p != nullptr || captured) { return p; }
+        if (trim() != 0) {
+            if ((p = growth_.grow_in_place(*this, r, false, false)) != nullptr) { return p; }
+            if ((p = new_chunk<false>(r, r.bytes, &r)) != nullptr) { return p; }
+        }
+        held.lock();
+        heap_.finish(held);
+        p = heap_.take(r, held, true);
+        if (p == nullptr) { p = heap_.take_elsewhere(r, held); }
+        held.unlock();
+        return p;
+    }
+    /// Grows by as much as the growth policy wants, or by less; first at the end of a chunk.
+    void* enlarge(request const& r, bool captured) {
+        if (void* const p = growth_.grow_in_place(*this, r, captured, true)) { return p; }
+        std::size_t const size = wanted(r, {.needed = r.bytes, .held = held_bytes(r)});
+        if (!captured && r.bytes > heap_.blocks().small_size) { make_way(size); }
+        return stepping_down(size, r.bytes, [&](std::size_t n) {
+            return new_chunk<false>(r, align(n, bins::granule), &r);
+        });
+    }
+    /// The last attempt: rethrows the exception of the upstream with the pool's numbers added.
+    void* must_grow(request const& r) {
+        return this->or_throw(
+            {r.asked, r.bytes, r.alignment, r.on},
+            [&]() -> void* { return r.possible() ? new_chunk<true>(r, r.bytes, &r) : nullptr; },
+            [&] {
+                // The heap counts live bytes, so they are copied here.
+                budget_.usage.live = heap_.live_bytes();
+                return heap_.blocks().largest_free();
+            });
+    }
+
+    /// Allocates a chunk of `size` bytes from the upstream, and `out` from it (null: nothing).
+    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
+    /// not `Throwing`.
+    template <bool Throwing>
+    void* new_chunk(request const& r, std::size_t size, request const* out) {
+        size                          = growth_.chunk_size(size);
+        std::size_t const   alignment = r.chunk_alignment();
+        stream const* const order     = base::order_of(r.on);
+        return this->template grow<Throwing>(size, alignment, order, [&](void* at) {
+            growth_.add(at, size);
+            try {
+                return heap_.add(at, size, alignment, order, out);
+            } catch (...) {
+                growth_.remove({.base = at});
+                throw;
+            }
+        });
+    }
+    /// Allocates a chunk that the upstream has ready, and `r` from it. Returns null if there is
+    /// none. The chunk is as large as the growth policy wants, if that needs no query of the
+    /// device, or else as large as needed.
+    void* chunk_at_once(request const& r)
+        requires reusing_resource<Upstream>
+    {
+        std::size_t size = r.bytes;
+        if constexpr (!Growth::asks_device) {
+            size = align(wanted(r, {.needed = r.bytes, .held = held_bytes(r)}), bins::granule);
+        }
+        // Idle chunks are returned as before any growth, so that the upstream may have them ready.
+        // Only a few are tried, because this path is meant to be cheap and may fail.
+        if (r.bytes > heap_.blocks().small_size) { make_way(size, 4); }
+        if (size > r.bytes) {
+            if (void* const p = chunk_at_once(r, size)) { return p; }
+        }
+        return chunk_at_once(r, r.bytes);
+    }
+    void* chunk_at_once(request const& r, std::size_t size)
+        requires reusing_resource<Upstream>
+    {
+        std::size_t const alignment = r.chunk_alignment();
+        return this->grow_at_once(size, alignment, *r.on, [&](void* at) {
+            return heap_.add(at, size, alignment, r.on, &r);
+        });
+    }
+    /// Returns idle chunks before the pool reserves more than ever before and more than 9/8 of the
+    /// peak of live bytes. Otherwise chunks of sizes that a program needed only once would
+    /// accumulate. (Without the eighth, a program that repeats itself would return and allocate the
+    /// same chunks each time.) Chunks that a stream still uses are kept, because this function does
+    /// not wait.
+    // Takes some microseconds if chunks are returned.
+    void make_way(std::size_t size, int tries = 64) {
+        if constexpr (!chunks::idle_chunks_make_room) { return; }
+        auto              held   = lock_.hold();
+        std::size_t const eighth = saturating_add(heap_.most_live(), heap_.most_live() / 8);
+        std::size_t const then   = saturating_add(budget_.usage.reserved, size);
+        if (then <= budget_.most_reserved() || then <= eighth) { return; }
+        std::size_t back = 0;
+        heap_.poll_idle();
+        for (; tries != 0 && heap_.has_idle(); --tries) {
+            if (!give_chunk_back(heap_.remove_ready(), held, back)) {
+                heap_.ask_streams();
+                held.unlock(); // lets other threads take the lock before the next attempt
+                held.lock();
+            } else if (saturating_add(budget_.usage.reserved, size) <= budget_.most_reserved()) {
+                return;
+            }
+        }
+    }
+    /// Returns a chunk that was removed from the heap to the upstream, and adds the bytes of its
+    /// physical memory to `back`. Returns false if there is no chunk.
+    bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
+        if (gone.bytes == 0) { return false; }
+        std::size_t const bytes = growth_.remove(gone);
+        back += bytes;
+        budget_.give_back(bytes, held, [&] {
+            sited{this->upstream_}.deallocate_sync(gone.base, gone.bytes, gone.alignment);
+        });
+        return true;
+    }
+    void give_everything_back() noexcept {
+        if (is_ending<platform>() || heap_.blocks().empty()) { return; }
+        // No other thread uses the pool any more. The lock is needed by functions that release it
+        // during a wait.
+        if (heap_.live_bytes() != 0) {
+            error left    = heap_.leak();
+            left.resource = own_name;
+            report_error(left);
+        }
+        auto held = lock_.hold();
+        heap_.wait_for_all(held);
+        held.unlock();
+        heap_.blocks().for_each_chunk([&](chunk const& c) {
+            sited{this->upstream_}.deallocate_sync(c.base, c.bytes, c.alignment);
+        });
+    }
+
+    [[no_unique_address]] chunks growth_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `private_pool` is a shard of an arena: a pool with a queue of remote frees.
+
+#include <vram/base/call_site.hpp>                  // call_site
+#include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
+#include <vram/concepts/core/is_ending.hpp>         // is_ending
+#include <vram/concepts/core/refused_free.hpp>      // collects_refusals
+#include <vram/pool/core/returned_blocks.hpp>       // returned_blocks
+#include <vram/pool/event_policy.hpp>               // event_policy
+#include <vram/pool/pool_options.hpp>               // pool_options
+
+#include <cstddef> // size_t
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// A shard: a `pool_core` to which other threads return blocks through a queue, without the pool's
+/// lock. The shard drains the queue (`drain_remote_frees`) when it needs memory. Queued blocks
+/// still count as live, so `drain_remote_frees` must be called before the usage is read. A remote
+/// free is not queued but done at once if its time matters: if each free records its own event, if
+/// captures are tracked, on a default stream, because its handle means another stream on the
+/// draining thread, and if the stream's id cannot be queried.
+///
+/// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
+///           queue is drained. A block that is freed twice, once of them remotely, may be taken
+///           from its next owner; the simulator reports that (`checked`).
+/// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees` concurrently.
+///           The rules for other functions are those of the pool.
+/// Cost      `free_remotely` costs a short lock, and the lock of the pool `from` to register the
+///           stream. Without such a pool, the stream is asked for its id. If 256 frees are queued,
+///           all of them are drained with the pool's lock.
+template <class Core>
+class private_pool {
+public:
+    using platform      = typename Core::platform;
+    using stream        = typename Core::stream;
+    using upstream_type = typename Core::upstream_type;
+
+    /// Creates the shard with the arguments of a pool.
+    explicit private_pool(upstream_type upstream, pool_options const& options = {},
+                          typename Core::growth_policy policy = {})
+        : core_{std::move(upstream), options, std::move(policy)} {}
+    private_pool(private_pool&&) = delete; ///< other threads have its address
+    ~private_pool() {
+        if (!is_ending<platform>()) { drain_remote_frees(); }
+    }
+
+    /// Frees a block remotely: queues it, or frees it at once. `on` is the stream that may still
+    /// use the block, or null if none does. `from` is the shard of the calling thread, or null if
+    /// it has none.
+    void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
+                       private_pool* from = nullptr, call_site at = {}) noexcept {
+        if (can_wait(on, from)) {
+            if (returned_.push({p, bytes, alignment, at, on != nullptr, on ? *on : stream{}})) {
+                return;
+            }
+            drain_remote_frees();
+        }
+        bool const was_out = on != nullptr ? core_.try_deallocate(*on, p, bytes, alignment)
+                                           : core_.try_deallocate_sync(p, bytes, alignment);
+        if (!was_out) { core_.refuse(p, bytes, alignment, on, at); }
+    }
+
+    /// The allocator. The owner of the shard calls it directly, after `drain_remote_frees` if
+    /// queued frees matter.
+    [[nodiscard]] Core&       core() noexcept { return core_; }
+    [[nodiscard]] Core const& core() const noexcept { return core_; }
+
+    /// Drains the queue of remote frees with the pool's lock taken once. Cost: one load if the
+    /// queue is empty.
+    void drain_remote_frees() noexcept {
+        if (returned_.any()) { core_.drain(returned_); }
+    }
+
+    /// Returns `p`, a block that this shard has just allocated. On a platform that collects refused
+    /// frees (the simulator), a remote free of the block that is still queued is discarded and
+    /// reported: the block was freed twice. Elsewhere that free would take the block from its new
+    /// owner.
+    void* checked(void* p) noexcept {
+        if constexpr (collects_refusals<platform>) {
+            typename returned_blocks<platform>::remote_free stale;
+            while (p != nullptr && returned_.any() && returned_.remove(p, stale)) {
+                core_.refuse_remote(stale, true);
+            }
+        }
+        return p;
+    }
+
+private:
+    [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
+        pool_options const& options = core_.options_;
+        return options.events == event_policy::lazy && !options.graphs &&
+               (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
+    }
+    /// Returns true if the stream's id is known. When a queued free is drained, the stream may be
+    /// in a capture, during which its id cannot be queried; the block would be lost. So the freeing
+    /// thread queries the id and registers the stream with its own shard `from`, which remembers
+    /// it, so that the query is made once. To remember only the last handle would be wrong: a new
+    /// stream may have the handle of a destroyed one and would be mistaken for it. Pools forget a
+    /// stream when it is retired, which must happen before its end.
+    [[nodiscard]] static bool has_said(stream s, private_pool* from) noexcept {
+        try {
+            from != nullptr ? from->core_.meet(s) : (void)platform::id(s);
+            return true;
+        } catch (...) { return false; } // the block is freed at once, which reports the error
+    }
+
+    Core core_;
+    /// On cache lines of its own, because other threads write it.
+    returned_blocks<platform> returned_;
+};
+
+} // namespace detail
+} // namespace vram

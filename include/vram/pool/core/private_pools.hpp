@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `private_pools` is a fixed array of pools that are created on first use and then keep their
+/// addresses.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t, byte
+#include <utility> // forward
+
+namespace vram {
+namespace detail {
+
+/// A fixed number of places for pools. Each pool has its own cache lines, so that threads that use
+/// two different pools do not disturb each other.
+///
+/// Failure   `make` throws `std::bad_alloc`, and the exceptions of the pool's constructor. Nothing
+///           has changed then.
+/// Threads   Any number of threads may call concurrently. An object that is moved or destroyed must
+///           not be shared.
+/// Cost      `find` costs one load. `make` costs one host allocation.
+template <class Pool>
+class private_pools {
+public:
+    /// Number of places; they lie in the object, so that finding a pool is one load.
+    static constexpr std::size_t most = 64;
+
+    private_pools() = default;
+    private_pools(private_pools&& other) noexcept { *this = static_cast<private_pools&&>(other); }
+    private_pools& operator=(private_pools&& other) noexcept {
+        if (this == &other) { return *this; }
+        clear();
+        for (std::size_t i = 0; i < most; ++i) { made_[i] = other.made_[i].exchange(nullptr); }
+        return *this;
+    }
+    ~private_pools() { clear(); }
+
+    /// Destroys all pools.
+    void clear() noexcept {
+        for (auto& each : made_) { delete each.exchange(nullptr); }
+    }
+
+    /// Returns the pool at `index`, or null if it has not been created.
+    [[nodiscard]] Pool* find(std::size_t index) const noexcept {
+        apart* const made = made_[index].load(std::memory_order_acquire);
+        return made != nullptr ? &made->pool : nullptr;
+    }
+    /// Creates the pool at `index` from `args`, or returns the one that another thread has created
+    /// before.
+    template <class... Args>
+    Pool& make(std::size_t index, Args&&... args) {
+        auto* const fresh = new apart(std::forward<Args>(args)...);
+        apart*      made  = nullptr;
+        if (made_[index].compare_exchange_strong(made, fresh, std::memory_order_acq_rel)) {
+            return fresh->pool;
+        }
+        delete fresh;
+        return made->pool;
+    }
+
+    /// Calls `visit(pool)` for every pool that has been created.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (std::size_t i = 0; i < most; ++i) {
+            if (Pool* const each = find(i)) { visit(*each); }
+        }
+    }
+
+private:
+    /// Padding of two cache lines, because some processors fetch them in pairs.
+    static constexpr std::size_t between = 128;
+
+    struct apart {
+        template <class... Args>
+        explicit apart(Args&&... args) : pool(std::forward<Args>(args)...) {}
+
+        std::byte before[between];
+        Pool      pool;
+        std::byte after[between];
+    };
+
+    std::atomic<apart*> made_[most]{};
+};
+
+} // namespace detail
+} // namespace vram

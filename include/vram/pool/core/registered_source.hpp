@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `registered_source` is the upstream of one shard of an arena: a reference to the shared
+/// `chunk_registry`.
+
+#include <vram/base/error.hpp>               // report_error
+#include <vram/concepts/powers.hpp>          // resource, fallible_resource
+#include <vram/pool/core/chunk_registry.hpp> // chunk_registry
+
+#include <cstddef> // size_t
+#include <new>     // bad_alloc
+
+namespace vram {
+namespace detail {
+
+/// A resource that allocates chunks from the arena's upstream through the `chunk_registry`, which
+/// records the shard as the owner of each chunk. Only allocations and frees are passed on. Queries,
+/// `trim`, `retire` and similar calls are made by the arena on its upstream. Two objects are equal
+/// if they have the same registry.
+///
+/// Failure   The functions fail as those of `chunk_registry`. `try_allocate` also returns null if
+///           host memory cannot be allocated.
+/// Threads   The rules are those of `chunk_registry`.
+/// Cost      The cost is that of `chunk_registry`.
+template <synchronous_resource Upstream>
+class registered_source {
+public:
+    using registry   = chunk_registry<Upstream>;
+    using platform   = typename Upstream::platform;
+    using stream     = typename platform::stream;
+    using properties = typename Upstream::properties;
+
+    /// The resource that the errors of a pool over this one name.
+    static constexpr char const* pool_name = "arena";
+
+    registered_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment)
+        requires resource<Upstream>
+    {
+        return bytes == 0 ? nullptr : all_->template take<true>(owner_, &s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return bytes == 0 ? nullptr : all_->template take<true>(owner_, nullptr, bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream> && fallible_resource<Upstream>
+    {
+        return try_take(&s, bytes, alignment);
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return try_take(nullptr, bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires reusing_resource<Upstream>
+    {
+        return bytes == 0 ? nullptr : all_->take_at_once(owner_, s, bytes, alignment);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream>
+    {
+        if (p != nullptr) { all_->give(s, p, bytes, alignment); }
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        if (p != nullptr) { all_->give(p, bytes, alignment); }
+    }
+
+    [[nodiscard]] auto device() const
+        requires located_resource<Upstream>
+    {
+        return all_->upstream().device();
+    }
+
+    /// Sets the address of the registry after it was moved.
+    void rebind(registry& all) noexcept { all_ = &all; }
+
+    friend bool operator==(registered_source const& a, registered_source const& b) noexcept {
+        return a.all_ == b.all_;
+    }
+
+private:
+    void* try_take(stream const* on, std::size_t bytes, std::size_t alignment) noexcept {
+        if (bytes == 0) { return nullptr; }
+        try {
+            return all_->template take<false>(owner_, on, bytes, alignment);
+        } catch (std::bad_alloc const&) { return nullptr; }
+    }
+
+    registry* all_;
+    unsigned  owner_;
+};
+
+} // namespace detail
+} // namespace vram

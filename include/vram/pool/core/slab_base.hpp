@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slab_base` is the common part of `slab` and `binned`: heaps of one block size each, over one
+/// upstream.
+
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/concepts/core/is_ending.hpp>    // is_ending
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/sited.hpp>             // sited
+#include <vram/pool/core/growing_base.hpp>     // growing_base
+#include <vram/pool/core/heap_array.hpp>       // heap_array
+#include <vram/pool/core/slab_heap.hpp>        // slab_heap
+#include <vram/pool/core/stream_slabs.hpp>     // stream_slabs
+#include <vram/pool/free_pieces.hpp>           // free_pieces
+
+#include <bit>      // countr_zero
+#include <concepts> // assignable_from
+#include <cstddef>  // size_t
+#include <utility>  // move
+
+namespace vram {
+namespace detail {
+
+/// Any number of `slab_heap`s with one lock and the same stream timelines.
+///
+/// Failure   Before it refuses, it asks the upstream for smaller chunks, returns the idle chunks of
+///           every block size, and waits for pending uses.
+/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
+///           upstream or waits on the host, except waits for a stream on which no event can be
+///           recorded.
+/// Cost      See `stream_slabs`. Finding the block at an address is one table lookup.
+template <synchronous_resource Upstream>
+class slab_base : public growing_base<Upstream> {
+    using base = growing_base<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+    /// Returns true if `p` lies in one of the chunks, in a live block or not.
+    [[nodiscard]] bool owns(void const* p) const {
+        auto const held = this->lock_.hold();
+        return chunk_has(p);
+    }
+    /// Returns the usage. `pending` counts free bytes that some stream may still use. Cost: a walk
+    /// over the blocks of chunks that have pending uses.
+    [[nodiscard]] memory_usage usage() const {
+        auto const held = this->lock_.hold();
+        return figures();
+    }
+    /// Returns the number and sizes of the free blocks. Cost: a look at every chunk.
+    [[nodiscard]] free_pieces free_memory() const {
+        auto const  held = this->lock_.hold();
+        free_pieces now;
+        for (slab_heap const& heap : heaps_) {
+            now.add(heap.stride(), heap.blocks_free());
+            for (slab_heap::chunk const* c : heap.chunks()) {
+                if (c->live == 0 && !c->has_retained()) { now.releasable += c->bytes; }
+            }
+        }
+        return now;
+    }
+    /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
+    /// the upstream. The host waits for streams that may still use the chunks. Returns the number
+    /// of bytes that were returned to the upstream, or that the upstream returned, whichever is
+    /// larger.
+    std::size_t trim(std::size_t keep = 0) {
+        std::size_t back = 0;
+        {
+            auto held = this->lock_.hold();
+            streams_.poll();
+            for (slab_heap& heap : heaps_) {
+                while (free_bytes() > keep) {
+                    slab_heap::chunk* const gone = streams_.idle(heap, held);
+                    if (gone == nullptr) { break; }
+                    back += gone->bytes;
+                    drop(heap, gone, held);
+                }
+            }
+        }
+        return this->trim_beneath(back);
+    }
+    /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
+    void retire(stream s) {
+        {
+            auto const held = this->lock_.hold();
+            streams_.retire(s);
+        }
+        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+    }
+    /// States that no captured graph that used this resource will run again. The graph-retained
+    /// memory becomes free. Another stream may use it after the current work of the stream that was
+    /// captured.
+    void forget_captures() {
+        {
+            auto const held = this->lock_.hold();
+            streams_.forget_captures();
+            for (slab_heap& heap : heaps_) { streams_.end_captures(heap); }
+        }
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+    }
+
+protected:
+    using typename base::guard;
+    using typename base::request;
+    using entry = slab_heap::entry;
+
+    slab_base(Upstream upstream, std::size_t max_size, event_policy events, bool graphs)
+        : base{std::move(upstream), max_size}, streams_{events, graphs} {}
+    slab_base(slab_base&&) = default;
+    slab_base& operator=(slab_base&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        base::operator=(std::move(other));
+        streams_ = std::move(other.streams_);
+        heaps_   = std::move(other.heaps_);
+        return *this;
+    }
+    ~slab_base() { give_everything_back(); }
+
+    /// Allocates a block of `heap`. If there is none, throws, or returns null if not `Throwing`.
+    template <bool Throwing>
+    void* get(slab_heap& heap, request const& r) {
+        std::size_t count = 0;
+        {
+            auto held = this->lock_.hold();
+            if (void* const p = take_unwaited(heap, r, held)) { return p; }
+            if (void* const p = take(heap, r, held)) { return p; }
+            count = heap.wanted();
+        }
+        for (; count != 0; count /= 2) {
+            if (void* const p = grow_by<false>(heap, count, r)) { return p; }
+        }
+        // A stream that is being captured must not wait.
+        if (r.on == nullptr || !platform::capturing(*r.on)) {
+            if (trim() != 0) {
+                if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
+            }
+        }
+        {
+            auto held = this->lock_.hold(); // blocks that other threads freed in the meantime
+            if (void* const p = take(heap, r, held)) { return p; }
+        }
+        if constexpr (Throwing) {
+            return this->or_throw(
+                r, [&] { return grow_by<true>(heap, 1, r); }, [&] { return largest_free(); });
+        } else {
+            return nullptr;
+        }
+    }
+    /// Allocates a chunk of `count` blocks from the upstream, and `r` from it. Returns null if the
+    /// upstream refuses.
+    template <bool Throwing>
+    void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
+        std::size_t const   size  = count * heap.stride();
+        stream const* const order = this->order_of(r.on);
+        return this->template grow<Throwing>(size, heap.alignment(), order, [&](void* at) {
+            return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
+        });
+    }
+    /// Reserves `bytes` before the first request, and throws the exceptions of the upstream.
+    void grow_ahead(slab_heap& heap, std::size_t bytes) {
+        while (this->budget_.usage.reserved < bytes) {
+            std::size_t const missing = bytes - this->budget_.usage.reserved;
+            std::size_t const whole   = (missing - 1) / heap.stride() + 1;
+            std::size_t const room    = this->room() / heap.stride();
+            std::size_t const count   = whole < room ? whole : room;
+            if (count == 0) { return; } // the limit has no room for another whole block
+            std::size_t const size = heap.stride() * (count < heap.most() ? count : heap.most());
+            void* const       added =
+                this->template grow<true>(size, heap.alignment(), nullptr, [&](void* at) {
+                    heap.add(at, size, nullptr);
+                    return at;
+                });
+            if (added == nullptr) { return; } // other threads reserved the bytes first
+        }
+    }
+
+    /// Frees the live block of `heap` at `p`. Returns false and changes nothing if there is none,
+    /// or if it was allocated with another size or alignment. The lock must be held.
+    bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
+             stream const* on) noexcept {
+        entry* const n = heap.find(p);
+        if (n == nullptr || n->asked != bytes || std::size_t{1} << n->shift != alignment) {
+            return false;
+        }
+        if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
+        return true;
+    }
+    /// Completes the error of a rejected free with the kind of memory at its address. Returns false
+    /// if the address is in no block. The lock must be held.
+    [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
+        for (slab_heap const& heap : heaps_) {
+            if (heap.explain_refusal(e)) { return true; }
+        }
+        return false;
+    }
+
+    // The lock must be held for these functions:
+    [[nodiscard]] bool chunk_has(void const* p) const noexcept {
+        for (slab_heap const& heap : heaps_) {
+            if (heap.owns(p)) { return true; }
+        }
+        return false;
+    }
+    [[nodiscard]] memory_usage figures() const {
+        memory_usage now = this->budget_.usage;
+        now.events       = streams_.events();
+        now.waits        = streams_.waits();
+        now.largest_free = largest_free();
+        for (slab_heap const& heap : heaps_) {
+            now.pending += streams_.pending(heap) * heap.stride();
+        }
+        return now;
+    }
+    [[nodiscard]] std::size_t largest_free() const noexcept {
+        std::size_t most = 0;
+        for (slab_heap const& heap : heaps_) {
+            if (heap.blocks_free() != 0 && heap.stride() > most) { most = heap.stride(); }
+        }
+        return most;
+    }
+    [[nodiscard]] std::size_t free_bytes() const noexcept {
+        std::size_t sum = 0;
+        for (slab_heap const& heap : heaps_) { sum += heap.blocks_free() * heap.stride(); }
+        return sum;
+    }
+
+    /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
+    /// upstream.
+    void give_everything_back() noexcept {
+        if (is_ending<platform>()) { return; }
+        std::size_t chunks = 0;
+        for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
+        if (chunks == 0) { return; }
+        std::size_t const out =
+            this->budget_.usage.live; // no other thread uses the object any more
+        if (out != 0) {
+            std::size_t blocks = 0;
+            for (slab_heap const& heap : heaps_) { blocks += heap.blocks_live(); }
+            report_error({.kind     = error_kind::leak,
+                          .bytes    = out,
+                          .blocks   = blocks,
+                          .resource = heaps_.size() == 1 ? "slab" : "binned"});
+        }
+        auto held = this->lock_.hold();
+        streams_.wait_for_all(out != 0, held);
+        held.unlock();
+        for (slab_heap& heap : heaps_) {
+            for (slab_heap::chunk const* c : heap.chunks()) {
+                sited{this->upstream_}.deallocate_sync(c->base, c->bytes, heap.alignment());
+            }
+        }
+        heaps_.clear();
+    }
+
+    stream_slabs<platform> streams_;
+    heap_array<slab_heap>  heaps_;
+
+private:
+    void* take(slab_heap& heap, request const& r, guard& held) {
+        entry* const n = streams_.take(heap, r.on, held);
+        return n != nullptr ? hand_out(heap, n, r) : nullptr;
+    }
+    /// Allocates a block that is ready. If the stream would have to wait for one, allocates a chunk
+    /// that the upstream has ready for it instead. Returns null if there is neither.
+    void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
+        if constexpr (reusing_resource<Upstream>) {
+            bool         must_wait = false;
+            entry* const n =
+                r.on != nullptr ? streams_.take(heap, r.on, held, &must_wait) : nullptr;
+            if (n != nullptr) { return hand_out(heap, n, r); }
+            if (!must_wait) { return nullptr; }
+            std::size_t const most = heap.wanted();
+            held.unlock();
+            void* p = grow_at_once_by(heap, most, r);
+            if (p == nullptr && most > 1) { p = grow_at_once_by(heap, 1, r); }
+            held.lock();
+            return p;
+        }
+        return nullptr;
+    }
+    void* grow_at_once_by(slab_heap& heap, std::size_t count, request const& r)
+        requires reusing_resource<Upstream>
+    {
+        std::size_t const size = count * heap.stride();
+        return this->grow_at_once(size, heap.alignment(), *r.on, [&](void* at) {
+            return hand_out(heap, streams_.add(heap, at, size, r.on, r.on), r);
+        });
+    }
+    void* hand_out(slab_heap& heap, entry* n, request const& r) noexcept {
+        n->asked = r.asked;
+        n->shift = static_cast<unsigned char>(std::countr_zero(r.alignment));
+        this->count_out(r.asked, heap.stride());
+        return n->address;
+    }
+    void drop(slab_heap& heap, slab_heap::chunk* gone, guard& held) {
+        void* const       at   = gone->base;
+        std::size_t const size = gone->bytes;
+        heap.remove(gone);
+        this->give_back(at, size, heap.alignment(), held);
+    }
+};
+
+} // namespace detail
+} // namespace vram

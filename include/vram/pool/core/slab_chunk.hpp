@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slab_chunk` is a chunk divided into blocks of one size, with a descriptor for each block.
+
+#include <vram/pool/core/heap_array.hpp> // heap_array
+
+#include <bit>     // countr_zero
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint64_t, uint32_t
+
+namespace vram {
+namespace detail {
+
+/// A chunk of blocks of one size. Free blocks without a pending use are bits in a bitmap, and the
+/// lowest is allocated first. The other free blocks are in lists of the owner, which are linked
+/// through their descriptors.
+///
+/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant, except `take_lowest`, which skips empty words of the bitmap once.
+struct slab_chunk {
+    /// The state of a block.
+    enum class place : unsigned char {
+        clean,    ///< free, usable by any stream
+        pending,  ///< free, a stream may still use it
+        retained, ///< free, retained for a captured graph
+        live      ///< live
+    };
+    struct entry {
+        entry*      older   = nullptr; ///< links in the list of its stream
+        entry*      newer   = nullptr;
+        void*       address = nullptr;
+        slab_chunk* home    = nullptr;
+        union {
+            std::uint64_t epoch = 0; ///< if waiting: the epoch up to which its stream may use it
+            std::size_t   asked;     ///< if live: the requested size
+        };
+        std::uint32_t slot  = 0; ///< if waiting: timeline index of the stream that may still use it
+        unsigned char shift = 0; ///< if live: binary logarithm of the requested alignment
+        place         at    = place::clean;
+        /// If live: also retained for a graph that was captured on the stream in `slot`.
+        bool in_graph = false;
+    };
+
+    /// Divides the `size` bytes at `at` into blocks of `stride` bytes. All of them are live at
+    /// first.
+    slab_chunk(void* at, std::size_t size, std::size_t stride)
+        : base{at}, bytes{size}, live{size / stride} {
+        entries.reserve(live);
+        map.reserve((live + 63) / 64);
+        for (std::size_t i = 0; i < live; i += 64) { map.push(std::uint64_t{0}); }
+        for (std::size_t i = 0; i < live; ++i) {
+            entry& n  = entries.push();
+            n.address = static_cast<std::byte*>(at) + i * stride;
+            n.home    = this;
+            n.at      = place::live;
+        }
+    }
+    slab_chunk(slab_chunk&&) = delete; ///< descriptors contain the address of their chunk
+
+    /// Allocates the free block without a pending use that has the lowest address. There must be
+    /// one.
+    entry* take_lowest() noexcept {
+        while (map[first_word] == 0) { ++first_word; }
+        std::uint64_t&    word = map[first_word];
+        std::size_t const i    = 64 * first_word + static_cast<std::size_t>(std::countr_zero(word));
+        word &= word - 1;
+        --clean;
+        return hand_out(entries[i]);
+    }
+    /// Marks a free block that was removed from its list as live.
+    entry* hand_out(entry& n) noexcept {
+        n.at = place::live;
+        ++live;
+        return &n;
+    }
+    /// Marks a live block as free without a pending use.
+    void make_clean(entry& n) noexcept {
+        --live;
+        auto const i = static_cast<std::size_t>(&n - entries.begin());
+        map[i / 64] |= std::uint64_t{1} << (i % 64);
+        if (i / 64 < first_word) { first_word = i / 64; }
+        n.at = place::clean;
+        ++clean;
+    }
+    /// Marks a live block as free with a pending use by the stream in `slot`, or as retained for a
+    /// graph.
+    void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
+                      place where = place::pending) noexcept {
+        --live;
+        n.slot  = static_cast<std::uint32_t>(slot);
+        n.epoch = epoch;
+        n.at    = where;
+    }
+    /// Returns true if a graph retains a block of this chunk. Cost: a walk over the blocks if some
+    /// have pending uses.
+    [[nodiscard]] bool has_retained() const noexcept {
+        if (pending() == 0) { return false; }
+        for (entry const& n : entries) {
+            if (n.at == place::retained) { return true; }
+        }
+        return false;
+    }
+    /// Returns the number of free blocks with a pending use or retained for a graph.
+    [[nodiscard]] std::size_t pending() const noexcept { return entries.size() - live - clean; }
+
+    void*       base;
+    std::size_t bytes;
+    std::size_t live; ///< number of live blocks
+    std::size_t clean = 0;
+    /// All words of the bitmap before this one are empty.
+    std::size_t first_word = 0;
+    std::size_t position   = 0; ///< index in the list of chunks
+    /// Next chunk that begins in the same address range.
+    slab_chunk* beside = nullptr;
+    /// Links in the list of chunks with clean blocks.
+    slab_chunk*               next     = nullptr;
+    slab_chunk*               previous = nullptr;
+    heap_array<entry>         entries;
+    heap_array<std::uint64_t> map; ///< bitmap of the clean blocks
+};
+
+} // namespace detail
+} // namespace vram

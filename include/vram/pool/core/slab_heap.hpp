@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slab_heap` divides chunks into blocks of one size, without knowledge of streams.
+
+#include <vram/base/align.hpp>                 // align
+#include <vram/base/bytes.hpp>                 // literals
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/pool/core/chunk_finder.hpp>     // chunk_finder
+#include <vram/pool/core/heap_array.hpp>       // heap_array
+#include <vram/pool/core/slab_chunk.hpp>       // slab_chunk
+#include <vram/pool/core/slab_shelves.hpp>     // slab_shelves
+
+#include <bit>     // countr_zero
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <utility> // move, exchange
+
+namespace vram {
+namespace detail {
+
+/// The heap of `slab`, and of each size class of `binned`. Free blocks without a pending use are
+/// *clean*. Of these the lowest block of the first chunk in the list is allocated, so that the last
+/// chunks run empty. Free blocks with a pending use are in a list of their stream: the stream
+/// itself takes the newest, other streams take the oldest.
+///
+/// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. No other function
+///           fails.
+/// Threads   One thread at a time.
+/// Cost      Constant at any number of blocks.
+class slab_heap {
+public:
+    static constexpr std::size_t granule = 256; ///< the size of every block is a multiple of it
+    static constexpr std::size_t largest = std::size_t{1} << 56;
+
+    using chunk = slab_chunk;
+    using entry = slab_chunk::entry;
+    using place = slab_chunk::place;
+
+    explicit slab_heap(std::size_t block_bytes) noexcept
+        : stride_{align(block_bytes, granule)},
+          zeros_{std::countr_zero(stride_)},
+          finder_{most() * stride_} {
+        std::uint64_t const odd = stride_ >> zeros_;
+        inverse_                = odd; // correct in three bits; each step of the loop doubles them
+        for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
+    }
+    slab_heap(slab_heap&& other) noexcept
+        : stride_{other.stride_},
+          zeros_{other.zeros_},
+          inverse_{other.inverse_},
+          finder_{std::move(other.finder_)},
+          chunks_{std::move(other.chunks_)},
+          shelves_{std::move(other.shelves_)},
+          with_clean_{std::exchange(other.with_clean_, nullptr)},
+          quarantined_{std::exchange(other.quarantined_, nullptr)},
+          total_{std::exchange(other.total_, 0)},
+          live_{std::exchange(other.live_, 0)} {}
+    slab_heap& operator=(slab_heap&& other) noexcept {
+        if (this == &other) { return *this; }
+        drop();
+        stride_      = other.stride_;
+        zeros_       = other.zeros_;
+        inverse_     = other.inverse_;
+        finder_      = std::move(other.finder_);
+        chunks_      = std::move(other.chunks_);
+        shelves_     = std::move(other.shelves_);
+        with_clean_  = std::exchange(other.with_clean_, nullptr);
+        quarantined_ = std::exchange(other.quarantined_, nullptr);
+        total_       = std::exchange(other.total_, 0);
+        live_        = std::exchange(other.live_, 0);
+        return *this;
+    }
+    ~slab_heap() { drop(); }
+
+    [[nodiscard]] std::size_t stride() const noexcept { return stride_; }
+    /// Returns the alignment of every block: the largest power of two that divides its size, at
+    /// most the page size of device memory.
+    [[nodiscard]] std::size_t alignment() const noexcept {
+        std::size_t const natural = std::size_t{1} << zeros_;
+        return natural < 2_MiB ? natural : 2_MiB;
+    }
+    /// Returns the number of blocks that the next chunk should have: as many as there are, within
+    /// limits.
+    [[nodiscard]] std::size_t wanted() const noexcept {
+        std::size_t const least = 64_KiB / stride_;
+        std::size_t const n     = total_ > least ? total_ : least;
+        return n < 1 ? 1 : (n > most() ? most() : n);
+    }
+    /// Returns the largest number of blocks of a chunk.
+    [[nodiscard]] std::size_t most() const noexcept {
+        std::size_t const n = 2_MiB / stride_;
+        return n < 8 ? 8 : n;
+    }
+
+    /// Makes room for the list of freed blocks of the stream with timeline index `slot`.
+    void                      reserve_slot(std::size_t slot) { shelves_.reserve(slot); }
+    [[nodiscard]] std::size_t slots() const noexcept { return shelves_.size(); }
+
+    /// These functions allocate a block, or return null if there is none. `take_own` takes the
+    /// newest block that the stream in `slot` freed. `take_retained` takes the newest block
+    /// retained for graphs of that stream. `take_clean` takes the lowest clean block.
+    [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
+        entry* const n = shelves_.take_newest(slot);
+        return n != nullptr ? hand_out(n) : nullptr;
+    }
+    [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
+        entry* const n = take(shelves_.retained(slot));
+        if (n != nullptr) { n->in_graph = true; }
+        return n;
+    }
+    [[nodiscard]] entry* take_clean() noexcept {
+        chunk* const c = with_clean_;
+        if (c == nullptr) { return nullptr; }
+        entry* const n = c->take_lowest();
+        if (c->clean == 0) { unlist(*c); }
+        ++live_;
+        return n;
+    }
+    /// Allocates a block that is in the list of a stream. Null stays null.
+    entry* take(entry* n) noexcept {
+        if (n == nullptr) { return nullptr; }
+        shelves_.remove(*n);
+        return hand_out(n);
+    }
+    /// Returns the block that the stream in `slot` freed first, or null.
+    [[nodiscard]] entry* oldest(std::size_t slot) const noexcept { return shelves_.oldest(slot); }
+    /// Returns the block that the stream in `slot` freed last, or null.
+    [[nodiscard]] entry* newest(std::size_t slot) const noexcept { return shelves_.newest(slot); }
+
+    /// Returns the live block that begins at `p`, or null.
+    [[nodiscard]] entry* find(void const* p) noexcept {
+        chunk* const c = finder_.find_again(p);
+        if (c == nullptr) { return nullptr; }
+        // Exact division if the offset is a multiple of the block size, by the inverse modulo 2^64
+        // of its odd part (Granlund and Montgomery, 1994, section 9). Otherwise the result is some
+        // other number.
+        std::size_t const offset =
+            reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(c->base);
+        std::size_t const i = (offset >> zeros_) * inverse_;
+        if (i >= c->entries.size()) { return nullptr; }
+        entry* const n = &c->entries[i];
+        return n->address == p && n->at == place::live ? n : nullptr;
+    }
+
+    /// Completes the error of a rejected free with the kind of memory at its address. Returns false
+    /// if the address is not in a block of this heap.
+    [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
+        chunk const* const c = finder_.find(e.what.pointer);
+        if (c == nullptr) { return false; }
+        std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
+                                   reinterpret_cast<std::uintptr_t>(c->base);
+        if (offset / stride_ >= c->entries.size()) { return false; } // the unused rest of the chunk
+        entry const& n = c->entries[offset / stride_];
+        n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
+                            : e.found_free();
+        return true;
+    }
+
+    /// Frees a live block that no stream uses.
+    void give_clean(entry* n) noexcept {
+        chunk& c = *n->home;
+        --live_;
+        c.make_clean(*n);
+        if (c.clean == 1) { list(c); }
+    }
+    /// Frees a live block that the stream in `slot` may use until it has completed `epoch`. `epoch`
+    /// must not be earlier than that of the previous free on this stream.
+    void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, epoch);
+        shelves_.add(n);
+    }
+    /// Frees a live block again that was the oldest of its stream before it was taken.
+    void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, epoch);
+        shelves_.add_oldest(n);
+    }
+    /// Frees a live block that a graph captured on the stream in `slot` uses.
+    void retain(entry* n, std::size_t slot) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, 0, place::retained);
+        n->in_graph = false;
+        shelves_.add_retained(n);
+    }
+    /// Frees a live block that is retained for a graph of one stream, while the stream in `slot`
+    /// may use it up to `epoch` (0: no stream does). No stream can allocate it until captures are
+    /// forgotten.
+    void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, epoch, place::retained);
+        n->in_graph = false;
+        n->older    = std::exchange(quarantined_, n);
+    }
+
+    /// Makes every block clean if its pending use is complete according to `done(slot, epoch)`.
+    template <class Done>
+    void collect_complete(Done const& done) noexcept {
+        for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
+            while (oldest(slot) != nullptr && done(slot, oldest(slot)->epoch)) {
+                give_clean(take(oldest(slot)));
+            }
+        }
+    }
+    /// Called if captured graphs will not run again. Blocks retained for graphs of a stream become
+    /// pending until `epoch(slot)`, which must not be earlier than the epoch of any block freed on
+    /// it before. Blocks that were laid aside become pending for the stream that used them last.
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
+        for (chunk* c : chunks_) {
+            for (entry& n : c->entries) { n.in_graph = false; }
+        }
+        for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
+            while (entry* const n = shelves_.retained(slot)) {
+                shelves_.remove(*n);
+                n->at    = place::pending;
+                n->epoch = epoch(slot);
+                shelves_.add(n);
+            }
+        }
+        while (entry* const n = quarantined_) {
+            quarantined_ = n->older;
+            if (n->epoch == 0) {
+                give_clean(hand_out(n));
+            } else {
+                n->at = place::pending;
+                shelves_.add_in_order(n);
+            }
+        }
+    }
+
+    /// The stream that may use the blocks of a new chunk before other streams: its timeline index
+    /// and epoch.
+    struct holder {
+        std::size_t   slot;
+        std::uint64_t epoch;
+    };
+    void add(void* base, std::size_t bytes, holder const* held_by) {
+        if (held_by != nullptr) { reserve_slot(held_by->slot); }
+        chunks_.reserve(chunks_.size() + 1);
+        finder_.reserve();
+        auto* const fresh = new chunk{base, bytes, stride_}; // nothing fails from here on
+        fresh->position   = chunks_.size();
+        chunks_.push(fresh);
+        finder_.add(*fresh);
+        live_ += fresh->live;
+        total_ += fresh->live;
+        // The lowest is freed last, so that it is allocated first.
+        for (std::size_t i = fresh->entries.size(); i-- != 0;) {
+            if (held_by != nullptr) {
+                give(&fresh->entries[i], held_by->slot, held_by->epoch);
+            } else {
+                give_clean(&fresh->entries[i]);
+            }
+        }
+    }
+    /// Removes a chunk of which every block is clean.
+    void remove(chunk* c) noexcept {
+        unlist(*c);
+        finder_.remove(*c);
+        chunk* const last    = chunks_[chunks_.size() - 1];
+        last->position       = c->position;
+        chunks_[c->position] = last;
+        chunks_.pop();
+        total_ -= c->entries.size();
+        delete c;
+    }
+
+    [[nodiscard]] bool owns(void const* p) const noexcept { return finder_.find(p) != nullptr; }
+    [[nodiscard]] heap_array<chunk*> const& chunks() const noexcept { return chunks_; }
+    [[nodiscard]] std::size_t               blocks_live() const noexcept { return live_; }
+    [[nodiscard]] std::size_t               blocks_free() const noexcept { return total_ - live_; }
+
+private:
+    entry* hand_out(entry* n) noexcept {
+        ++live_;
+        return n->home->hand_out(*n);
+    }
+    /// `list` adds a chunk to the list of chunks with clean blocks. `unlist` removes it.
+    void list(chunk& c) noexcept {
+        c.next     = std::exchange(with_clean_, &c);
+        c.previous = nullptr;
+        if (c.next != nullptr) { c.next->previous = &c; }
+    }
+    void unlist(chunk& c) noexcept {
+        (c.previous != nullptr ? c.previous->next : with_clean_) = c.next;
+        if (c.next != nullptr) { c.next->previous = c.previous; }
+    }
+    void drop() noexcept {
+        for (chunk* each : chunks_) { delete each; }
+    }
+
+    std::size_t         stride_;
+    int                 zeros_;       ///< number of trailing zero bits of the block size
+    std::uint64_t       inverse_ = 0; ///< inverse of the odd part of the block size
+    chunk_finder<chunk> finder_;
+    heap_array<chunk*>  chunks_;
+    slab_shelves        shelves_;
+    chunk*              with_clean_  = nullptr;
+    entry*              quarantined_ = nullptr; ///< first block in the list of blocks laid aside
+    std::size_t         total_       = 0;
+    std::size_t         live_        = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slab_shelves` are lists of the free blocks with pending uses, one for each stream, ordered by
+/// age.
+
+#include <vram/pool/core/heap_array.hpp> // heap_array
+#include <vram/pool/core/slab_chunk.hpp> // slab_chunk
+
+#include <cstddef> // size_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// For each stream, identified by its timeline index `slot`, a list of its freed blocks from the
+/// oldest to the newest, and a list of blocks retained for graphs captured on it. The descriptor of
+/// a block tells by `slot` and `at` in which list it is.
+///
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant, except `add_in_order`.
+class slab_shelves {
+public:
+    using entry = slab_chunk::entry;
+    using place = slab_chunk::place;
+
+    /// Makes room for the lists of freed blocks of the stream with timeline index `slot`.
+    void reserve(std::size_t slot) {
+        if (slot < shelves_.size()) { return; }
+        shelves_.reserve(slot + 1);
+        while (shelves_.size() <= slot) { shelves_.push(shelf{}); }
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return shelves_.size(); }
+
+    /// Removes and returns the newest block of a stream's list, or null if it is empty.
+    [[nodiscard]] entry* take_newest(std::size_t slot) noexcept {
+        if (slot >= shelves_.size() || shelves_[slot].newest == nullptr) { return nullptr; }
+        shelf&       s = shelves_[slot];
+        entry* const n = std::exchange(s.newest, s.newest->older);
+        (n->older != nullptr ? n->older->newer : s.oldest) = nullptr;
+        return n;
+    }
+    [[nodiscard]] entry* oldest(std::size_t slot) const noexcept { return at(slot).oldest; }
+    [[nodiscard]] entry* newest(std::size_t slot) const noexcept { return at(slot).newest; }
+    [[nodiscard]] entry* retained(std::size_t slot) const noexcept { return at(slot).retained; }
+
+    /// Adds a block with a pending use as the newest of its stream.
+    void add(entry* n) noexcept {
+        shelf& s                                           = shelves_[n->slot];
+        n->older                                           = std::exchange(s.newest, n);
+        n->newer                                           = nullptr;
+        (n->older != nullptr ? n->older->newer : s.oldest) = n;
+    }
+    /// Adds a block with a pending use as the oldest of its stream.
+    void add_oldest(entry* n) noexcept {
+        shelf& s                                           = shelves_[n->slot];
+        n->newer                                           = std::exchange(s.oldest, n);
+        n->older                                           = nullptr;
+        (n->newer != nullptr ? n->newer->older : s.newest) = n;
+    }
+    /// Adds a block with a pending use at the position of its epoch. Cost: linear in the number of
+    /// newer blocks.
+    void add_in_order(entry* n) noexcept {
+        shelf& s = shelves_[n->slot];
+        n->newer = nullptr;
+        n->older = s.newest;
+        while (n->older != nullptr && n->older->epoch > n->epoch) {
+            n->newer = std::exchange(n->older, n->older->older);
+        }
+        (n->newer != nullptr ? n->newer->older : s.newest) = n;
+        (n->older != nullptr ? n->older->newer : s.oldest) = n;
+    }
+    /// Adds a block that is retained for a graph.
+    void add_retained(entry* n) noexcept {
+        n->older = std::exchange(shelves_[n->slot].retained, n);
+        n->newer = nullptr;
+        if (n->older != nullptr) { n->older->newer = n; }
+    }
+    /// Removes a block from its list.
+    void remove(entry& n) noexcept {
+        shelf&  s    = shelves_[n.slot];
+        entry*& head = n.at == place::retained ? s.retained : s.newest;
+        (n.newer != nullptr ? n.newer->older : head) = n.older;
+        if (n.older != nullptr) {
+            n.older->newer = n.newer;
+        } else if (n.at == place::pending) {
+            s.oldest = n.newer;
+        }
+    }
+
+private:
+    struct shelf {
+        entry* newest   = nullptr;
+        entry* oldest   = nullptr;
+        entry* retained = nullptr;
+    };
+
+    /// Returns the lists of a stream; they are empty if the stream has none yet.
+    [[nodiscard]] shelf at(std::size_t slot) const noexcept {
+        return slot < shelves_.size() ? shelves_[slot] : shelf{};
+    }
+
+    heap_array<shelf> shelves_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_clock` is the timeline of one stream: it tells if memory freed on the stream is still in
+/// use.
+
+#include <vram/base/core/report_caught.hpp>       // report_caught
+#include <vram/base/error.hpp>                    // report_error
+#include <vram/concepts/core/await_device.hpp>    // await_device
+#include <vram/concepts/core/is_ending.hpp>       // is_ending
+#include <vram/concepts/core/name_of_stream.hpp>  // name_of_stream
+#include <vram/concepts/core/stream_hold.hpp>     // stream_hold, hold_stream
+#include <vram/concepts/core/stream_standing.hpp> // stream_identity, standing_of, was_reset
+#include <vram/layer/core/record_behind.hpp>      // record_behind
+#include <vram/pool/core/heap_array.hpp>          // heap_array
+#include <vram/pool/core/tag.hpp>                 // tag
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// The timeline of one stream, divided into epochs. Each event that is recorded on the stream ends
+/// an epoch. Once the event is complete, everything freed in that epoch, and before it, may be used
+/// by any stream. At most `most` events are kept. If more are needed, the oldest is reused, and the
+/// next one stands for its epoch as well: later than necessary, never too early.
+///
+/// The stream may belong to another thread, which may begin a capture at any moment. Therefore the
+/// stream itself is never queried or waited for, only events recorded behind its work
+/// (`record_behind`).
+///
+/// Failure   If an event cannot be recorded, the error is reported and the call is repeated once.
+///           Errors of the platform after that are rethrown, and nothing has changed.
+/// Threads   One thread at a time. Other threads may wait for events whose `pins` is not zero at
+///           the same time.
+/// Cost      `epoch_of_free` and `done` cost a comparison. The other functions make calls of the
+///           platform.
+template <class Platform>
+class stream_clock {
+public:
+    using stream                      = typename Platform::stream;
+    using event                       = typename Platform::event;
+    using identity                    = stream_identity<Platform>;
+    static constexpr std::size_t most = 8; ///< number of events that are kept
+
+    /// An event and the last epoch for which it stands.
+    struct entry {
+        event                     what;
+        typename Platform::device of; ///< the device on which the event was created
+        std::uint64_t             epoch = 0;
+        /// Number of host threads that wait for the event now.
+        unsigned pins   = 0;
+        bool     listed = false;
+    };
+
+    /// Creates the timeline of a stream that the calling thread uses. `key` is the number by which
+    /// the owner finds the stream.
+    stream_clock(stream s, std::uint64_t key, std::size_t slot)
+        : stream_clock{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
+    /// Creates the timeline of a stream that any thread may use; its identity is known.
+    stream_clock(stream s, std::uint64_t key, std::size_t slot, identity const& who,
+                 stream_hold<Platform> held)
+        : slot_{slot} {
+        entries_.reserve(most); // events must not move: threads wait for them without the lock
+        adopt(s, key, who, std::move(held));
+    }
+
+    /// Reuses the timeline for another stream. The epochs continue, so that everything freed on the
+    /// former stream stays complete.
+    void adopt(stream s, std::uint64_t key, identity const& who,
+               stream_hold<Platform> held) noexcept {
+        id_             = who.id;
+        device_         = who.where;
+        stream_         = s;
+        held_           = std::move(held);
+        key_            = key;
+        alive_          = true;
+        death_reported_ = false;
+        waited_.clear();
+    }
+    void adopt(stream s, std::uint64_t key) {
+        adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
+    }
+
+    /// Returns the current epoch, in which a free that happens now is recorded.
+    [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
+        has_frees_ = true;
+        return epoch_;
+    }
+    /// Returns the epoch of memory that a graph captured on the stream has freed: it never
+    /// completes by itself.
+    [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
+        has_graph_memory_ = true;
+        return tag::captured;
+    }
+    void               forget_captures() noexcept { has_graph_memory_ = false; }
+    [[nodiscard]] bool has_graph_memory() const noexcept { return has_graph_memory_; }
+    [[nodiscard]] bool done(std::uint64_t epoch) const noexcept { return epoch <= done_; }
+
+    /// Returns true if no memory freed on this stream has a pending use.
+    [[nodiscard]] bool nothing_pending() const noexcept {
+        return !has_frees_ && !has_graph_memory_ && done_ + 1 == epoch_;
+    }
+
+    /// Queries the recorded events, oldest first, and updates the completed epoch. If the query of
+    /// an event fails, the event may belong to a graph, because another thread captured the stream
+    /// and ended the capture while the event was recorded. It is then recorded again.
+    void poll() {
+        while (count_ != 0) {
+            entry& oldest = entries_[order_[0]];
+            if (oldest.epoch > done_) {
+                recorded const how = ask(oldest);
+                if (how == recorded::pending) { return; }
+                if (how != recorded::done) {
+                    give_up_oldest();
+                    continue;
+                }
+            }
+            complete_up_to(oldest.epoch);
+            unlist(0);
+        }
+    }
+
+    /// Makes sure that an event stands for `epoch`, or that the epoch is complete. Returns false if
+    /// the stream is being captured, so that no event can be recorded. If the stream was destroyed,
+    /// that is reported, its device is waited for, and the timeline ends.
+    [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
+        if (has_event(epoch)) { return true; }
+        recorded how = recorded::lost;
+        if (alive_) {
+            how = try_twice();
+            if (how == recorded::captured) { has_graph_memory_ = true; }
+            if (how != recorded::lost && how != recorded::elsewhere) {
+                return how != recorded::captured;
+            }
+        }
+        bool const died = alive_ && how == recorded::lost;
+        if (died && !death_reported_ && !is_ending<Platform>()) {
+            report_error({.kind   = error_kind::dead_stream,
+                          .stream = name_of_stream<Platform>(stream_, id_)});
+        }
+        // If the wait throws, the destruction is not reported again.
+        death_reported_ = death_reported_ || died;
+        await_device<Platform>(device_);
+        end_epoch();
+        ++waits_;
+        if (died) { end(); }
+        return true;
+    }
+
+    /// Returns true if the stream is being captured. Memory freed since the last event may then
+    /// belong to the graph, which `has_graph_memory` reports from then on.
+    [[nodiscard]] bool captured() {
+        bool const found  = is_there() && !held_.ended() && Platform::capturing(stream_);
+        has_graph_memory_ = has_graph_memory_ || found;
+        return found;
+    }
+    /// Returns true if an event stands for `epoch`, or if the epoch is complete.
+    [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
+        return done(epoch) || (count_ != 0 && epoch <= entries_[order_[count_ - 1]].epoch);
+    }
+    /// Returns the current epoch, for which no event has been recorded yet.
+    [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
+    /// Records an event behind everything freed so far, unless it needs a wait or more than one
+    /// call: not if the stream is being captured or was destroyed, nor if its handle means another
+    /// stream here.
+    void try_record_event() noexcept {
+        try {
+            if (has_frees_ && alive_) { (void)record_now(false); }
+        } catch (...) {
+            report_caught(
+                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
+        }
+    }
+
+    /// Makes everything freed since the last event unavailable as long as the stream is being
+    /// captured.
+    void exclude() noexcept { excluded_from_ = epoch_; }
+    /// Makes the memory that `exclude` made unavailable available again, because the capture may
+    /// have ended.
+    void               readmit() noexcept { excluded_from_ = tag::captured; }
+    [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
+        return epoch >= excluded_from_;
+    }
+
+    /// Ends the epoch with an event, or, if no event is free, by a wait of the host. Returns false
+    /// if neither is possible: the stream is being captured, or its handle does not mean this
+    /// stream any more.
+    [[nodiscard]] bool record() {
+        recorded const how = try_twice();
+        return how == recorded::pending || how == recorded::done;
+    }
+
+    /// Ends the epoch with an event, on a stream that the calling thread uses, so that no other
+    /// thread captures it during the call. Never throws: if no event can be recorded, the epoch
+    /// continues, and an error is reported.
+    void try_record() noexcept {
+        try {
+            std::size_t const place = spare();
+            // Host threads wait for all of the events, so none can be recorded again.
+            if (place == most) { return; }
+            Platform::record(entries_[place].what, stream_);
+            if (!Platform::capturing(stream_)) { list(place); }
+        } catch (...) {
+            report_caught(
+                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
+        }
+    }
+
+    /// Returns the earliest event that stands for `epoch`, which must be recorded and not complete.
+    [[nodiscard]] entry& event_for(std::uint64_t epoch) noexcept {
+        std::size_t i = 0;
+        while (entries_[order_[i]].epoch < epoch) { ++i; }
+        return entries_[order_[i]];
+    }
+
+    /// Records that every epoch up to `epoch` is complete.
+    void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
+
+    /// Records that everything freed so far is complete, because the host has waited for it.
+    void end_epoch() noexcept {
+        complete_up_to(epoch_++);
+        has_frees_ = false;
+        while (count_ != 0) { unlist(0); }
+    }
+
+    /// Counts a wait of the host for this stream.
+    void count_wait() noexcept { ++waits_; }
+
+    /// Returns the last epoch of the stream in `slot` for which this stream has already waited.
+    [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
+        return slot < waited_.size() ? waited_[slot] : 0;
+    }
+    /// Makes this stream wait for `other` until `epoch`, which must be recorded and not complete.
+    void wait_for(stream_clock& other, std::uint64_t epoch) {
+        waited_.reserve(other.slot_ + 1);
+        while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
+        entry const& e = other.event_for(epoch);
+        Platform::wait(stream_, e.what);
+        waited_[other.slot_] = e.epoch;
+        ++waits_;
+    }
+
+    /// Ends the timeline of a stream that is destroyed, or about to be, after an event was recorded
+    /// behind everything freed on it. Its handle may mean another stream from now on.
+    void end() noexcept {
+        alive_ = false;
+        held_  = {};
+    }
+
+    [[nodiscard]] std::size_t   slot() const noexcept { return slot_; }
+    [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+    [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
+    [[nodiscard]] bool          alive() const noexcept { return alive_; }
+    /// Returns true if the handle still means the stream for which the timeline was created.
+    [[nodiscard]] bool is_there() const noexcept {
+        return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
+    }
+    /// Returns true if the platform announces the end of this stream.
+    [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
+    /// Returns true if the owner of the stream has destroyed it, and the platform has announced
+    /// that.
+    [[nodiscard]] bool          ended() const noexcept { return held_.ended(); }
+    [[nodiscard]] bool          has_frees() const noexcept { return has_frees_; }
+    [[nodiscard]] std::uint64_t last_epoch() const noexcept {
+        return has_frees_ ? epoch_ : epoch_ - 1;
+    }
+    [[nodiscard]] auto const&   device() const noexcept { return device_; }
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+    [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
+
+private:
+    [[nodiscard]] recorded record_behind_all(event& e) {
+        return record_behind<Platform>(e, stream_, id_, held_);
+    }
+
+    /// Records an event with `record_now`. If that throws, reports the error and tries once more.
+    recorded try_twice() {
+        try {
+            return record_now(true);
+        } catch (...) {
+            report_caught(
+                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
+        }
+        return record_now(true);
+    }
+    /// Ends the epoch with an event if one is free. If host threads wait for all of them, the host
+    /// waits here as well (`may_wait`), or nothing is recorded.
+    recorded record_now(bool may_wait) {
+        if (!held_ && was_reset<Platform>(stream_, id_)) {
+            end_epoch(); // an event would create a new context, and all work has ended
+            return recorded::done;
+        }
+        std::size_t const place = spare();
+        if (place == most) { return may_wait ? wait_behind() : recorded::captured; }
+        recorded const how = record_behind_all(entries_[place].what);
+        if (how == recorded::pending) { list(place); }
+        if (how == recorded::done) {
+            ++events_;
+            end_epoch();
+        }
+        return how;
+    }
+    /// Makes the host wait for all work of the stream, with an event of its own.
+    recorded wait_behind() {
+        event          e{device_};
+        recorded const how = record_behind_all(e);
+        if (how != recorded::pending && how != recorded::done) { return how; }
+        Platform::synchronize(e);
+        end_epoch();
+        ++waits_;
+        return recorded::done;
+    }
+    /// Queries an event: returns `pending` or `done`. Any other result means that the event stands
+    /// for nothing.
+    [[nodiscard]] recorded ask(entry& one) {
+        try {
+            return Platform::done(one.what) ? recorded::done : recorded::pending;
+        } catch (...) {
+            if (one.pins != 0 || !alive_) { throw; }
+        }
+        return record_behind_all(one.what);
+    }
+    /// Drops the oldest event. The next one stands for its epoch as well.
+    void give_up_oldest() noexcept {
+        unlist(0);
+        if (count_ == 0) { has_frees_ = true; }
+    }
+
+    /// Adds a recorded event to the list, which ends the epoch.
+    void list(std::size_t place) noexcept {
+        entries_[place].epoch  = epoch_++;
+        entries_[place].listed = true;
+        order_[count_++]       = place;
+        has_frees_             = false;
+        ++events_;
+    }
+    /// Returns the index of an event that may be recorded, or `most` if host threads wait for all
+    /// of them.
+    [[nodiscard]] std::size_t spare() {
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            entry& one = entries_[i];
+            if (one.listed || one.pins != 0) { continue; }
+            if (one.of != device_) { // the timeline was reused for a stream of another device
+                one.what = event{device_};
+                one.of   = device_;
+            }
+            return i;
+        }
+        if (entries_.size() < most) {
+            entries_.push(entry{event{device_}, device_});
+            return entries_.size() - 1;
+        }
+        for (std::size_t i = 0; i + 1 < count_; ++i) {
+            std::size_t const place = order_[i];
+            if (entries_[place].pins != 0) { continue; }
+            unlist(i);
+            return place;
+        }
+        return most;
+    }
+    void unlist(std::size_t i) noexcept {
+        entries_[order_[i]].listed = false;
+        for (--count_; i < count_; ++i) { order_[i] = order_[i + 1]; }
+    }
+
+    std::size_t                                 slot_;
+    stream                                      stream_{};
+    [[no_unique_address]] stream_hold<Platform> held_{};
+    typename Platform::device                   device_{};
+    std::uint64_t                               key_   = 0;
+    std::uint64_t                               id_    = 0;
+    std::uint64_t                               epoch_ = 1; ///< the current epoch
+    std::uint64_t                               done_  = 0; ///< the last epoch known to be complete
+    std::uint64_t                               events_ = 0;
+    std::uint64_t                               waits_  = 0;
+    bool has_frees_      = false; ///< true if memory was freed in the current epoch
+    bool alive_          = true;
+    bool death_reported_ = false; ///< true if the destruction of the stream was reported
+    /// True if a captured graph uses memory freed on this stream.
+    bool has_graph_memory_ = false;
+    /// Memory freed from this epoch on is unavailable for now.
+    std::uint64_t             excluded_from_ = tag::captured;
+    std::size_t               count_         = 0;
+    std::size_t               order_[most]{}; ///< indices of recorded events, oldest first
+    heap_array<entry>         entries_;
+    heap_array<std::uint64_t> waited_; ///< last epoch waited for, by slot of the other stream
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_seats` assigns streams to the shards of an arena, and remembers the assignment.
+
+#include <vram/base/core/hash_cells.hpp> // scramble
+#include <vram/base/core/lock.hpp>       // lock
+#include <vram/pool/core/heap_array.hpp> // heap_array
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uint32_t
+
+namespace vram {
+namespace detail {
+
+/// Assigns each stream a seat, the index of a shard. A new stream gets the seat with the fewest
+/// streams, so the first streams have one each, and keeps it until it is forgotten. Streams are
+/// identified by `stream_key`. It is a hash table with linear probes that readers use without a
+/// lock while it changes. A reader may then get the seat of another stream, or find none and repeat
+/// the search with the lock. Any seat is correct for any stream; only the distribution suffers.
+///
+/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Threads   Any number of threads may call concurrently. An object that is moved must not be
+///           shared.
+/// Cost      A known stream costs about one cache line, which no thread writes to. After 256
+///           streams that were not forgotten, all assignments start again.
+class stream_seats {
+public:
+    static constexpr std::size_t most = 256; ///< largest number of streams that are remembered
+
+    /// Creates an object without seats, to which another must be assigned before use.
+    stream_seats() = default;
+    explicit stream_seats(std::size_t seats) {
+        taken_.reserve(seats);
+        while (taken_.size() < seats) { taken_.push(0U); }
+        cells_.reserve(2 * most);
+        while (cells_.size() < 2 * most) { cells_.push(); }
+    }
+
+    /// Returns the seat of the stream with this key, which is not zero. Assigns one if the stream
+    /// is new.
+    [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
+        for (std::size_t i = home(key);; i = next(i)) {
+            std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);
+            if (here == key) { return cells_[i].seat.load(std::memory_order_relaxed); }
+            if (here == 0) { return meet(key); }
+        }
+    }
+    /// Forgets a stream that is about to be destroyed. Its seat counts one stream less.
+    void forget(std::uint64_t key) noexcept {
+        auto const  held = lock_.hold();
+        std::size_t hole = place(key);
+        if (get(hole).key == 0) { return; }
+        --taken_[get(hole).seat];
+        --known_;
+        for (std::size_t i = next(hole); get(i).key != 0; i = next(i)) {
+            if (((i - home(get(i).key)) & mask) >= ((i - hole) & mask)) {
+                put(hole, get(i));
+                hole = i;
+            }
+        }
+        put(hole, {});
+    }
+    /// Returns the number of streams that have a seat.
+    [[nodiscard]] std::size_t known() const {
+        auto const held = lock_.hold();
+        return known_;
+    }
+
+private:
+    static constexpr std::size_t mask = 2 * most - 1;
+
+    struct entry {
+        std::uint64_t key  = 0; ///< key of the stream; 0 if the cell is empty
+        std::uint32_t seat = 0;
+    };
+    struct cell {
+        cell() = default;
+        cell(cell&& other) noexcept : key{other.key.load()}, seat{other.seat.load()} {}
+
+        std::atomic<std::uint64_t> key  = 0;
+        std::atomic<std::uint32_t> seat = 0;
+    };
+
+    [[nodiscard]] static std::size_t home(std::uint64_t key) noexcept {
+        return static_cast<std::size_t>(scramble(key) >> 32) & mask;
+    }
+    [[nodiscard]] static std::size_t next(std::size_t i) noexcept { return (i + 1) & mask; }
+
+    [[nodiscard]] entry get(std::size_t i) const noexcept {
+        return {cells_[i].key.load(std::memory_order_relaxed),
+                cells_[i].seat.load(std::memory_order_relaxed)};
+    }
+    void put(std::size_t i, entry const& e) noexcept {
+        cells_[i].seat.store(e.seat, std::memory_order_relaxed);
+        // A reader that sees the key also sees the seat.
+        cells_[i].key.store(e.key, std::memory_order_release);
+    }
+    /// Returns the index of the cell that contains the key, or of the empty cell for it.
+    [[nodiscard]] std::size_t place(std::uint64_t key) const noexcept {
+        std::size_t i = home(key);
+        while (get(i).key != key && get(i).key != 0) { i = next(i); }
+        return i;
+    }
+
+    std::size_t meet(std::uint64_t key) noexcept {
+        auto const  held = lock_.hold();
+        std::size_t at   = place(key);
+        // The search without the lock missed the key during a concurrent change.
+        if (get(at).key == key) { return get(at).seat; }
+        if (known_ == most) {
+            start_again();
+            at = home(key);
+        }
+        std::uint32_t least = 0;
+        for (std::uint32_t i = 1; i < taken_.size(); ++i) {
+            if (taken_[i] < taken_[least]) { least = i; }
+        }
+        put(at, {key, least});
+        ++taken_[least];
+        ++known_;
+        return least;
+    }
+    void start_again() noexcept {
+        for (std::size_t i = 0; i < cells_.size(); ++i) { put(i, {}); }
+        for (auto& each : taken_) { each = 0; }
+        known_ = 0;
+    }
+
+    lock                      lock_;
+    heap_array<cell>          cells_;
+    heap_array<std::uint32_t> taken_; ///< number of streams for each seat
+    std::size_t               known_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

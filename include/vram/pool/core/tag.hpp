@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tag` is a pending use: one stream may still use a piece of free memory until an epoch is
+/// complete.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+
+namespace vram {
+namespace detail {
+
+/// A pending use: the stream with timeline index `slot` may use the free memory [begin, end) until
+/// it has completed `epoch`.
+///
+/// A pool gives each stream that it meets an index (slot), and counts the events that it records on
+/// the stream (epochs). Memory freed in epoch e is unused once the e-th event of the stream is
+/// complete.
+struct tag {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    std::uint64_t  epoch;
+    std::size_t    slot;
+
+    /// The epoch of memory that is retained for a captured graph. It never completes by itself.
+    static constexpr std::uint64_t captured = ~std::uint64_t{0};
+
+    [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        return begin < to && from < end;
+    }
+    /// Returns true if two uses may be merged into one: they have the same stream, and both or
+    /// neither are graph-retained. A graph-retained use ends with `forget_captures`, an ordinary
+    /// one when its stream completes the epoch.
+    [[nodiscard]] static constexpr bool of_one_kind(tag const& a, tag const& b) noexcept {
+        return a.slot == b.slot && (a.epoch == captured) == (b.epoch == captured);
+    }
+    friend bool operator==(tag const&, tag const&) = default;
+};
+
+} // namespace detail
+} // namespace vram

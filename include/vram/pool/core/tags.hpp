@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tags` is a short list of pending uses of one free block.
+
+#include <vram/pool/core/tag.hpp> // tag
+
+#include <cstddef>          // size_t
+#include <cstdint>          // uintptr_t, uint64_t
+#include <initializer_list> // initializer_list
+
+namespace vram {
+namespace detail {
+
+/// At most `most` pending uses, stored in place. Each use has its own address range, so a block
+/// that was merged from pieces of several streams still knows which part waits for which stream. A
+/// request that fits into an unused part waits for no stream.
+///
+/// Threads   One thread at a time.
+/// Cost      Constant, because there are at most `most` uses. Nothing is allocated.
+class tags {
+public:
+    static constexpr std::size_t most = 8;
+
+    constexpr tags() = default;
+    constexpr explicit tags(tag const& only) noexcept : size_{1} { items_[0] = only; }
+    constexpr tags(tags const& other) noexcept : size_{other.size_} { copy(other); }
+    constexpr tags& operator=(tags const& other) noexcept {
+        size_ = other.size_;
+        copy(other);
+        return *this;
+    }
+
+    /// Adds the uses of `other`. If there is no room, uses for which `is_complete(use)` returns
+    /// true are dropped, and uses of one stream are merged into one that covers the range between
+    /// them until the latest epoch. Returns false and changes nothing if that is not enough.
+    template <class IsComplete>
+    [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
+        if (other.size_ == 0) { return true; }
+        if (size_ == 0) {
+            *this = other;
+            return true;
+        }
+        if (other.size_ == 1 && size_ < most) { // the usual case
+            size_ = join(items_, size_, other.items_[0], false);
+            return true;
+        }
+        tag         all[2 * most];
+        std::size_t count = 0;
+        for (tags const* each : {static_cast<tags const*>(this), &other}) {
+            for (tag const& t : *each) {
+                if (!is_complete(t)) { count = join(all, count, t, false); }
+            }
+        }
+        if (count > most) {
+            tag         spanned[2 * most];
+            std::size_t fewer = 0;
+            for (std::size_t i = 0; i < count; ++i) { fewer = join(spanned, fewer, all[i], true); }
+            if (fewer > most) { return false; }
+            for (std::size_t i = 0; i < fewer; ++i) { all[i] = spanned[i]; }
+            count = fewer;
+        }
+        for (std::size_t i = 0; i < count; ++i) { items_[i] = all[i]; }
+        size_ = count;
+        return true;
+    }
+
+    /// Returns the pending uses of the memory [from, to), cut to that range.
+    [[nodiscard]] tags within(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        tags part;
+        for (tag t : *this) {
+            if (!t.overlaps(from, to)) { continue; }
+            t.begin                   = t.begin < from ? from : t.begin;
+            t.end                     = t.end > to ? to : t.end;
+            part.items_[part.size_++] = t;
+        }
+        return part;
+    }
+
+    /// Drops the pending uses of memory before `from`.
+    void drop_before(std::uintptr_t from) noexcept {
+        for (std::size_t i = 0; i < size_;) {
+            if (items_[i].end <= from) {
+                items_[i] = items_[--size_];
+            } else {
+                items_[i].begin = items_[i].begin < from ? from : items_[i].begin;
+                ++i;
+            }
+        }
+    }
+
+    /// Drops the pending uses that are complete, for which `is_complete(use)` returns true.
+    template <class IsComplete>
+    void drop(IsComplete const& is_complete) noexcept {
+        for (std::size_t i = 0; i < size_;) {
+            if (is_complete(items_[i])) {
+                items_[i] = items_[--size_];
+            } else {
+                ++i;
+            }
+        }
+    }
+
+    /// Returns one use from the first to the last graph-retained byte, or none. All graph-retained
+    /// uses must belong to one stream.
+    [[nodiscard]] tags kept() const noexcept {
+        tags all;
+        for (tag const& t : *this) {
+            if (t.epoch != tag::captured) { continue; }
+            if (all.size_ == 0) { all = tags{t}; }
+            tag& a  = all.items_[0];
+            a.begin = t.begin < a.begin ? t.begin : a.begin;
+            a.end   = t.end > a.end ? t.end : a.end;
+        }
+        return all;
+    }
+
+    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
+    /// began in the epoch `from` or later. Called because the stream is being captured.
+    void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
+        for (std::size_t i = 0; i < size_; ++i) {
+            tag& t = items_[i];
+            if (t.slot == slot && t.epoch >= from) { t.epoch = tag::captured; }
+        }
+    }
+
+    /// Changes graph-retained uses into pending uses until the epoch `epoch(slot)` of their stream.
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
+        for (std::size_t i = 0; i < size_; ++i) {
+            if (items_[i].epoch == tag::captured) { items_[i].epoch = epoch(items_[i].slot); }
+        }
+    }
+
+    [[nodiscard]] bool       empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] tag const* begin() const noexcept { return items_; }
+    [[nodiscard]] tag const* end() const noexcept { return items_ + size_; }
+
+private:
+    constexpr void copy(tags const& other) noexcept {
+        for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
+    }
+    /// Adds `t` to `all`, or merges it with a use of the same stream and kind that it touches. If
+    /// `spanning`, a gap between the two of at most their total size is allowed.
+    static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
+        for (std::size_t i = 0; i < count; ++i) {
+            tag& a = all[i];
+            if (!tag::of_one_kind(a, t)) { continue; }
+            std::uintptr_t const begin = a.begin < t.begin ? a.begin : t.begin;
+            std::uintptr_t const end   = a.end > t.end ? a.end : t.end;
+            std::size_t const    both  = (a.end - a.begin) + (t.end - t.begin);
+            if (end - begin > (spanning ? 2 * both : both)) { continue; }
+            a.begin = begin;
+            a.end   = end;
+            a.epoch = a.epoch > t.epoch ? a.epoch : t.epoch;
+            return count;
+        }
+        all[count] = t;
+        return count + 1;
+    }
+
+    tag         items_[most]; ///< only the first `size_` are ever read or copied
+    std::size_t size_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

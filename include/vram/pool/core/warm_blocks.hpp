@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `warm_blocks` are quick lists: freed blocks are cached uncoalesced for the next request of the
+/// same size and stream.
+
+#include <vram/base/bytes.hpp>      // literals
+#include <vram/pool/core/bins.hpp>  // bins
+#include <vram/pool/core/block.hpp> // block, tag
+
+#include <bit>     // countr_zero
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// Quick lists (Weinstock, 1976) of cached blocks, which are free but in no bin and not coalesced.
+/// Most programs request about the size that they have just freed, on the same stream; such a
+/// request then needs neither dividing, coalescing nor searching. A small cached block may be
+/// slightly larger than the request. Of large blocks only the last is cached, for a request of
+/// exactly its size, because more of them would keep free memory from coalescing. Cached blocks are
+/// coalesced if a request cannot be met otherwise: see `drain`.
+///
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      `take` and `put` cost a few instructions at any number of blocks. `drain` is linear in
+///           the number of cached blocks.
+class warm_blocks {
+public:
+    static constexpr std::size_t largest     = 1_MiB;  ///< largest size of a small block
+    static constexpr std::size_t large_limit = 64_MiB; ///< largest size of the large block
+    /// Blocks from this size on hold most of the cached bytes.
+    static constexpr std::size_t bulky = 128_KiB;
+    static constexpr std::size_t slack = 28_KiB; ///< a block exceeds the request by at most this
+
+    warm_blocks() = default;
+    warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
+    warm_blocks& operator=(warm_blocks&& other) noexcept {
+        if (this == &other) { return *this; }
+        for (std::size_t i = 0; i < ways; ++i) {
+            ways_[i]       = other.ways_[i];
+            other.ways_[i] = {};
+        }
+        large_ = std::exchange(other.large_, nullptr);
+        return *this;
+    }
+
+    /// Returns a cached block that the stream in `slot` has freed, or null. It has at least `bytes`
+    /// (at most `largest`), and at most an eighth, plus the width of a size class, more.
+    [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
+                                                  std::size_t alignment) noexcept {
+        way&              mine = ways_[slot % ways];
+        std::size_t const i    = bins::of(bytes);
+        block* const      b    = mine.first[i];
+        if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
+        return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
+    }
+    /// Caches a block that the stream in `slot` has freed, in the list for `bytes` (at most
+    /// `largest`), the rounded size of the request. The block may be larger. The caller passes the
+    /// size because it knows it without a load from the block, which would delay the next `take`.
+    [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
+        b->now = block::state::cached;
+        ways_[slot % ways].push(bins::of(bytes), b);
+    }
+    /// Caches a block of more than `largest` and at most `large_limit` bytes. Returns the large
+    /// block that was cached before, or null.
+    [[nodiscard]] block* put_large(block* b) noexcept {
+        b->now = block::state::cached;
+        return std::exchange(large_, b);
+    }
+    /// Removes and returns the cached large block, or null if there is none.
+    [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
+    [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
+    /// Returns true if the stream in `slot` may have a cached block, and its address is aligned.
+    [[nodiscard]] static bool usable(block const& b, std::size_t slot,
+                                     std::size_t alignment) noexcept {
+        bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
+        return b.slot == slot && b.epoch != tag::captured && aligned;
+    }
+    /// Removes the small cached blocks from all lists for at least `least` bytes and calls
+    /// `give(block)` for each. Returns true if there were any.
+    template <class Give>
+    bool drain(std::size_t least, Give const& give) noexcept {
+        bool any = false;
+        for (way& each : ways_) {
+            for (std::size_t i = each.next(bins::of(least)); i != lists; i = each.next(i)) {
+                give(each.pop(i));
+                any = true;
+            }
+        }
+        return any;
+    }
+
+private:
+    /// Number of lists; as an index it means "no list".
+    static constexpr std::size_t lists = bins::of(largest) + 1;
+    /// Sets of lists, selected by slot, for streams that alternate.
+    static constexpr std::size_t ways = 4;
+    static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
+                  "the largest excess of a block over its request fits into `block::slack`");
+
+    /// A set of lists by size with a bitmap of those that may contain blocks. Blocks are linked by
+    /// `previous` alone, because `next` belongs to `block_table`, in which cached blocks remain.
+    struct way {
+        std::uint64_t map[lists / 64 + 1]{}; // one bit more than there are lists, never set
+        block*        first[lists]{};
+
+        /// Returns the index of the first list from `from` on that contains a block, or `lists`.
+        [[nodiscard]] std::size_t next(std::size_t from) noexcept {
+            std::size_t   word = from / 64;
+            std::uint64_t bits = map[word] >> (from % 64) << (from % 64);
+            for (;;) {
+                while (bits == 0) {
+                    if (++word == lists / 64 + 1) { return lists; }
+                    bits = map[word];
+                }
+                std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+                if (first[i] != nullptr) { return i; }
+                map[word] &= ~(bits & -bits); // `pop` leaves the bit set when a list becomes empty
+                bits &= bits - 1;
+            }
+        }
+        void push(std::size_t i, block* b) noexcept {
+            b->previous = first[i];
+            first[i]    = b;
+            map[i / 64] |= std::uint64_t{1} << (i % 64);
+        }
+        void forget_empty(std::size_t i) noexcept {
+            map[i / 64] &= ~(std::uint64_t{first[i] == nullptr} << (i % 64));
+        }
+        block* pop(std::size_t i) noexcept {
+            block* const b = first[i];
+            first[i]       = static_cast<block*>(b->previous);
+            return b;
+        }
+    };
+
+    /// Slow path of `take`: the newest block of the list `i` is too small, or there is none.
+    [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
+                                           std::size_t bytes, std::size_t alignment) noexcept {
+        mine.forget_empty(i);
+        i = mine.next(i + 1);
+        if (i == lists) { return nullptr; }
+        block* const      b     = mine.first[i];
+        std::size_t const extra = bytes / 8 < slack ? bytes / 8 : slack;
+        if (b->bytes - bytes > extra || !usable(*b, slot, alignment)) { return nullptr; }
+        mine.pop(i);
+        mine.forget_empty(i);
+        return b;
+    }
+
+    way    ways_[ways];
+    block* large_ = nullptr;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `whole_chunks` lets a pool grow by chunks that never change.
+
+#include <vram/concepts/resource.hpp>     // synchronous_resource
+#include <vram/pool/core/bins.hpp>        // bins
+#include <vram/pool/core/stream_heap.hpp> // stream_heap
+#include <vram/pool/pool_options.hpp>     // pool_options
+
+#include <cstddef> // size_t
+
+namespace vram {
+namespace detail {
+
+/// The model of `chunk_growth` for every upstream that is not virtual memory. All of a chunk has
+/// physical memory. A chunk cannot grow, and is returned to the upstream as a whole.
+///
+/// Failure   Never throws.
+/// Threads   One thread at a time, which holds the pool's lock.
+/// Cost      None.
+template <synchronous_resource Upstream>
+class whole_chunks {
+public:
+    using platform = typename Upstream::platform;
+    using heap     = stream_heap<platform>;
+    using guard    = typename heap::guard;
+    using request  = typename heap::request;
+    using chunk    = typename heap::chunk;
+
+    /// Idle chunks are returned before the pool reserves more than ever before.
+    static constexpr bool idle_chunks_make_room = true;
+
+    whole_chunks(Upstream const&, pool_options const& options) {
+        detail::expect_no_page_options(
+            options, "pool: `remap` and `slack` have an effect over virtual memory only; write "
+                     "pool<virtual_resource>, or leave them out");
+    }
+    static void attach(heap&) noexcept {}
+
+    /// Returns the unit of the sizes of chunks.
+    static constexpr std::size_t unit() noexcept { return bins::granule; }
+    static std::size_t           chunk_size(std::size_t bytes) noexcept { return bytes; }
+    static void                  add(void*, std::size_t) noexcept {}
+    static std::size_t           remove(chunk const& gone) noexcept { return gone.bytes; }
+
+    template <class Core>
+    static void* grow_in_place(Core&, request const&, bool, bool) noexcept {
+        return nullptr;
+    }
+    template <class Core>
+    static void* take_partly_backed(Core&, request const&, bool, guard&) noexcept {
+        return nullptr;
+    }
+    /// Returns null: a small block gets a chunk of its own kind, which can be returned later.
+    template <class Core>
+    static void* take_in_hole(Core&, request const&) noexcept {
+        return nullptr;
+    }
+    static bool await_others(guard&) noexcept { return false; }
+    template <class Core>
+    static std::size_t trim_within(Core&, std::size_t, guard&) noexcept {
+        return 0;
+    }
+    static std::size_t resident(block const& b) noexcept { return b.bytes; }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_block` is one allocation of simulated memory, with its access history.
+
+#include <vram/sim/machine/interval_map.hpp> // interval_map
+#include <vram/sim/sim_report.hpp>           // sim_event_of
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <memory>  // weak_ptr
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+// Defined in sim/machine/sim_pool.hpp.
+struct sim_pool;
+
+/// The kinds of simulated memory. `pageable` is any memory of the process that the simulation did
+/// not allocate or register.
+enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
+
+/// The access history of a range of memory: the last write, and the reads since then.
+struct sim_history {
+    sim_event_of              write;
+    std::vector<sim_event_of> reads;
+};
+
+/// One allocation. After the free, the object is kept until its addresses are reused, so that late
+/// accesses are detected.
+struct sim_block {
+    std::uintptr_t begin = 0;
+    std::size_t    bytes = 0;
+    sim_kind       kind{};
+    int            device = 0;
+    /// Bytes by which the block reduces the free memory of the device.
+    std::size_t counted = 0;
+    bool        freed   = false; ///< true after the program has freed the block
+    /// True while earlier work of the stream that freed the block may use it.
+    bool busy = false;
+    /// True if the device may access the block. For a mapping of physical memory,
+    /// `sim_pages::set_access` sets it.
+    bool                granted = true;
+    std::weak_ptr<void> graph;          ///< graph with a node that allocates this block, if any
+    sim_pool const*     pool = nullptr; ///< pool from which the block was allocated, if any
+    /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
+    std::uint64_t             physical = 0;
+    sim_event_of              allocated{};
+    sim_event_of              released{};
+    interval_map<sim_history> history; ///< access history; empty if no check needs it
+
+    [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
+    /// Returns true if the addresses of the block may be allocated again.
+    [[nodiscard]] bool reusable() const noexcept { return freed && !busy && graph.expired(); }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_capture_guard` permits the calling thread to query and allocate during a graph capture.
+
+#include <vram/sim/machine/sim_machine.hpp> // sim_machine
+
+#include <cstdint> // uint64_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// The simulated `cuda_capture_guard`: as long as the object exists, calls of this thread do not
+/// invalidate a stream capture in progress. vram constructs it before each simulated call that
+/// otherwise could, as it does with `cuda_capture_guard`.
+///
+/// Failure   None.
+/// Threads   The guard applies to the thread that constructs it.
+/// Cost      None.
+class sim_capture_guard {
+public:
+    explicit sim_capture_guard(sim_machine const& machine)
+        : node_{machine.id}, before_{std::exchange(detail::self(node_).relaxed, true)} {}
+    sim_capture_guard(sim_capture_guard&&) = delete;
+    ~sim_capture_guard() { detail::self(node_).relaxed = before_; }
+
+private:
+    std::uint64_t node_;
+    bool          before_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_checker` detects races and other wrong accesses to simulated memory.
+
+#include <vram/sim/machine/sim_memory.hpp>   // sim_memory, sim_block
+#include <vram/sim/machine/vector_clock.hpp> // vector_clock
+#include <vram/sim/sim_range.hpp>            // sim_range, sim_access
+#include <vram/sim/sim_report.hpp>           // sim_report
+
+#include <algorithm> // find_if, max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t, uint64_t
+#include <cstdio>    // fprintf
+#include <cstdlib>   // abort
+#include <optional>  // optional
+#include <string>    // string
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// The happens-before checker. Each declared access carries the vector clock of its stream or host
+/// thread. It is compared with the last write, and the reads since then, of every byte that it
+/// covers. The order between operations comes from the calls of the program (streams, events, host
+/// waits), never from the times at which operations happened to run. (The shadow state is that of
+/// FastTrack, Flanagan and Freund 2009, stored per range.)
+///
+/// Threads   The caller holds the machine's lock.
+/// Cost      O(log intervals) for each declared range. Operations without declared ranges cost
+///           nothing.
+class sim_checker {
+public:
+    sim_checker(sim_memory& memory, sim_options const& options)
+        : memory_{memory},
+          on_{options.checks},
+          mode_{options.on_report},
+          page_tables_{options.host_page_tables} {
+        pageable_.kind = sim_kind::pageable;
+        if (page_tables_ && on_.races) {
+            pageable_.bytes   = unsatisfiable;
+            pageable_.history = {pageable_.bytes, {}};
+        }
+    }
+
+    [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
+    void                            set(sim_checks const& checks) noexcept { on_ = checks; }
+
+    /// Returns an index in vector clocks for a new stream or host thread, which `creator` starts.
+    /// The index of a stream or thread that has ended is reused if everything that it did happens
+    /// before `creator`.
+    std::size_t actor(vector_clock& creator) {
+        for (auto it = over_.begin(); it != over_.end(); ++it) {
+            if (!creator.includes(it->slot, it->count)) { continue; }
+            std::size_t const slot = it->slot;
+            over_.erase(it);
+            return slot;
+        }
+        // so that `retire` cannot fail
+        over_.reserve(actors_ + 1);
+        return actors_++;
+    }
+    /// Makes the vector-clock index `slot` of a stream or thread that has ended available again.
+    /// `count` is its last counter value.
+    void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
+
+    /// Checks one access to `range` by the operation `step`, and records it in the access history.
+    /// `clock` is the vector clock of the operation. `copy` is true for copies by the device, which
+    /// may access pageable memory and the memory of any device. `peers` is true if a kernel may
+    /// access the memory of other devices.
+    void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
+               bool copy, bool peers) {
+        if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
+        step.what =
+            access == sim_access::read ? sim_event_of::kind::read : sim_event_of::kind::write;
+        if (sim_reservation* const pages = memory_.reservation_of(range.begin())) {
+            return touch(*pages, step, clock, range, access, copy);
+        }
+        sim_block* const block = place(step, range, copy, peers);
+        // A copy has read its pageable source when the call returns, so only its writes are
+        // recorded.
+        if (block == &pageable_ && copy && access == sim_access::read) { return; }
+        if (block != nullptr) { touch(*block, step, clock, range, access); }
+    }
+
+    /// Records `step` as the allocation of `block`.
+    void allocated(sim_block& block, sim_event_of step) {
+        step.what       = sim_event_of::kind::allocation;
+        block.allocated = step;
+        if (on_.races || on_.uninitialised) { block.history = {block.bytes, {step, {}}}; }
+    }
+
+    /// Starts the access history of new physical memory, which no operation has accessed.
+    void made(sim_physical& memory) {
+        if (on_.races) { memory.history = {memory.bytes, {}}; }
+    }
+
+    /// Records `step` as the free of `block`, and reports an earlier access that does not happen
+    /// before it.
+    void released(sim_block& block, sim_event_of step, vector_clock const& clock) {
+        step.what      = sim_event_of::kind::release;
+        block.released = step;
+        if (!on_.frees || !on_.races || block.history.size() == 0) { return; }
+        bool reported = false;
+        block.history.change(0, block.bytes, [&](std::size_t from, std::size_t to, sim_history& h) {
+            if (!reported) { reported = conflict(step, clock, block, from, to, h); }
+        });
+    }
+
+    /// Stores a report. Depending on `sim_options::on_report`, it is also printed, thrown later by
+    /// the call, or followed by an abort.
+    void report(sim_report r) {
+        if (mode_ == sim_on_report::print || mode_ == sim_on_report::abort_here) {
+            std::fprintf(stderr, "%s\n", r.text().c_str());
+        }
+        if (mode_ == sim_on_report::abort_here) { std::abort(); }
+        reports_.push_back(std::move(r));
+        if (mode_ == sim_on_report::throw_it && !thrown_) { thrown_ = reports_.back(); }
+    }
+    /// Returns the first report that must still be thrown as `sim_race`, and removes it.
+    [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
+
+    [[nodiscard]] std::vector<sim_report>&       reports() noexcept { return reports_; }
+    [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return reports_; }
+
+private:
+    /// Checks and records an access to the part of `range` within `block`. Returns false if it
+    /// reported a mistake.
+    bool touch(sim_block& block, sim_event_of const& step, vector_clock const& clock,
+               sim_range range, sim_access access) {
+        return touch(block, block.history, step, clock, range, access);
+    }
+    /// Checks and records an access to the part of `range` within `block`. `history` is the access
+    /// history of the block, or of the physical memory that is mapped there. Returns false if it
+    /// reported a mistake.
+    bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& step,
+               vector_clock const& clock, sim_range range, sim_access access) {
+        if (history.size() == 0) { return true; }
+        std::size_t const first    = range.begin() - block.begin;
+        std::size_t const last     = std::min(range.end(), block.end()) - block.begin;
+        bool              reported = false;
+        history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
+            if (!reported && on_.races) { reported = conflict(step, clock, block, from, to, h); }
+            bool const fresh = h.write.what == sim_event_of::kind::allocation;
+            if (on_.uninitialised && access == sim_access::read && fresh && !reported) {
+                reported = true;
+                report({sim_mistake::uninitialised_read, step, h.write, block.begin + from,
+                        to - from, "no write was declared before it"});
+            }
+            if (access == sim_access::read) { note_read(h, step); }
+        });
+        if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
+        return !reported;
+    }
+
+    /// Checks and records an access to reserved virtual addresses, one mapping after the other.
+    void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
+               sim_range range, sim_access access, bool copy) {
+        bool well = true;
+        for (std::uintptr_t at = range.begin(); well && at < range.end();) {
+            sim_block* const page = pages.mapping(at);
+            if (page == nullptr || !page->granted) {
+                if (on_.bounds) {
+                    report({sim_mistake::unmapped_access, step,
+                            page != nullptr ? page->allocated : sim_event_of{}, at,
+                            range.end() - at,
+                            page != nullptr ? "no device has access to the mapping"
+                                            : "no memory is mapped at this address"});
+                }
+                return;
+            }
+            sim_range const rest{reinterpret_cast<void const*>(at), range.end() - at};
+            well = reaches(step, *page, range, copy, false) &&
+                   touch(*page, step, clock, rest, access) &&
+                   touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
+                         // the history for accesses through other addresses of this memory
+                         access);
+            at = page->end();
+        }
+    }
+
+    /// Returns the live block that contains `range`. If there is none, or `step` may not access it,
+    /// reports the mistake and returns null.
+    sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
+        sim_space* const space = memory_.space_of(range.begin());
+        if (space == nullptr) {
+            if (page_tables_) { return &pageable_; }
+            if (on_.residency && !step.host && !copy) {
+                report({sim_mistake::pageable_access,
+                        step,
+                        {},
+                        range.begin(),
+                        range.bytes,
+                        "devices can access pinned, managed and device memory only"});
+            }
+            return nullptr;
+        }
+        sim_block* const block = space->before(range.begin());
+        if (block == nullptr || range.end() > block->end() || block->freed) {
+            if (on_.bounds) {
+                bool const freed = block != nullptr && block->freed && range.begin() < block->end();
+                report({freed ? sim_mistake::use_after_free : sim_mistake::out_of_bounds, step,
+                        freed ? block->released : sim_event_of{}, range.begin(), range.bytes,
+                        freed ? "the memory was freed before" : ""});
+            }
+            return nullptr;
+        }
+        return reaches(step, *block, range, copy, peers) ? block : nullptr;
+    }
+
+    /// Returns true if the stream or host thread of `step` is able to access memory of the block's
+    /// kind and device. Otherwise reports the mistake and returns false.
+    bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
+                 bool peers) {
+        bool const on_device =
+            block.kind == sim_kind::device || block.kind == sim_kind::device_async;
+        if (!on_.residency || !on_device || copy) { return true; }
+        if (step.host) {
+            report({sim_mistake::host_access, step, block.allocated, range.begin(), range.bytes,
+                    "copy it to host memory first"});
+            return false;
+        }
+        if (block.device != step.device && !peers) {
+            report({sim_mistake::peer_access, step, block.allocated, range.begin(), range.bytes,
+                    "enable peer access from device " + std::to_string(step.device) +
+                        " to device " + std::to_string(block.device)});
+            return false;
+        }
+        return true;
+    }
+
+    /// If the last write in `h`, or a read since then, is not ordered before the conflicting access
+    /// `step`, reports a race and returns true.
+    bool conflict(sim_event_of const& step, vector_clock const& clock, sim_block const& block,
+                  std::size_t from, std::size_t to, sim_history const& h) {
+        if (unordered(h.write, clock)) {
+            return report_pair(step, h.write, block.begin + from, to - from);
+        }
+        if (step.what == sim_event_of::kind::read) { return false; }
+        for (sim_event_of const& read : h.reads) {
+            if (unordered(read, clock)) {
+                return report_pair(step, read, block.begin + from, to - from);
+            }
+        }
+        return false;
+    }
+
+    static bool unordered(sim_event_of const& earlier, vector_clock const& clock) noexcept {
+        return earlier.what != sim_event_of::kind::none &&
+               !clock.includes(earlier.slot, earlier.count);
+    }
+
+    bool report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,
+                     std::size_t bytes) {
+        sim_mistake kind = sim_mistake::race;
+        if (first.what == sim_event_of::kind::allocation) { kind = sim_mistake::use_before_ready; }
+        if (second.what == sim_event_of::kind::release) {
+            kind = sim_mistake::free_before_last_use;
+        }
+        report({kind, second, first, at, bytes, missing(second, first)});
+        return true;
+    }
+
+    /// Returns the advice for a report: the wait that would have ordered the two operations.
+    static std::string missing(sim_event_of const& second, sim_event_of const& first) {
+        std::string const after =
+            "after `" + std::string{first.name} + "` #" + std::to_string(first.number);
+        if (first.host && second.host) {
+            return "host thread " + std::to_string(second.actor) + " must wait for host thread " +
+                   std::to_string(first.actor) + " (a gate, a join) " + after;
+        }
+        if (first.host) {
+            return "the stream's work must be enqueued by a thread that has waited for host "
+                   "thread " +
+                   std::to_string(first.actor) + " " + after;
+        }
+        std::string const stream = "stream " + std::to_string(first.actor);
+        if (second.host) {
+            return "the host must wait for " + stream + ", or for an event recorded on it, " +
+                   after;
+        }
+        return "stream " + std::to_string(second.actor) + " must wait for an event recorded on " +
+               stream + " " + after;
+    }
+
+    /// Adds a read to `h`, in place of the previous read of the same stream or thread.
+    static void note_read(sim_history& h, sim_event_of const& step) {
+        auto const same = std::find_if(h.reads.begin(), h.reads.end(),
+                                       [&](sim_event_of const& r) { return r.slot == step.slot; });
+        if (same == h.reads.end()) {
+            h.reads.push_back(step);
+        } else {
+            *same = step;
+        }
+    }
+
+    struct ended {
+        std::size_t   slot;
+        std::uint64_t count;
+    };
+
+    sim_memory&               memory_;
+    sim_block                 pageable_; ///< all host memory, if devices use the host's page tables
+    sim_checks                on_;
+    sim_on_report             mode_;
+    bool                      page_tables_;
+    std::size_t               actors_ = 0;
+    std::vector<ended>        over_;
+    std::vector<sim_report>   reports_;
+    std::optional<sim_report> thrown_;
+};
+
+} // namespace detail
+} // namespace vram

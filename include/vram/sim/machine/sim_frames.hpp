@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_frames` stores the contents of the simulated physical memory.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <sys/mman.h> // memfd_create, mmap, munmap
+#include <unistd.h>   // close, ftruncate
+
+#include <fcntl.h> // fallocate
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <new>     // bad_alloc
+
+namespace vram {
+namespace detail {
+
+/// The contents of simulated physical memory, in an anonymous file (memfd). A range of the file can
+/// be mapped at any address, and its contents remain if it is mapped elsewhere later. Ranges of the
+/// file are never reused.
+///
+/// Failure   Members throw `std::bad_alloc` if the system cannot create the file or a mapping.
+/// Threads   The caller holds the machine's lock.
+/// Cost      One system call per member function. Physical memory is committed as contents are
+///           written.
+class sim_frames {
+public:
+    /// Offsets and sizes in the file are multiples of this.
+    static constexpr std::size_t page = 4096;
+
+    sim_frames()                             = default;
+    sim_frames(sim_frames const&)            = delete;
+    sim_frames& operator=(sim_frames const&) = delete;
+    ~sim_frames() {
+        if (file_ >= 0) { ::close(file_); }
+    }
+
+    /// Allocates `bytes` bytes of the file, all zero, and returns their offset.
+    [[nodiscard]] std::uint64_t take(std::size_t bytes) {
+        if (file_ < 0) { open(); }
+        if (bytes > most - used_) { throw std::bad_alloc{}; }
+        std::uint64_t const place = used_;
+        used_ += bytes;
+        return place;
+    }
+    /// Frees the file's `bytes` bytes at the offset `place`. They must not be used again.
+    void give(std::uint64_t place, std::size_t bytes) noexcept {
+        // If the file system cannot punch holes, the contents are freed with the `sim_frames`
+        // object.
+        static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                      static_cast<off_t>(place), static_cast<off_t>(bytes)));
+    }
+
+    /// Maps the file's `bytes` bytes at the offset `place` to the address `at`, in place of the
+    /// present mapping there.
+    void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
+        map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
+    }
+    /// Replaces the mapping at `at` by private memory. If a kernel or copy still writes there, the
+    /// program does not crash; the checker reports the access.
+    static void hide(std::uintptr_t at, std::size_t bytes) {
+        map(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+
+private:
+    static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+
+    void open() {
+        int const fd = ::memfd_create("vram sim", MFD_CLOEXEC);
+        if (fd < 0) { throw std::bad_alloc{}; }
+        if (::ftruncate(fd, static_cast<off_t>(most)) != 0) {
+            ::close(fd);
+            throw std::bad_alloc{};
+        }
+        file_ = fd;
+    }
+
+    static void map(std::uintptr_t at, std::size_t bytes, int how, int fd, off_t place) {
+        if (::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE, MAP_FIXED | how, fd,
+                   place) == MAP_FAILED) {
+            throw std::bad_alloc{};
+        }
+    }
+
+    int           file_ = -1;
+    std::uint64_t used_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_gate` is a mutex with a condition variable in virtual time.
+
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/error.hpp>              // report_error
+#include <vram/sim/sim_node.hpp>            // sim_node, sim_host
+
+#include <algorithm> // max
+#include <chrono>    // nanoseconds, milliseconds
+#include <cstdint>   // uint64_t
+#include <memory>    // shared_ptr, make_shared
+#include <mutex>     // unique_lock
+#include <optional>  // optional
+#include <utility>   // exchange, move, swap
+
+namespace vram {
+namespace detail {
+
+/// A mutex with a condition variable for threads in virtual time (`sim_thread`), with the interface
+/// of `detail::gate`. Work done before a release of the gate happens before work done after the next
+/// acquisition. A gate belongs to the node that is current at its construction. A host function in
+/// a stream (`sim_call_host`) may also hold the gate; then the work before it in the stream happens
+/// before later acquisitions. Therefore a thread that holds the gate must make no other call of the
+/// simulated device.
+///
+/// Failure   `wait` throws `sim_error{deadlock}` if all participating threads wait for each other.
+/// Threads   Any thread may use a gate. A participating thread waits in virtual time, an ordinary
+///           one in real time. An ordinary thread that will notify participating ones must hold or
+///           notify the gate once before they wait; otherwise their wait is taken for a deadlock.
+class sim_gate {
+public:
+    /// Acquires the gate in its constructor and releases it in its destructor or `unlock`.
+    class guard {
+    public:
+        guard() = default;
+        explicit guard(sim_gate& gate) : gate_{&gate} { gate.acquire(); }
+        guard(guard&& other) noexcept : gate_{std::exchange(other.gate_, nullptr)} {}
+        guard& operator=(guard&& other) noexcept {
+            std::swap(gate_, other.gate_);
+            return *this;
+        }
+        ~guard() { unlock(); }
+
+        void unlock() noexcept {
+            if (gate_ != nullptr) { std::exchange(gate_, nullptr)->release(); }
+        }
+        [[nodiscard]] bool owns_lock() const noexcept { return gate_ != nullptr; }
+
+    private:
+        sim_gate* gate_ = nullptr;
+    };
+
+    sim_gate() : machine_{&sim_node::current().machine()} {}
+    sim_gate(sim_gate const&)            = delete;
+    sim_gate& operator=(sim_gate const&) = delete;
+
+    [[nodiscard]] guard hold() { return guard{*this}; }
+
+    /// Blocks until `ready()` returns true. The gate is released during the wait, and held while
+    /// `ready` runs.
+    template <class Ready>
+    void wait(guard&, Ready ready) {
+        while (!ready()) { await_notice(); }
+    }
+
+    /// Blocks until `ready()` returns true, or for at most `most` of virtual time. Returns true if
+    /// `ready()` did.
+    template <class Ready>
+    bool wait_for(guard&, sim_time most, Ready ready) {
+        alarm const until{*this, most};
+        while (!ready()) {
+            if (until.rung()) { return false; }
+            await_notice();
+        }
+        return true;
+    }
+
+    /// Blocks until `ready()` returns true, or for at most `most` of virtual time, and returns true
+    /// if `ready()` did. A participating thread that blocks in real time stops virtual time. In
+    /// that case the wait ends after `most` of real time, but at least 200 ms, without a call of
+    /// the device by such a thread.
+    template <class Ready>
+    bool wait_at_most(guard&, sim_time most, Ready ready) {
+        constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
+        bool                               away  = false;
+        std::optional<alarm>               until;
+        until.emplace(*this, most);
+        while (!ready()) {
+            if (until->rung()) {
+                bool const was = std::exchange(away, somebody_away());
+                if (!away && !was) { return false; }
+                // virtual time advances again: measure `most` from now on
+                if (!away) { until.emplace(*this, most); }
+            }
+            if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
+        }
+        return true;
+    }
+
+    /// Wakes all threads that wait at the gate; each evaluates its condition again.
+    void notify() noexcept {
+        std::unique_lock const held{machine_->mutex};
+        ++notices_;
+        sim_host* const self = me();
+        if (self == nullptr && !detail::inside_effect) { used_outside_ = true; }
+        machine_->turns.wake_waiters(&notices_,
+                                     self != nullptr ? self->clock : machine_->schedule.now());
+    }
+
+private:
+    /// Wakes all threads that wait at the gate after the virtual time `in`, unless it is destroyed
+    /// before.
+    class alarm {
+    public:
+        alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
+            sim_machine&           m    = *gate.machine_;
+            sim_host* const        self = gate.me();
+            std::unique_lock const held{m.mutex};
+            sim_time const         now = self != nullptr ? self->clock : m.schedule.now();
+            sim_task               task{.name = "alarm"};
+            task.completed = [g = gate_, rung = rung_] {
+                *rung = true;
+                if (*g != nullptr) { (*g)->ring(); }
+            };
+            m.schedule.submit(m.schedule.make(std::move(task), now + in, 0));
+            m.turns.progress.notify_all();
+        }
+        alarm(alarm&&) = delete;
+        ~alarm() {
+            std::unique_lock const held{(*gate_)->machine_->mutex};
+            *gate_ = nullptr;
+        }
+        [[nodiscard]] bool rung() const {
+            std::unique_lock const held{(*gate_)->machine_->mutex};
+            return *rung_;
+        }
+
+    private:
+        std::shared_ptr<sim_gate*> gate_;
+        std::shared_ptr<bool>      rung_ = std::make_shared<bool>(false);
+    };
+
+    /// Wakes the waiting threads. The caller holds the machine's lock.
+    void ring() {
+        ++notices_;
+        machine_->turns.wake_waiters(&notices_, machine_->schedule.now());
+    }
+
+    bool somebody_away() {
+        std::unique_lock const held{machine_->mutex};
+        return machine_->turns.any_away();
+    }
+
+    /// Returns the calling thread if it participates in virtual time, or null. Also null inside the
+    /// effect of an operation, which runs on an arbitrary thread.
+    sim_host* me() const {
+        return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
+    }
+
+    void acquire() {
+        sim_host* const  self = me();
+        std::unique_lock held{machine_->mutex};
+        if (self != nullptr) { machine_->turns.preemption_point(held, *self); }
+        take(held, self);
+    }
+
+    void take(std::unique_lock<std::mutex>& held, sim_host* self) {
+        if (self != nullptr) {
+            machine_->turns.block(held, *self, [&] {
+                self->gate           = this;
+                self->may_be_outside = used_outside_;
+                return !held_;
+            });
+            self->clock = std::max(self->clock, let_go_);
+            machine_->acquire(*self, vclock_);
+        } else {
+            used_outside_ = used_outside_ || !detail::inside_effect;
+            while (held_) { machine_->turns.progress.wait(held); }
+            if (!detail::inside_effect) { machine_->acquire(machine_->turns.outside, vclock_); }
+        }
+        held_ = true;
+    }
+
+    void release() noexcept {
+        try {
+            std::unique_lock const held{machine_->mutex};
+            let_go(me());
+        } catch (...) {
+            // No host memory to join the vector clocks: the next holder loses this happens-before
+            // edge.
+            report_caught({.kind = error_kind::platform_error,
+                           .call = "releasing a lock of the simulated device"});
+        }
+    }
+
+    /// Releases the gate and adds the holder's vector clock to it. Operations that can throw come
+    /// last, so the gate is released in any case.
+    void let_go(sim_host* self) {
+        held_   = false;
+        let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
+        machine_->turns.wake_waiters(this, let_go_);
+        // A host function of a stream releases the clock of the work before it in the stream.
+        if (detail::inside_effect) {
+            if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
+            return;
+        }
+        sim_host& holder = self != nullptr ? *self : machine_->turns.outside;
+        vclock_.join(holder.vclock);
+        holder.advance();
+    }
+
+    /// Releases the gate, waits for a `notify`, and acquires the gate again. Returns false if no
+    /// participating thread calls the device for `patience` of real time.
+    bool await_notice(std::chrono::nanoseconds patience = sim_turns::forever) {
+        sim_host* const     self = me();
+        std::unique_lock    held{machine_->mutex};
+        std::uint64_t const seen = notices_;
+        bool                came = true;
+        try {
+            let_go(self);
+            if (self != nullptr) {
+                came = machine_->turns.block_for(held, *self, patience, [&] {
+                    self->gate           = &notices_;
+                    self->may_be_outside = used_outside_;
+                    return notices_ != seen;
+                });
+            } else {
+                while (notices_ == seen && came) { came = machine_->outside_step(held, patience); }
+            }
+        } catch (...) {
+            take(held, self); // the caller's `guard` releases it
+            throw;
+        }
+        take(held, self);
+        return came;
+    }
+
+    sim_machine*  machine_;
+    bool          held_         = false;
+    bool          used_outside_ = false; ///< a thread that is no `sim_thread` may call `notify`
+    std::uint64_t notices_      = 0;
+    sim_time      let_go_{};
+    vector_clock  vclock_;
+};
+
+} // namespace detail
+} // namespace vram

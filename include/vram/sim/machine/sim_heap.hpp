@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_heap` allocates and frees simulated memory.
+
+#include <vram/base/align.hpp>            // saturating_add, unsatisfiable
+#include <vram/sim/machine/sim_pool.hpp>  // sim_pool
+#include <vram/sim/machine/sim_queue.hpp> // sim_queue, sim_call
+#include <vram/sim/machine/sim_wait.hpp>  // sim_wait
+
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <memory>    // shared_ptr
+#include <new>       // bad_alloc
+#include <string>    // to_string
+
+namespace vram {
+namespace detail {
+
+/// Allocates or frees memory within one call of the simulated device, with the checks and
+/// statistics. A refused allocation returns null.
+///
+/// Failure   Members throw `sim_error` if the device is lost or a call is illegal during a capture.
+/// Threads   The calling thread holds the machine's lock.
+class sim_heap {
+public:
+    explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
+
+    /// Allocates memory without stream order. Any stream or thread that is ordered after this call
+    /// may use it.
+    void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
+        call_.unsafe();
+        std::size_t const counted = round(bytes);
+        sim_device_state& d       = m_.at(device);
+        bool const        counts  = kind == sim_kind::device;
+        if (d.lost) { call_.admit(); }
+        if (refused() || counted > (counts ? d.free() : host_room(kind))) {
+            return refuse(device, bytes);
+        }
+        sim_block* const block = m_.memory.space(kind, device).insert(bytes, alignment);
+        if (block == nullptr) { return refuse(device, bytes); }
+        block->kind   = kind;
+        block->device = device;
+        remember(*block, call_.host_step("allocate"));
+        start(*block, counts ? counted : 0);
+        if (!counts) { host_used(kind) += counted; }
+        return reinterpret_cast<void*>(block->begin);
+    }
+
+    /// Frees a block after waiting for all work of the device, as cudaFree does. The wait counts as
+    /// no order between the work and the free, so a program that relies on it is reported. Returns
+    /// false if `p` is not a live block.
+    bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
+        sim_event_of const step  = call_.host_step("free");
+        sim_block* const   block = find(kind, device, p, bytes, step);
+        if (block == nullptr) { return false; }
+        m_.checker.released(*block, step, call_.host->vclock);
+        block->freed = block->busy = true;
+        sim_wait{call_}.wait_idle(device);
+        m_.at(device).used -= block->counted;
+        if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
+        end(*block); // may erase the block
+        return true;
+    }
+
+    /// Allocates memory from `pool` in the order of stream `s`.
+    void* allocate(sim_pool& pool, sim_stream_state& s, std::size_t bytes, std::size_t alignment) {
+        std::size_t const counted = round(bytes);
+        if (m_.at(pool.device).lost) { call_.admit(); }
+        if (refused()) { return refuse(pool.device, bytes); }
+        if (s.capture) { return allocate_captured(pool, s, bytes, alignment); }
+        sim_queue{call_}.begin_action(s);
+        if (!make_room(pool, s, counted)) { return refuse(pool.device, bytes); }
+        surplus const    back{m_, pool};
+        sim_block* const block =
+            m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
+        if (block == nullptr) { return refuse(pool.device, bytes); }
+        block->kind   = sim_kind::device_async;
+        block->device = pool.device;
+        block->pool   = &pool;
+        remember(*block, stream_step("allocate", s));
+        start(*block, counted);
+        pool.live += counted;
+        pool.peak_live = std::max(pool.peak_live, pool.live);
+        return reinterpret_cast<void*>(block->begin);
+    }
+
+    /// Frees a block in the order of stream `s`. If there is no host memory to queue the free,
+    /// waits for the stream instead. Returns false if `p` is not a live block of `pool`.
+    bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
+              std::size_t bytes) {
+        if (s.capture) {
+            if (sim_block* const block = captured_block(*s.capture, p)) {
+                free_captured(*pool, s, *block);
+                return true;
+            }
+            m_.acquire(s, *call_.host, call_.where);
+        } else {
+            sim_queue{call_}.begin_action(s);
+        }
+        sim_event_of const step = stream_step("free", s);
+        sim_block* const   block =
+            find(sim_kind::device_async, pool->device, p, bytes, step, pool.get());
+        if (block == nullptr) { return false; }
+        m_.checker.released(*block, step, s.vclock);
+        std::uint64_t const ticket = ++pool->tickets;
+        block->freed = block->busy = true;
+        pool->live -= block->counted;
+        try {
+            pool->add({{}, s.vclock, s.slot, s.count, block->counted, ticket});
+            sim_operation* const op = sim_queue{call_}.enqueue(
+                s,
+                {.name      = "free",
+                 .device    = s.device,
+                 .completed = [m = &m_, pool, block,
+                               ticket] { complete_free(*m, *pool, *block, ticket); },
+                 .where     = call_.where},
+                true);
+            // without an operation (during a capture), the free takes effect now
+            if (op == nullptr) {
+                complete_free(m_, *pool, *block, ticket);
+            } else {
+                pool->pending.find(ticket)->second.place = {op, op->number};
+            }
+        } catch (std::bad_alloc const&) {
+            sim_wait{call_}.await(s.tail);
+            complete_free(m_, *pool, *block, ticket);
+        }
+        return true;
+    }
+
+    /// Returns unused memory of `pool` to the device until the pool has `keep` bytes. Returns the
+    /// number of bytes returned.
+    static std::size_t trim(sim_machine& m, sim_pool& pool, std::size_t keep) {
+        std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes);
+        std::size_t const gone   = pool.reserved > needed ? pool.reserved - needed : 0;
+        pool.reserved -= gone;
+        m.at(pool.device).used -= gone;
+        return gone;
+    }
+
+    /// Called when a pool ends: returns its unused memory to the device now, and each block when it
+    /// is freed.
+    static void retire(sim_machine& m, sim_pool& pool) {
+        pool.threshold = 0;
+        trim(m, pool, 0);
+    }
+
+private:
+    /// Its destructor returns memory to the device that the pool reserved for an allocation that
+    /// then failed.
+    struct surplus {
+        ~surplus() { shrink(m, pool); }
+        sim_machine& m;
+        sim_pool&    pool;
+    };
+
+    [[nodiscard]] bool refused() const noexcept { return call_.refusal != sim_status::ok; }
+
+    [[nodiscard]] std::size_t round(std::size_t bytes) const noexcept {
+        std::size_t const unit = m_.options.granularity;
+        return bytes > unsatisfiable - unit ? unsatisfiable : (bytes + unit - 1) / unit * unit;
+    }
+    /// Returns the live bytes of one kind of host memory, rounded up to the granularity.
+    [[nodiscard]] std::size_t& host_used(sim_kind kind) const noexcept {
+        return kind == sim_kind::managed ? m_.managed_used : m_.pinned_used;
+    }
+    [[nodiscard]] std::size_t host_room(sim_kind kind) const noexcept {
+        return m_.options.pinned_capacity - host_used(kind);
+    }
+
+    void* refuse(int device, std::size_t bytes) {
+        ++m_.schedule.figures(device).refused;
+        if (m_.checker.on().capacity) {
+            m_.checker.report({sim_mistake::capacity_exceeded,
+                               call_.host_step("allocate"),
+                               {},
+                               0,
+                               bytes,
+                               std::to_string(m_.at(device).free()) + " bytes are free"});
+        }
+        return nullptr;
+    }
+
+    /// Records the allocation in the checker. If that fails, erases the block.
+    void remember(sim_block& block, sim_event_of const& step) {
+        try {
+            m_.checker.allocated(block, step);
+        } catch (...) {
+            m_.memory.space(block.kind, block.device).erase(block);
+            throw;
+        }
+    }
+    void start(sim_block& block, std::size_t counted) {
+        block.counted = counted;
+        if (block.kind == sim_kind::device) { m_.at(block.device).used += counted; }
+        if (counted != 0) { ++m_.schedule.figures(block.device).allocations; }
+        note_used(block.device);
+    }
+    void end(sim_block& block) {
+        if (block.counted != 0) { ++m_.schedule.figures(block.device).frees; }
+        m_.memory.space(block.kind, block.device).retire(block);
+    }
+    void note_used(int device) {
+        sim_figures& f = m_.schedule.figures(device);
+        f.used         = m_.at(device).used;
+        f.peak_used    = std::max(f.peak_used, f.used);
+    }
+
+    /// Adds an allocation node to the graph that `s` is being captured into. The block has its
+    /// addresses from now until the graph is destroyed, and is live only during launches. In the
+    /// statistics of the pool it is live until it is freed in the same capture.
+    void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
+                            std::size_t alignment) {
+        std::size_t const counted = round(bytes);
+        sim_device_state& d       = m_.at(pool.device);
+        if (counted > std::min(d.free(), pool.maximum - std::min(pool.maximum, pool.reserved))) {
+            return refuse(pool.device, bytes);
+        }
+        sim_block* const block =
+            m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
+        if (block == nullptr) { return refuse(pool.device, bytes); }
+        block->kind                       = sim_kind::device_async;
+        block->device                     = pool.device;
+        block->pool                       = &pool;
+        block->graph                      = s.capture;
+        block->freed                      = true;
+        add_node(s, "allocate").allocates = block;
+        s.capture->live[block->begin]     = block;
+        start(*block, counted);
+        pool.reserved += counted;
+        d.used += counted;
+        note_used(pool.device);
+        pool.live += counted;
+        pool.peak_live     = std::max(pool.peak_live, pool.live);
+        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
+        return reinterpret_cast<void*>(block->begin);
+    }
+    /// Adds the free node of a block that was allocated in the same capture.
+    void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
+        add_node(s, "free").frees = &block;
+        s.capture->live.erase(block.begin);
+        ++m_.schedule.figures(block.device).frees;
+        pool.live -= block.counted;
+        shrink(m_, pool);
+    }
+    sim_graph_state::node& add_node(sim_stream_state& s, char const* name) {
+        sim_queue{call_}.enqueue(s, {.name = name, .device = s.device, .where = call_.where});
+        return s.capture->nodes.back();
+    }
+    /// Returns the block at `p` if this capture allocated it and has not freed it yet.
+    [[nodiscard]] static sim_block* captured_block(sim_graph_state const& g, void const* p) {
+        auto const found = g.live.find(reinterpret_cast<std::uintptr_t>(p));
+        return found != g.live.end() ? found->second : nullptr;
+    }
+
+    sim_event_of stream_step(char const* name, sim_stream_state& s) {
+        s.count = s.vclock.advance(s.slot);
+        return {.name   = name,
+                .number = m_.schedule.next_number(),
+                .actor  = s.id.load(),
+                .device = s.device,
+                .time   = call_.host->clock,
+                .where  = call_.where,
+                .slot   = s.slot,
+                .count  = s.count};
+    }
+
+    /// Returns the live block that starts at `p`. If there is none, or it has another kind or pool,
+    /// reports the mistake and returns null. Reports a wrong size but returns the block.
+    sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of step,
+                    sim_pool const* pool = nullptr) {
+        auto const       at    = reinterpret_cast<std::uintptr_t>(p);
+        sim_space&       space = m_.memory.space(kind, device);
+        sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
+        step.what              = sim_event_of::kind::release;
+        if (block == nullptr || block->begin != at || block->kind != kind) {
+            if (m_.checker.on().frees) {
+                m_.checker.report({sim_mistake::foreign_free,
+                                   step,
+                                   {},
+                                   at,
+                                   bytes,
+                                   "no block of this memory starts there"});
+            }
+            return nullptr;
+        }
+        if (!block->freed && block->pool != pool) {
+            if (m_.checker.on().frees) {
+                m_.checker.report({sim_mistake::foreign_free, step, block->allocated, at, bytes,
+                                   "it was allocated from another pool"});
+            }
+            return nullptr;
+        }
+        if (block->freed) {
+            if (m_.checker.on().frees) {
+                m_.checker.report({sim_mistake::double_free, step, block->released, at,
+                                   block->bytes, "it was freed before"});
+            }
+            return nullptr;
+        }
+        if (block->bytes != bytes && m_.checker.on().frees) {
+            m_.checker.report({sim_mistake::wrong_size, step, block->allocated, at, bytes,
+                               "it was allocated with " + std::to_string(block->bytes) + " bytes"});
+        }
+        return block;
+    }
+
+    /// Makes `bytes` bytes of the pool available to stream `s`. Takes, in this order: free memory;
+    /// memory whose free `s` is ordered after; memory of the device; memory whose free is queued on
+    /// another stream, for which `s` must then wait. If all that is too little, returns false and
+    /// changes nothing.
+    bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
+        auto const ordered = [&](sim_pool::waiting const& w) {
+            return w.slot == s.slot || s.vclock.includes(w.slot, w.count);
+        };
+        sim_device_state& d = m_.at(pool.device);
+        std::size_t const allowed =
+            std::min(d.free(), pool.maximum - std::min(pool.maximum, pool.reserved));
+        if (bytes > saturating_add(pool.reserved - pool.live, allowed)) { return false; }
+        std::size_t room = pool.reserved - pool.live - pool.pending_bytes;
+        while (room < bytes) {
+            sim_pool::waiting* const w = pool.first(ordered);
+            if (w == nullptr) { break; }
+            room += w->bytes;
+            claim(pool, s, *w);
+        }
+        if (room >= bytes) { return true; }
+        while (bytes - room > allowed && !pool.pending.empty()) {
+            sim_pool::waiting const& oldest = pool.pending.begin()->second;
+            room += oldest.bytes;
+            s.vclock.join(oldest.vclock);
+            claim(pool, s, oldest);
+            if (room >= bytes) { return true; }
+        }
+        if (bytes - room > allowed) { return false; }
+        pool.reserved += bytes - room;
+        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
+        d.used += bytes - room;
+        note_used(pool.device);
+        return true;
+    }
+    static void claim(sim_pool& pool, sim_stream_state& s, sim_pool::waiting const& w) {
+        if (w.place.pending()) { s.waits.push_back(w.place); }
+        pool.remove(w.ticket);
+    }
+
+    /// Completes a queued free; called when its stream reaches it in virtual time.
+    static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
+                              std::uint64_t ticket) {
+        ++m.schedule.figures(block.device).frees;
+        m.memory.space(block.kind, block.device).retire(block); // may erase the block
+        pool.remove(ticket);
+        shrink(m, pool);
+    }
+    static void shrink(sim_machine& m, sim_pool& pool) {
+        if (pool.reserved > pool.threshold) { trim(m, pool, pool.threshold); }
+    }
+
+    sim_call&    call_;
+    sim_machine& m_;
+};
+
+} // namespace detail
+} // namespace vram

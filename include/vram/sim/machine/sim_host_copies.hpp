@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_host_copies` declares a copy by the host, which takes virtual time.
+
+#include <vram/sim/sim_touch.hpp> // sim_touch
+#include <vram/sim/sim_work.hpp>  // sim_work
+
+#include <cstddef>         // size_t
+#include <source_location> // source_location
+
+namespace vram {
+namespace detail {
+
+/// Declares that the calling thread copies `bytes` bytes from `from` to `to`, and advances its
+/// virtual clock according to `sim_options::host_copy_bandwidth`. Pass null for a source or
+/// destination that is not memory, such as a file.
+///
+/// Threads   Any thread may call it.
+/// Cost      The cost of two declared ranges of an operation.
+inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
+                            std::source_location where = std::source_location::current()) {
+    if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
+    if (to != nullptr) { sim_touch({to, bytes}, sim_access::write, where); }
+    std::size_t const bandwidth = sim_node::current().options().host_copy_bandwidth;
+    if (bandwidth != 0) { sim_work(sim_transfer_time(bytes, bandwidth), where); }
+}
+
+} // namespace detail
+} // namespace vram

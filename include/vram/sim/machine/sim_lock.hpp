@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_lock` is a mutex in virtual time.
+
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/error.hpp>              // report_error, held_one
+#include <vram/sim/sim_node.hpp>            // sim_node, sim_host
+
+#include <condition_variable> // condition_variable
+#include <mutex>              // unique_lock
+#include <utility>            // exchange
+
+namespace vram {
+namespace detail {
+
+/// A mutex with the interface of `detail::lock` for simulated programs. Work done before a release
+/// happens before work done after the next acquisition. A lock belongs to the node that is current
+/// at its construction.
+///
+/// Failure   An acquisition throws `sim_error{deadlock}` if all participating threads wait for each
+///           other and none of them waits at a `sim_gate`.
+/// Threads   Any thread may use a lock. A participating thread (`sim_thread`) waits in virtual
+///           time, so the holder may wait for a stream. An ordinary thread waits in real time. The
+///           scheduler does not preempt a thread that holds the lock.
+/// Cost      One lock of the node's mutex per acquisition, and one per release.
+class sim_lock {
+public:
+    /// Locks in its constructor and unlocks in its destructor or `unlock`.
+    class [[nodiscard]] guard {
+    public:
+        explicit guard(sim_lock const& owner) : owner_{&owner} { lock(); }
+        guard(guard&& other) noexcept
+            : owner_{other.owner_}, held_{std::exchange(other.held_, false)} {}
+        guard& operator=(guard&&) = delete;
+        ~guard() {
+            if (held_) { unlock(); }
+        }
+
+        void lock() {
+            owner_->take();
+            held_ = true;
+            detail::held_one();
+        }
+        void unlock() noexcept {
+            bool const errors = detail::let_one_go();
+            held_             = false;
+            owner_->let_go();
+            if (errors) [[unlikely]] { detail::tell_errors(); }
+        }
+        [[nodiscard]] bool owns_lock() const noexcept { return held_; }
+
+    private:
+        sim_lock const* owner_;
+        bool            held_ = false;
+    };
+
+    sim_lock() : machine_{&sim_node::current().machine()} {}
+    sim_lock(sim_lock&& other) noexcept : machine_{other.machine_} {} // the new object is unlocked
+    sim_lock& operator=(sim_lock&&) noexcept { return *this; }
+
+    [[nodiscard]] guard hold() const { return guard{*this}; }
+
+private:
+    using node_lock = std::unique_lock<std::mutex>;
+
+    /// Counts the calling thread as waiting as long as this object exists.
+    struct waiter {
+        explicit waiter(unsigned& n) : count{++n} {}
+        waiter(waiter const&)            = delete;
+        waiter& operator=(waiter const&) = delete;
+        ~waiter() { --count; }
+
+        unsigned& count;
+    };
+
+    /// Returns the calling thread if it participates in virtual time, or null. Also null inside the
+    /// effect of an operation, which runs on an arbitrary thread.
+    [[nodiscard]] sim_host* me() const {
+        return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
+    }
+    /// Returns the state of the participating thread (`sim_thread`) `self`. For null, returns the
+    /// common state of all ordinary threads.
+    [[nodiscard]] sim_host& state_of(sim_host* self) const noexcept {
+        return self != nullptr ? *self : machine_->turns.outside;
+    }
+
+    void take() const {
+        sim_host* const self = me();
+        node_lock       held{machine_->mutex};
+        if (taken_) { await(held, self); }
+        try {
+            if (!detail::inside_effect) { machine_->acquire(state_of(self), vclock_); }
+        } catch (...) {
+            // No host memory to join the vector clocks: another waiting thread gets the lock
+            // instead.
+            wake(machine_->schedule.now());
+            throw;
+        }
+        taken_   = true;
+        outside_ = self == nullptr;
+    }
+    void await(node_lock& held, sim_host* self) const {
+        waiter const one{waiting_};
+        if (self == nullptr) {
+            return free_.wait(held, [&] { return !taken_; });
+        }
+        machine_->turns.block(held, *self, [&] {
+            self->gate           = this;
+            self->locked_out     = true;
+            self->may_be_outside = outside_;
+            return !taken_;
+        });
+    }
+
+    /// Releases the lock and joins the holder's vector clock into it. Operations that can throw
+    /// come last, so the lock is released in any case.
+    void let_go() const noexcept {
+        try {
+            node_lock const held{machine_->mutex};
+            sim_host* const self = me();
+            taken_               = false;
+            wake(self != nullptr ? self->clock : machine_->schedule.now());
+            vclock_.join(state_of(self).vclock);
+            state_of(self).advance();
+        } catch (...) {
+            // No host memory to join the vector clocks: the next holder loses this happens-before
+            // edge.
+            report_caught({.kind = error_kind::platform_error,
+                           .call = "releasing a lock of the simulated device"});
+        }
+    }
+    void wake(sim_time when) const noexcept {
+        if (waiting_ == 0) { return; }
+        machine_->turns.wake_waiters(this, when);
+        free_.notify_one();
+    }
+
+    sim_machine* machine_;
+    mutable bool taken_ = false;
+    /// True if an ordinary thread (no `sim_thread`) holds the lock.
+    mutable bool                    outside_ = false;
+    mutable unsigned                waiting_ = 0;
+    mutable std::condition_variable free_; ///< wakes ordinary threads (not `sim_thread`)
+    mutable vector_clock            vclock_;
+};
+
+} // namespace detail
+} // namespace vram

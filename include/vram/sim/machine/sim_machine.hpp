@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_machine` is the internal state of a simulated node, protected by one lock.
+
+#include <vram/sim/machine/sim_checker.hpp>  // sim_checker
+#include <vram/sim/machine/sim_host.hpp>     // sim_host, self
+#include <vram/sim/machine/sim_memory.hpp>   // sim_memory
+#include <vram/sim/machine/sim_schedule.hpp> // sim_schedule
+#include <vram/sim/machine/sim_state.hpp>    // sim_stream_state, sim_event_state, sim_device_state
+#include <vram/sim/machine/sim_turns.hpp>    // sim_turns
+#include <vram/sim/sim_error.hpp>            // sim_error
+#include <vram/sim/sim_faults.hpp>           // sim_faults
+#include <vram/sim/sim_options.hpp>          // sim_options
+
+#include <algorithm>       // copy_if, max
+#include <atomic>          // atomic
+#include <chrono>          // nanoseconds
+#include <cstddef>         // size_t
+#include <cstdint>         // uint64_t
+#include <deque>           // deque
+#include <functional>      // not_fn
+#include <iterator>        // back_inserter
+#include <mutex>           // mutex, unique_lock
+#include <source_location> // source_location
+#include <utility>         // move
+#include <vector>          // vector
+
+namespace vram {
+namespace detail {
+
+/// The state of a simulated node, with its streams and events. During a `sim_call`, other headers
+/// change it: `sim_queue` queues work on streams, `sim_wait` makes host threads wait, `sim_heap`
+/// allocates memory.
+///
+/// Failure   Members throw `std::bad_alloc`, and then have changed nothing.
+/// Threads   The caller holds `mutex`.
+class sim_machine {
+public:
+    explicit sim_machine(sim_options given)
+        : options{std::move(given)},
+          schedule{options},
+          memory{options},
+          checker{memory, options},
+          turns{schedule, options},
+          devices(static_cast<std::size_t>(options.devices)) {
+        turns.outside.slot = checker.actor(turns.outside.vclock);
+        turns.outside.advance();
+        turns.on_deadlock = [this](std::string waits) {
+            checker.report({.kind = sim_mistake::deadlock, .missing = std::move(waits)});
+        };
+        schedule.on_end = [this](sim_operation& op) { turns.wake_waiters(op); };
+        for (int i = 0; i < options.devices; ++i) {
+            sim_device_state& d = devices[static_cast<std::size_t>(i)];
+            d.capacity          = options.capacity;
+            d.peers.assign(static_cast<std::size_t>(options.devices), options.peer_access);
+            d.legacy         = &make_stream(turns.outside, i, true);
+            d.legacy->legacy = true;
+        }
+    }
+    sim_machine(sim_machine const&)            = delete;
+    sim_machine& operator=(sim_machine const&) = delete;
+
+    sim_stream_state& make_stream(sim_host& creator, int device, bool blocking) {
+        sim_device_state& d = at(device);
+        d.streams.reserve(d.streams.size() + 1);
+        if (spare_streams_.empty()) {
+            spare_streams_.push_back(&streams_.emplace_back());
+            // so that the `push_back` in `destroy_stream` cannot fail
+            spare_streams_.reserve(streams_.size());
+        }
+        sim_stream_state& s = *spare_streams_.back();
+        spare_streams_.pop_back();
+        s.machine  = this;
+        s.id       = next_id.fetch_add(1, std::memory_order_relaxed);
+        s.device   = device;
+        s.blocking = blocking;
+        s.tail     = {};
+        s.waits.clear();
+        s.sweep_at    = 16;
+        s.slot        = checker.actor(creator.vclock);
+        s.vclock      = creator.vclock;
+        s.count       = s.vclock.advance(s.slot);
+        s.work        = 0;
+        s.legacy_seen = 0;
+        s.announced   = false;
+        s.ended       = false;
+        s.shares      = 1;
+        d.streams.push_back(&s);
+        return s;
+    }
+
+    /// Called when the owner of a stream (a `sim_stream`) is destroyed. Resources that use the
+    /// stream are notified, unless the stream is raw.
+    void end_stream(sim_stream_state& s) {
+        break_capture(s);
+        if (s.announced) {
+            s.ended = true;
+            ends.fetch_add(1, std::memory_order_release);
+        }
+        release_stream(s);
+    }
+    /// Gives up one of the references to a stream, which are its owner and each `sim_stream_hold`.
+    /// The last one destroys it.
+    void release_stream(sim_stream_state& s) {
+        if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
+    }
+
+    /// Destroys a stream. Its queued work still runs, and a new stream may reuse its state from now
+    /// on.
+    void destroy_stream(sim_stream_state& s) {
+        sim_device_state& d = at(s.device);
+        leave_behind(s, d.orphans, d.orphans_vclock);
+        if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_vclock); }
+        checker.retire(s.slot, s.count);
+        for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.vclock[slot]); }
+        s.branch_slots.clear();
+        std::erase(d.streams, &s);
+        s.id    = 0;
+        s.ended = false;
+        break_capture(s);
+        spare_streams_.push_back(&s);
+    }
+
+    sim_event_state& make_event(int device, bool timed) {
+        if (spare_events_.empty()) {
+            spare_events_.push_back(&events_.emplace_back());
+            spare_events_.reserve(events_.size());
+        }
+        sim_event_state& e = *spare_events_.back();
+        spare_events_.pop_back();
+        e.machine  = this;
+        e.device   = device;
+        e.timed    = timed;
+        e.recorded = false;
+        e.place    = {};
+        e.when     = {};
+        return e;
+    }
+    void destroy_event(sim_event_state& e) noexcept {
+        e.capture.reset();
+        spare_events_.push_back(&e);
+    }
+
+    // Order between streams and host threads (the happens-before relation).
+
+    /// Host thread `h` joins the vector clock `then` into its own: the operations that `then`
+    /// includes happen before the next step of `h`.
+    void acquire(sim_host& h, vector_clock const& then) {
+        if (!checker.on().races) { return; }
+        h.vclock.join(then);
+        h.advance();
+    }
+    /// Stream `s` joins the vector clock of host thread `h` into its own: everything that `h` did
+    /// happens before the next work of `s`. Throws `sim_error{invalid_handle}` if the stream was
+    /// destroyed.
+    void acquire(sim_stream_state& s, sim_host const& h,
+                 std::source_location where = std::source_location::current()) {
+        if (s.id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
+        if (!checker.on().races || s.vclock.includes(h.slot, h.vclock[h.slot])) { return; }
+        s.vclock.join(h.vclock);
+        s.count = s.vclock.advance(s.slot);
+    }
+
+    /// Ends the participation of the thread `me` in virtual time. Everything that it did then
+    /// happens before the later work of all ordinary threads.
+    void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
+        turns.outside.clock = std::max(turns.outside.clock, me.clock);
+        acquire(turns.outside, me.vclock);
+        checker.retire(me.slot, me.vclock[me.slot]);
+        turns.leave(me);
+        detail::self(id).host = nullptr;
+        turns.hand_off(held);
+    }
+
+    [[nodiscard]] sim_device_state& at(int device) {
+        return devices[static_cast<std::size_t>(device)];
+    }
+
+    /// One step of the wait of an ordinary thread (not a `sim_thread`): advances virtual time if no
+    /// participating thread does, otherwise blocks until another thread does. Returns false if no
+    /// participating thread calls the device for `patience` of real time.
+    bool outside_step(std::unique_lock<std::mutex>& held,
+                      std::chrono::nanoseconds      patience = sim_turns::forever) {
+        if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
+            schedule.step(held);
+            turns.progress.notify_all();
+        } else if (patience == sim_turns::forever) {
+            turns.progress.wait(held);
+        } else {
+            std::uint64_t const seen = turns.activity();
+            bool const late = turns.progress.wait_for(held, patience) == std::cv_status::timeout;
+            return !late || turns.activity() != seen;
+        }
+        return true;
+    }
+
+    /// Ids of streams and nodes, unique in the process.
+    inline static std::atomic<std::uint64_t> next_id{1};
+    /// Number of streams so far whose owner was destroyed and whose end resources were notified of.
+    inline static std::atomic<std::uint64_t> ends{0};
+
+    std::uint64_t const           id = next_id.fetch_add(1);
+    sim_options const             options;
+    mutable std::mutex            mutex;
+    sim_schedule                  schedule;
+    sim_memory                    memory;
+    sim_checker                   checker;
+    sim_turns                     turns;
+    sim_faults                    faults;
+    std::vector<sim_device_state> devices;
+    std::vector<sim_graph_state*> captures; ///< stream captures that have begun and not ended
+
+    /// Live bytes of pinned host memory, rounded up to the granularity.
+    std::size_t pinned_used  = 0;
+    std::size_t managed_used = 0;
+
+private:
+    void break_capture(sim_stream_state& s) noexcept {
+        if (!s.capture) { return; }
+        s.capture->broken = true;
+        if (s.capture->origin == &s) {
+            std::erase(captures, s.capture.get());
+            s.capture->ended = true;
+        }
+        s.capture.reset();
+    }
+    static void leave_behind(sim_stream_state const& s, std::vector<sim_moment>& orphans,
+                             vector_clock& vclock) {
+        auto const over = [](sim_moment const& m) { return !m.pending(); };
+        std::erase_if(orphans, over);
+        if (s.tail.pending()) { orphans.push_back(s.tail); }
+        std::copy_if(s.waits.begin(), s.waits.end(), std::back_inserter(orphans),
+                     std::not_fn(over));
+        vclock.join(s.vclock);
+    }
+
+    std::deque<sim_stream_state>   streams_;
+    std::vector<sim_stream_state*> spare_streams_;
+    std::deque<sim_event_state>    events_;
+    std::vector<sim_event_state*>  spare_events_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_memory` holds all simulated memory: address ranges, blocks and contents.
+
+#include <vram/base/align.hpp>                  // align
+#include <vram/sim/machine/sim_frames.hpp>      // sim_frames
+#include <vram/sim/machine/sim_physical.hpp>    // sim_physical
+#include <vram/sim/machine/sim_reservation.hpp> // sim_reservation
+#include <vram/sim/machine/sim_space.hpp>       // sim_space, sim_block
+#include <vram/sim/sim_options.hpp>             // sim_options
+
+#include <algorithm> // clamp, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t, uint64_t
+#include <iterator>  // prev
+#include <map>       // map
+#include <memory>    // unique_ptr
+#include <new>       // bad_alloc
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// All memory of a simulated node: an address range for each device, one for pinned and one for
+/// managed memory, the registered host memory, and the reserved virtual addresses with the physical
+/// memory mapped there.
+///
+/// Threads   The caller holds the machine's lock.
+/// Cost      A lookup is O(log blocks).
+class sim_memory {
+public:
+    explicit sim_memory(sim_options const& options) {
+        for (int i = 0; i < options.devices; ++i) {
+            bool const        plain  = options.backed && options.dereferenceable;
+            std::size_t const ranges = options.devices * (options.backed && !plain ? 2 : 1);
+            spaces_.push_back(reserve(options.capacity, plain, zones, all_addresses / ranges));
+            if (options.backed && !plain) { spaces_.back()->back(); }
+        }
+        devices_ = options.devices;
+        for (int i = 0; i < 2; ++i) {
+            spaces_.push_back(reserve(options.pinned_capacity, true, 1, most));
+        }
+        registered_ = std::make_unique<sim_space>(page, false);
+    }
+
+    [[nodiscard]] sim_space& space(sim_kind kind, int device) {
+        if (kind == sim_kind::registered) { return *registered_; }
+        int const index = kind == sim_kind::pinned    ? devices_
+                          : kind == sim_kind::managed ? devices_ + 1
+                                                      : device;
+        return *spaces_[static_cast<std::size_t>(index)];
+    }
+
+    /// Returns the address range that contains `p`, or null if `p` is pageable host memory.
+    [[nodiscard]] sim_space* space_of(std::uintptr_t p) {
+        for (auto& space : spaces_) {
+            if (space->holds(p)) { return space.get(); }
+        }
+        if (sim_reservation* const r = reservation_of(p)) { return &r->space; }
+        sim_block const* const block = registered_->before(p);
+        return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
+    }
+
+    /// Returns the kind of the memory at `p`. If it belongs to a device, sets `device`.
+    [[nodiscard]] sim_kind kind_of(std::uintptr_t p, int& device) const {
+        for (std::size_t i = 0; i < spaces_.size(); ++i) {
+            if (!spaces_[i]->holds(p)) { continue; }
+            int const index = static_cast<int>(i);
+            device          = index < devices_ ? index : 0;
+            if (index < devices_) { return sim_kind::device; }
+            return index == devices_ ? sim_kind::pinned : sim_kind::managed;
+        }
+        if (sim_reservation const* const r = reservation_of(p)) {
+            sim_block const* const mapped = const_cast<sim_reservation*>(r)->mapping(p);
+            device                        = mapped != nullptr ? mapped->device : r->device;
+            return sim_kind::device;
+        }
+        sim_block const* const block = registered_->before(p);
+        bool const             known = block != nullptr && !block->freed && p < block->end();
+        return known ? sim_kind::registered : sim_kind::pageable;
+    }
+
+    /// Returns the host address of the contents at `p`: `p` itself for host memory, 0 if there are
+    /// no contents.
+    [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
+        for (auto const& space : spaces_) {
+            if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }
+        }
+        if (sim_reservation const* const r = reservation_of(p)) {
+            return r->space.backed() ? r->space.view(p) : 0;
+        }
+        return p;
+    }
+
+    /// Returns the reserved range that contains `p`, or null if there is none.
+    [[nodiscard]] sim_reservation* reservation_of(std::uintptr_t p) {
+        auto const after = reservations.upper_bound(p);
+        if (after == reservations.begin()) { return nullptr; }
+        sim_reservation* const r = std::prev(after)->second.get();
+        return p < r->end() ? r : nullptr;
+    }
+    [[nodiscard]] sim_reservation const* reservation_of(std::uintptr_t p) const {
+        return const_cast<sim_memory*>(this)->reservation_of(p);
+    }
+
+    /// Reserved ranges by their start.
+    std::map<std::uintptr_t, std::unique_ptr<sim_reservation>> reservations;
+    /// Physical memory by its handle.
+    std::map<std::uint64_t, sim_physical> physical;
+    /// Contents of the physical memory.
+    sim_frames frames;
+
+    template <class Visit>
+    void for_each(Visit visit) {
+        for (auto& space : spaces_) {
+            for (auto& [at, block] : space->blocks()) { visit(block); }
+        }
+        for (auto& [at, block] : registered_->blocks()) { visit(block); }
+    }
+
+private:
+    static constexpr std::size_t page = 4096;
+
+    static constexpr std::size_t most = std::size_t{1} << 44;
+    /// Limit in bytes for the address ranges of all devices of a node together.
+    static constexpr std::size_t all_addresses = 2 * most;
+    /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
+    /// the device; sizes in a zone differ by at most a factor of two. Therefore a zone always has a
+    /// gap.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    // one zone, because sanitizers need shadow memory for all addresses
+    static constexpr std::size_t zones = 1;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    static constexpr std::size_t zones = 1;
+#else
+    static constexpr std::size_t zones = 32;
+#endif
+#else
+    static constexpr std::size_t zones = 32;
+#endif
+
+    /// Reserves four times the capacity for each zone (twice a large capacity under a sanitizer),
+    /// so that there are gaps and a freed address is not reused soon. Reserves less if the process
+    /// lacks the addresses.
+    static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
+                                              std::size_t limit) {
+        std::size_t const least = align(std::clamp(capacity, page, limit), page);
+        // sanitizers leave few addresses
+        std::size_t const times = zones == 1 && least > (std::size_t{64} << 30) ? 2 : 4;
+        std::size_t const wish  = least > limit / (times * parts) ? limit : times * parts * least;
+        for (std::size_t room = wish;; room = align(room / 2, page)) {
+            try {
+                bool const ample = room / parts >= 2 * least;
+                return std::make_unique<sim_space>(room, plain, ample ? parts : 1);
+            } catch (std::bad_alloc const&) {
+                if (room <= least) { throw; }
+            }
+        }
+    }
+
+    std::vector<std::unique_ptr<sim_space>> spaces_;
+    std::unique_ptr<sim_space>              registered_;
+    int                                     devices_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

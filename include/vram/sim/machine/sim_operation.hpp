@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_operation` is one operation of a simulated engine, such as a copy or a kernel.
+
+#include <vram/sim/sim_figures.hpp> // sim_engine
+#include <vram/sim/sim_range.hpp>   // sim_range, sim_access
+#include <vram/sim/sim_time.hpp>    // sim_time
+
+#include <cstddef>         // size_t, byte
+#include <cstdint>         // uint64_t
+#include <functional>      // function
+#include <source_location> // source_location
+#include <vector>          // vector
+
+namespace vram {
+namespace detail {
+
+/// The description of an operation: its engine and duration, the memory that it accesses, and its
+/// effect.
+struct sim_task {
+    struct use {
+        sim_range  range;
+        sim_access access;
+    };
+
+    char const* name   = "";
+    sim_engine  engine = sim_engine::none;
+    int         device = 0; ///< device whose engine executes the operation
+    sim_time    duration{};
+    bool        copy = false; ///< true for a copy or a fill
+    /// True if a fault is injected: the operation has no effect.
+    bool fails = false;
+    /// True for a host function, which may pass work to host threads through a `sim_gate`.
+    bool             host_function = false;
+    std::size_t      bytes         = 0; ///< bytes that a copy transfers
+    std::vector<use> uses          = {};
+    /// Executed when the operation ends in virtual time, such as the body of a kernel. Runs without
+    /// the machine's lock.
+    std::function<void()> effect = {};
+    /// Executed after `effect`, to change the simulator's own state. Runs with the machine's lock.
+    std::function<void()> completed = {};
+    std::source_location  where     = {};
+};
+
+/// A queued operation. Objects are reused for later operations; `number` identifies one of them.
+struct sim_operation {
+    sim_task task;
+    /// Index of the operation in the order of calls; 0 if the object is unused.
+    std::uint64_t number = 0;
+    std::uint64_t stream = 0; ///< id of the stream of the operation
+    sim_time      enqueued{};
+    sim_time      ready{};
+    sim_time      start{};
+    sim_time      end{};
+    /// Number of unfinished operations that this one waits for.
+    unsigned                    blockers = 0;
+    std::vector<sim_operation*> followers; ///< operations that wait for this one
+};
+
+/// A reference to an operation. It is pending until the operation has ended; then the object may be
+/// reused for another operation, with another number.
+struct sim_moment {
+    sim_operation* operation = nullptr;
+    std::uint64_t  number    = 0;
+
+    [[nodiscard]] bool pending() const noexcept {
+        return operation != nullptr && operation->number == number;
+    }
+};
+
+} // namespace detail
+} // namespace vram

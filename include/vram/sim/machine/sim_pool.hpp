@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_pool` is the state of a stream-ordered pool of a simulated device.
+
+#include <vram/base/align.hpp>                // unsatisfiable
+#include <vram/sim/machine/sim_operation.hpp> // sim_moment
+#include <vram/sim/machine/vector_clock.hpp>  // vector_clock
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <map>     // map
+#include <set>     // set
+
+namespace vram {
+namespace detail {
+
+/// A pool like those of cudaMallocAsync: the memory that it has reserved, and the frees that are
+/// queued on streams.
+struct sim_pool {
+    struct waiting {
+        sim_moment    place  = {};
+        vector_clock  vclock = {};
+        std::size_t   slot   = 0;
+        std::uint64_t count  = 0;
+        std::size_t   bytes  = 0;
+        std::uint64_t ticket = 0;
+    };
+
+    int           device    = 0;
+    std::size_t   threshold = 0; ///< unused bytes that the pool may keep
+    std::size_t   maximum   = unsatisfiable;
+    std::size_t   reserved  = 0;
+    std::size_t   live      = 0;
+    std::size_t   peak_live = 0, peak_reserved = 0;
+    std::uint64_t tickets = 0;
+    /// Frees that the program has called and whose streams have not reached them yet, by ticket
+    /// (their order).
+    std::map<std::uint64_t, waiting> pending = {};
+    /// The tickets of queued frees, by the vector-clock index of their stream. A stream that is
+    /// ordered after one free of another stream is ordered after all earlier frees of that stream.
+    std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
+    std::size_t                                    pending_bytes = 0;
+
+    /// Adds a queued free. Cost: O(log pending).
+    waiting& add(waiting const& w) {
+        try {
+            by_slot[w.slot].insert(w.ticket);
+            waiting& there = pending.emplace(w.ticket, w).first->second;
+            pending_bytes += w.bytes;
+            return there;
+        } catch (...) {
+            forget(w.slot, w.ticket);
+            throw;
+        }
+    }
+    /// Removes a queued free, because it is complete or its memory was allocated again.
+    void remove(std::uint64_t ticket) noexcept {
+        auto const at = pending.find(ticket);
+        if (at == pending.end()) { return; }
+        pending_bytes -= at->second.bytes;
+        forget(at->second.slot, ticket);
+        pending.erase(at);
+    }
+    /// Returns the oldest queued free for which `ordered` returns true, or null. Cost: O(streams).
+    template <class Ordered>
+    [[nodiscard]] waiting* first(Ordered const& ordered) {
+        waiting* found = nullptr;
+        for (auto const& [slot, numbers] : by_slot) {
+            waiting& w = pending.find(*numbers.begin())->second;
+            if ((found == nullptr || w.ticket < found->ticket) && ordered(w)) { found = &w; }
+        }
+        return found;
+    }
+
+private:
+    void forget(std::size_t slot, std::uint64_t ticket) noexcept {
+        auto const at = by_slot.find(slot);
+        if (at == by_slot.end()) { return; }
+        at->second.erase(ticket);
+        if (at->second.empty()) { by_slot.erase(at); }
+    }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_queue` adds operations to streams, and orders streams by events.
+
+#include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <utility>   // move
+
+namespace vram {
+namespace detail {
+
+/// Adds the operations of one call to streams: kernels, copies, event records, waits and graph
+/// launches.
+///
+/// Failure   Members throw `sim_error` or `std::bad_alloc`.
+/// Threads   The calling thread holds the machine's lock.
+/// Cost      `enqueue` and a timed event create one operation. `record` copies the stream's vector
+///           clock.
+class sim_queue {
+public:
+    explicit sim_queue(sim_call& call) : call_{call}, m_{call.machine} {}
+
+    /// The first step of every action on a stream that is not being captured: a kernel, copy, event
+    /// record, wait, stream-ordered allocation or free, host function or graph launch. The stream
+    /// is ordered after the calling thread, and after the streams that the rules of the legacy
+    /// default stream demand. Checks of memory follow this call.
+    ///
+    /// Failure   `sim_error{invalid_handle}` if the stream was destroyed;
+    ///           `sim_error{capture_implicit}` if `s` is the legacy stream and a blocking stream of
+    ///           its device is being captured; that capture is then invalid.
+    void begin_action(sim_stream_state& s) {
+        m_.acquire(s, *call_.host, call_.where);
+        order_with_legacy(s);
+        ++s.work;
+    }
+
+    /// Orders later work of `s` after all work of `other`, as an event recorded on `other` would.
+    void join(sim_stream_state& s, sim_stream_state& other) {
+        begin_action(other);
+        begin_action(s);
+        follow_stream(s, other);
+        s.count = s.vclock.advance(s.slot);
+    }
+
+    /// Adds `task` to the end of stream `s`. If the stream is being captured, adds a node to its
+    /// graph instead and returns null. Throws `sim_error{invalid_handle}` if the owner of the
+    /// stream has destroyed it, unless `also_ended` is true (for frees on it).
+    sim_operation* enqueue(sim_stream_state& s, sim_task task, bool also_ended = false) {
+        if (s.ended && !also_ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
+        if (s.capture) {
+            s.capture->nodes.push_back({std::move(task), s.capture_deps});
+            s.capture_deps.assign(1, s.capture->nodes.size() - 1);
+            return nullptr;
+        }
+        begin_action(s);
+        if (call_.fault) {
+            task.duration += call_.fault->slow;
+            task.fails = call_.fault->later;
+        }
+        sim_operation& op = m_.schedule.make(std::move(task), call_.host->clock, s.id.load());
+        if (op.task.fails) { fail_later(op, s.device, *call_.fault); }
+        submission given{m_.schedule, op};
+        depend(op, s);
+        s.tail  = {&op, op.number};
+        s.count = s.vclock.advance(s.slot);
+        inspect(op, {s.device, s.slot, s.count}, s.vclock);
+        given.whole = true;
+        m_.turns.progress.notify_all();
+        return &op;
+    }
+
+    /// Starts all nodes of a graph in the order of stream `s`, after the previous launch of the
+    /// same graph. A node starts when the nodes before it are complete; nodes without an edge are
+    /// unordered. If `s` is being captured, the nodes become part of that graph.
+    void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
+        sim_graph_state& g = *graph;
+        if (s.capture) { return append(g, s); }
+        begin_action(s);
+        wait_for(s, g.last);
+        if (m_.checker.on().races) { s.vclock.join(g.last_vclock); }
+        while (s.branch_slots.size() + 1 < g.branches) {
+            s.branch_slots.push_back(m_.checker.actor(s.vclock));
+        }
+        std::vector<sim_moment>   places(g.nodes.size());
+        std::vector<vector_clock> vclock(g.nodes.size());
+        std::vector<bool>         followed(g.nodes.size());
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            sim_graph_state::node const& n = g.nodes[i];
+            std::size_t const slot         = n.branch == 0 ? s.slot : s.branch_slots[n.branch - 1];
+            sim_task          task         = n.task;
+            if (call_.fault) {
+                task.duration += call_.fault->slow;
+                task.fails = call_.fault->later;
+            }
+            sim_operation& op = m_.schedule.make(std::move(task), call_.host->clock, s.id.load());
+            if (op.task.fails) { fail_later(op, s.device, *call_.fault); }
+            submission given{m_.schedule, op};
+            if (n.after.empty()) {
+                vclock[i] = s.vclock;
+                m_.schedule.after(op, s.tail);
+                for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
+            }
+            for (std::size_t const before : n.after) {
+                followed[before] = true;
+                vclock[i].join(vclock[before]);
+                m_.schedule.after(op, places[before]);
+            }
+            places[i]                 = {&op, op.number};
+            std::uint64_t const count = vclock[i].advance(slot);
+            change_memory(n, op, {s.device, slot, count}, vclock[i]);
+            inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i]);
+            given.whole = true;
+        }
+        // an operation without duration ends when all nodes have
+        sim_operation& end =
+            m_.schedule.make({.name = "graph", .device = s.device}, call_.host->clock, s.id.load());
+        submission given{m_.schedule, end};
+        depend(end, s);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            s.vclock.join(vclock[i]);
+            if (!followed[i]) { m_.schedule.after(end, places[i]); }
+        }
+        s.tail        = {&end, end.number};
+        s.count       = s.vclock.advance(s.slot);
+        g.last        = s.tail;
+        g.last_vclock = s.vclock;
+        given.whole   = true;
+        m_.turns.progress.notify_all();
+    }
+
+    void record(sim_event_state& e, sim_stream_state& s) {
+        if (e.device != s.device) { throw sim_error{sim_status::invalid_handle, call_.where}; }
+        if (s.capture) {
+            e.capture  = s.capture;
+            e.nodes    = s.capture_deps;
+            e.recorded = true;
+            return;
+        }
+        begin_action(s);
+        if (e.timed || !s.waits.empty()) {
+            sim_operation& op = m_.schedule.make({.name = "event", .device = s.device},
+                                                 call_.host->clock, s.id.load());
+            if (e.timed) {
+                op.task.completed = [&e, &op] {
+                    if (e.place.operation == &op && e.place.number == op.number) {
+                        e.when = op.end;
+                    }
+                };
+            }
+            submission given{m_.schedule, op};
+            depend(op, s);
+            s.tail      = {&op, op.number};
+            e.place     = s.tail;
+            given.whole = true;
+        } else {
+            e.place = s.tail;
+        }
+        s.count    = s.vclock.advance(s.slot);
+        e.vclock   = s.vclock;
+        e.slot     = s.slot;
+        e.count    = s.count;
+        e.recorded = true;
+        e.capture.reset();
+        ++m_.schedule.figures(s.device).events_recorded;
+    }
+
+    void wait(sim_stream_state& s, sim_event_state const& e) {
+        if (s.ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
+        // a wait for an event that was never recorded has no effect
+        if (!e.recorded) { return; }
+        if (e.capture && e.capture->ended) {
+            throw sim_error{sim_status::captured_event, call_.where};
+        }
+        if (e.capture || s.capture) { return wait_captured(s, e); }
+        begin_action(s);
+        wait_for(s, e.place);
+        if (m_.checker.on().races && !s.vclock.includes(e.slot, e.count)) {
+            s.vclock.join(e.vclock);
+            s.count = s.vclock.advance(s.slot);
+        }
+        ++m_.schedule.figures(s.device).stream_waits;
+    }
+
+private:
+    /// Its destructor submits the operation to the scheduler. If preparing the operation failed
+    /// because host memory is missing, it has no effect, but operations that wait for it still run.
+    struct submission {
+        ~submission() {
+            if (!whole) { op.task = {.device = op.task.device}; }
+            schedule.submit(op);
+        }
+        sim_schedule&  schedule;
+        sim_operation& op;
+        bool           whole = false;
+    };
+
+    /// Makes the next operation of `s` wait for the operation `m`, unless that is complete.
+    /// Complete operations are removed from the list whenever it has doubled, so the cost of a wait
+    /// is constant on average.
+    static void wait_for(sim_stream_state& s, sim_moment m) {
+        if (!m.pending()) { return; }
+        if (s.waits.size() >= s.sweep_at) {
+            std::erase_if(s.waits, [](sim_moment const& w) { return !w.pending(); });
+            s.sweep_at = std::max<std::size_t>(16, 2 * s.waits.size());
+        }
+        s.waits.push_back(m);
+    }
+
+    /// Makes the next operation of `s` wait for all work of `other`, which happens before it.
+    void follow_stream(sim_stream_state& s, sim_stream_state const& other) {
+        wait_for(s, other.tail);
+        for (sim_moment const& m : other.waits) { wait_for(s, m); }
+        if (m_.checker.on().races) { s.vclock.join(other.vclock); }
+    }
+
+    /// Orders `s` by the rules of the legacy default stream: it waits for all blocking streams of
+    /// its device, and they wait for it.
+    void order_with_legacy(sim_stream_state& s) {
+        sim_device_state& d = m_.at(s.device);
+        if (s.legacy) {
+            for (sim_stream_state* const other : d.streams) {
+                if (other == &s || !other->blocking) { continue; }
+                if (other->capture) {
+                    other->capture->broken = true;
+                    throw sim_error{sim_status::capture_implicit, call_.where};
+                }
+                follow_stream(s, *other);
+            }
+            for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
+            if (m_.checker.on().races) { s.vclock.join(d.blocking_orphans_vclock); }
+        } else if (s.blocking && d.legacy->work != s.legacy_seen) {
+            s.legacy_seen = d.legacy->work;
+            follow_stream(s, *d.legacy);
+        }
+    }
+
+    /// Makes `op`, the next operation of `s`, start after all earlier work of `s` and the events it
+    /// waits for.
+    void depend(sim_operation& op, sim_stream_state& s) {
+        m_.schedule.after(op, s.tail);
+        for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
+        s.waits.clear();
+    }
+
+    /// The device of an operation, and its index and count in vector clocks.
+    struct place {
+        int           device;
+        std::size_t   slot;
+        std::uint64_t count;
+    };
+
+    [[nodiscard]] static sim_event_of event_of(sim_operation const& op, place const& at) noexcept {
+        return {.name   = op.task.name,
+                .number = op.number,
+                .actor  = op.stream,
+                .device = at.device,
+                .time   = op.enqueued,
+                .where  = op.task.where,
+                .slot   = at.slot,
+                .count  = at.count};
+    }
+
+    /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
+    /// vector clock, for the threads to which it hands work through a `sim_gate`.
+    void inspect(sim_operation& op, place const& at, vector_clock const& vclock) {
+        for (sim_task::use const& use : op.task.uses) {
+            bool peers = true;
+            int  owner = at.device;
+            if (m_.memory.kind_of(use.range.begin(), owner) == sim_kind::device) {
+                peers =
+                    owner == at.device || m_.at(at.device).peers[static_cast<std::size_t>(owner)];
+            }
+            m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
+        }
+        if (op.task.host_function && m_.checker.on().races) {
+            op.task.effect = [effect = std::move(op.task.effect), vclock] {
+                detail::effect_vclock = &vclock;
+                effect();
+                detail::effect_vclock = nullptr;
+            };
+        }
+    }
+
+    /// Updates the blocks that a graph node allocates or frees: a captured allocation is live from
+    /// the launch of its node to that of its free node.
+    void change_memory(sim_graph_state::node const& n, sim_operation const& op, place const& at,
+                       vector_clock const& vclock) {
+        if (n.allocates != nullptr) {
+            n.allocates->freed = false;
+            m_.checker.allocated(*n.allocates, event_of(op, at));
+        }
+        if (n.frees != nullptr) {
+            m_.checker.released(*n.frees, event_of(op, at), vclock);
+            n.frees->freed = true;
+        }
+    }
+
+    /// Adds the nodes of `g` to the graph that `s` is being captured into.
+    static void append(sim_graph_state const& g, sim_stream_state& s) {
+        std::vector<sim_graph_state::node>& nodes = s.capture->nodes;
+        std::size_t const                   first = nodes.size();
+        std::vector<bool>                   followed(g.nodes.size());
+        for (sim_graph_state::node n : g.nodes) {
+            for (std::size_t& before : n.after) {
+                followed[before] = true;
+                before += first;
+            }
+            if (n.after.empty()) { n.after = s.capture_deps; }
+            nodes.push_back(std::move(n));
+        }
+        if (g.nodes.empty()) { return; }
+        s.capture_deps.clear();
+        for (std::size_t i = 0; i < followed.size(); ++i) {
+            if (!followed[i]) { s.capture_deps.push_back(first + i); }
+        }
+    }
+
+    void fail_later(sim_operation& op, int device, sim_fault const& fault) {
+        op.task.completed = [&d = m_.at(device), fault] {
+            d.pending = fault.status;
+            d.sticky  = fault.sticky;
+        };
+    }
+
+    void wait_captured(sim_stream_state& s, sim_event_state const& e) {
+        if (!e.capture || (s.capture && s.capture != e.capture)) {
+            if (s.capture) { s.capture->broken = true; }
+            throw sim_error{sim_status::capture_isolation, call_.where};
+        }
+        if (!s.capture) {
+            s.capture = e.capture; // the stream joins the capture
+            s.capture_deps.clear();
+        }
+        s.capture_deps.insert(s.capture_deps.end(), e.nodes.begin(), e.nodes.end());
+    }
+
+    sim_call&    call_;
+    sim_machine& m_;
+};
+
+} // namespace detail
+} // namespace vram

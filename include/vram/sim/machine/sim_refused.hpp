@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_refused` adds a free that a pool or a layer refused to the reports of the node.
+
+#include <vram/base/error_text.hpp> // error, error_text
+#include <vram/sim/sim_node.hpp>    // sim_node
+
+#include <cstdint> // uintptr_t
+#include <mutex>   // unique_lock
+
+namespace vram {
+namespace detail {
+
+/// Returns the kind of report for a free that was refused with the error `kind`: a double free, a
+/// wrong size, or otherwise a free of a foreign pointer.
+[[nodiscard]] constexpr sim_mistake sim_mistake_of(error_kind kind) noexcept {
+    switch (kind) {
+    case error_kind::double_free: return sim_mistake::double_free;
+    case error_kind::wrong_size:
+    case error_kind::wrong_alignment: return sim_mistake::wrong_size;
+    default: return sim_mistake::foreign_free;
+    }
+}
+
+/// Adds a free that a pool or a layer refused to the reports of the node. The simulated device
+/// itself does not see such a free, because the pool does not pass it on.
+///
+/// Failure   None. Without host memory there is no report, but the error sink has received the
+///           error.
+/// Threads   Any thread may call it.
+inline void sim_refused(error const& e) noexcept {
+    try {
+        sim_machine&           m    = sim_node::current().machine();
+        sim_host* const        self = detail::self(m.id).host;
+        std::unique_lock const held{m.mutex};
+        sim_host const&        caller = self != nullptr ? *self : m.turns.outside;
+        m.checker.report({sim_mistake_of(e.kind),
+                          {.name   = "refused free",
+                           .what   = sim_event_of::kind::release,
+                           .host   = true,
+                           .number = m.schedule.next_number(),
+                           .actor  = caller.number,
+                           .time   = caller.clock,
+                           .where  = e.caller.known() ? e.caller.location() : e.where},
+                          {},
+                          reinterpret_cast<std::uintptr_t>(e.pointer),
+                          e.bytes,
+                          error_text{e}.c_str()});
+    } catch (...) {}
+}
+
+} // namespace detail
+} // namespace vram

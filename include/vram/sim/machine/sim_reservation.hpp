@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_reservation` is a reserved range of addresses for mappings.
+
+#include <vram/base/align.hpp>            // align
+#include <vram/sim/machine/sim_space.hpp> // sim_space, sim_block
+#include <vram/sim/sim_report.hpp>        // sim_event_of
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+
+namespace vram {
+namespace detail {
+
+/// A range of virtual addresses. The blocks of its `space` are the mappings in it.
+///
+/// Failure   The constructor throws `std::bad_alloc` if the process lacks the addresses.
+/// Threads   The caller holds the machine's lock.
+struct sim_reservation {
+    /// `alignment` must be a power of two. If `backed`, the range has contents. If also `plain`,
+    /// the contents are at the addresses themselves and the host may use them; if not, they are at
+    /// other addresses.
+    sim_reservation(std::size_t size, std::size_t alignment, int owner, bool backed, bool plain)
+        : space{saturating_add(size, alignment), backed && plain},
+          begin{align(space.begin(), alignment)},
+          bytes{size},
+          device{owner} {
+        if (backed && !plain) { space.back(); }
+    }
+
+    [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
+
+    /// Returns the mapping that contains `p`, or null if there is none.
+    [[nodiscard]] sim_block* mapping(std::uintptr_t p) {
+        sim_block* const block = space.before(p);
+        return block != nullptr && p < block->end() ? block : nullptr;
+    }
+
+    sim_space      space;
+    std::uintptr_t begin;
+    std::size_t    bytes;
+    int            device;
+    sim_event_of   reserved{};
+};
+
+} // namespace detail
+} // namespace vram

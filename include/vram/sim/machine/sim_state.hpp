@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_state` holds the state of simulated streams, events, graphs and devices.
+
+#include <vram/sim/machine/sim_operation.hpp> // sim_moment, sim_task
+#include <vram/sim/machine/vector_clock.hpp>  // vector_clock
+#include <vram/sim/sim_error.hpp>             // sim_status
+#include <vram/sim/sim_options.hpp>           // sim_capture_mode
+#include <vram/sim/sim_time.hpp>              // sim_time
+
+#include <atomic>        // atomic
+#include <cstddef>       // size_t
+#include <cstdint>       // uint64_t, uintptr_t
+#include <memory>        // shared_ptr
+#include <thread>        // thread::id
+#include <unordered_map> // unordered_map
+#include <vector>        // vector
+
+namespace vram {
+namespace detail {
+
+class sim_machine;
+struct sim_stream_state;
+// Defined in sim/machine/sim_block.hpp.
+struct sim_block;
+
+/// The nodes of a captured graph, with their dependencies as indices.
+struct sim_graph_state {
+    struct node {
+        sim_task                 task;
+        std::vector<std::size_t> after;
+        sim_block*               allocates = nullptr; ///< block that becomes live at this node
+        sim_block*               frees     = nullptr; ///< block that is freed at this node
+        /// Number of the branch of the graph, a chain of nodes that run one after the other; the
+        /// first is 0.
+        std::size_t branch = 0;
+    };
+    std::vector<node> nodes;
+    /// Blocks that the capture has allocated and not freed, by their first address.
+    std::unordered_map<std::uintptr_t, sim_block*> live;
+    std::size_t                                    branches = 1;
+    /// The operation that ends the graph's last launch.
+    sim_moment              last;
+    vector_clock            last_vclock;      ///< vector clock at the end of the last launch
+    sim_stream_state const* origin = nullptr; ///< stream on which the capture began
+    std::thread::id         owner;            ///< thread that began the capture
+    sim_capture_mode        mode{};
+    bool                    broken = false; ///< true if an illegal call has invalidated the capture
+    bool                    ended  = false; ///< true after the capture has ended
+};
+
+/// The state of a stream. A new stream reuses the object of a destroyed one, but never its id.
+struct sim_stream_state {
+    sim_machine*               machine = nullptr;
+    std::atomic<std::uint64_t> id{0}; ///< unique in the process; 0: the stream was destroyed
+    int                        device = 0;
+    /// True if the stream is ordered with the legacy default stream.
+    bool blocking = false;
+    /// True for the legacy default stream of its device.
+    bool legacy = false;
+
+    /// If true, resources that use the stream hold references to it and are notified when its owner
+    /// is destroyed.
+    bool              announced = false;
+    std::atomic<bool> ended{false}; ///< true after the owner of the stream was destroyed
+    /// Number of references: the owner and each `sim_stream_hold`.
+    std::atomic<std::size_t> shares{0};
+
+    sim_moment tail; ///< last operation queued on the stream
+    /// Operations of other streams that the next operation of this stream waits for.
+    std::vector<sim_moment> waits;
+    /// Size of `waits` at which complete operations are removed from it.
+    std::size_t   sweep_at = 16;
+    vector_clock  vclock;    ///< vector clock of the next operation
+    std::size_t   slot  = 0; ///< index of the stream in vector clocks
+    std::uint64_t count = 0; ///< counter of the stream in vector clocks
+    std::uint64_t work  = 0; ///< number of actions on the stream so far
+    /// Number of actions on the legacy default stream that this stream is ordered after.
+    std::uint64_t legacy_seen = 0;
+
+    std::shared_ptr<sim_graph_state> capture; ///< graph that the stream is being captured into
+    /// While captured: indices of the nodes that precede the stream's next node.
+    std::vector<std::size_t> capture_deps;
+
+    /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
+    std::vector<std::size_t> branch_slots;
+};
+
+/// The state of an event: the operation after which it was recorded, and the vector clock at that
+/// point.
+struct sim_event_state {
+    sim_machine*  machine  = nullptr;
+    int           device   = 0;
+    bool          timed    = false;
+    bool          recorded = false;
+    sim_moment    place;
+    vector_clock  vclock;
+    std::size_t   slot  = 0; ///< index in vector clocks, and count, of the stream at the record
+    std::uint64_t count = 0;
+    sim_time      when{}; ///< completion time in virtual time, if the event is timed
+
+    /// Set if the event was recorded during a capture; then it orders only nodes of that graph.
+    std::shared_ptr<sim_graph_state> capture;
+    std::vector<std::size_t>         nodes;
+};
+
+/// The state of a device, except for its engines.
+struct sim_device_state {
+    std::size_t capacity = 0;
+    /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
+    std::size_t used  = 0;
+    std::size_t taken = 0; ///< bytes that a simulated other process has allocated
+    bool        lost  = false;
+    /// Error that the next synchronisation throws.
+    sim_status        pending = sim_status::ok;
+    bool              sticky  = false;
+    sim_stream_state* legacy  = nullptr;
+    /// Devices with memory that kernels of this device may access.
+    std::vector<bool>              peers;
+    std::vector<sim_stream_state*> streams; ///< streams that exist
+    std::vector<sim_moment>        orphans; ///< last operations of streams that were destroyed
+    vector_clock                   orphans_vclock;
+    /// Last operations of destroyed blocking streams, which the legacy default stream waits for.
+    std::vector<sim_moment> blocking_orphans;
+    vector_clock            blocking_orphans_vclock;
+
+    /// Returns the free bytes of the device.
+    [[nodiscard]] std::size_t free() const noexcept {
+        return capacity > used + taken ? capacity - used - taken : 0;
+    }
+};
+
+} // namespace detail
+} // namespace vram

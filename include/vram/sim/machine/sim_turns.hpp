@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_turns` is a deterministic scheduler of participating host threads.
+
+#include <vram/base/error.hpp>               // locks_held
+#include <vram/sim/machine/sim_choices.hpp>  // sim_choices
+#include <vram/sim/machine/sim_host.hpp>     // sim_host
+#include <vram/sim/machine/sim_schedule.hpp> // sim_schedule
+#include <vram/sim/sim_error.hpp>            // sim_error
+
+#include <algorithm>          // any_of, max
+#include <chrono>             // nanoseconds
+#include <condition_variable> // condition_variable
+#include <cstddef>            // size_t
+#include <cstdint>            // uint64_t
+#include <deque>              // deque
+#include <functional>         // function
+#include <mutex>              // unique_lock
+#include <string>             // string, to_string
+#include <vector>             // vector
+
+namespace vram {
+namespace detail {
+
+/// The scheduler of the threads in virtual time (`sim_thread`): it lets one of them run at a time.
+/// Before each call of the device, and when it must wait, the running thread lets another one run
+/// if that one is next in the order. The scheduler also limits how far virtual time may advance
+/// while a thread could still queue earlier work. Other host threads are not scheduled: they wait
+/// on a condition variable.
+///
+/// Threads   The caller holds the machine's lock, which is released during waits.
+/// Cost      Two comparisons per call if there is one scheduled thread.
+class sim_turns {
+public:
+    using lock = std::unique_lock<std::mutex>;
+
+    /// Called if all scheduled threads wait for each other. The argument lists the threads and
+    /// their waits.
+    std::function<void(std::string)> on_deadlock;
+
+    sim_turns(sim_schedule& schedule, sim_options const& options)
+        : choices{options.threads, options.seed, options.choices},
+          schedule_{schedule},
+          order_{options.threads},
+          preemptions_{options.preemptions} {}
+
+    sim_host    outside; ///< state shared by all threads that are not `sim_thread`
+    sim_choices choices;
+
+    [[nodiscard]] sim_order   order() const noexcept { return order_; }
+    [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
+
+    /// Adds a thread to the scheduler; its clocks start as those of `from`. If no thread is
+    /// running, the new one runs.
+    sim_host& enter(sim_host& from, std::size_t slot) {
+        sim_host& h = all_.emplace_back();
+        h.number    = ++count_;
+        h.clock     = from.clock;
+        h.vclock    = from.vclock;
+        h.slot      = slot;
+        h.advance();
+        from.advance();
+        hosts_.push_back(&h);
+        if (running_ == nullptr && driver_ == 0) { running_ = &h; }
+        progress.notify_all();
+        return h;
+    }
+
+    /// Blocks a new thread until the scheduler lets it run for the first time.
+    void begin(lock& held, sim_host& self) { await_turn(held, self); }
+
+    /// Removes a thread that has ended, and wakes threads that join it.
+    void leave(sim_host& self) {
+        self.now = sim_host::state::ended;
+        std::erase(hosts_, &self);
+        for (sim_host* const h : hosts_) {
+            if (std::erase(h->threads, &self) != 0 && h->threads.empty()) { wake(*h, self.clock); }
+        }
+        if (running_ == &self) { running_ = nullptr; }
+        progress.notify_all();
+    }
+    /// Lets another thread run after `leave`. If none can run now, the first one that becomes
+    /// runnable runs.
+    void hand_off(lock& held) {
+        if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
+        std::uint64_t const mine = driver_ = ++drives_;
+        sim_host* const     next           = choose(held, nullptr, mine, false);
+        if (driver_ != mine) { return; }
+        driver_ = 0;
+        if (next != nullptr) { hand_to(*next); }
+    }
+
+    /// A preemption point, before each call of a scheduled thread: the scheduler may let another
+    /// thread run here.
+    void preemption_point(lock& held, sim_host& self) {
+        ++activity_;
+        if (self.now == sim_host::state::away && detail::locks_held == 0) {
+            self.started = true;
+            come_back(held, self);
+        }
+        if (!self.started) {
+            // This thread was just selected; a second selection would count twice.
+            self.started = true;
+            return;
+        }
+        if (detail::locks_held != 0) {
+            return;
+        } // no preemption: another thread might block in real time on this thread's lock
+        sim_host* const next = choose(held, &self);
+        if (next != &self) {
+            hand_to(*next);
+            await_turn(held, self);
+        }
+        catch_up(self);
+    }
+
+    /// Blocks the thread `self` until `done()` returns true. `done` stores in `self` what it waits
+    /// for: an operation, a gate, or threads.
+    template <class Done>
+    void block(lock& held, sim_host& self, Done done) {
+        (void)block_for(held, self, forever, done);
+    }
+    /// Blocks the thread `self` until `done()` returns true, but no longer than `patience` of real
+    /// time without a call by a scheduled thread. After that, the running thread is taken to block
+    /// in real time, and another one runs until its next call. Returns true if `done()` did.
+    template <class Done>
+    bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
+        ++activity_;
+        if (self.now == sim_host::state::away) { come_back(held, self); }
+        while (!done()) {
+            self.now = sim_host::state::blocked;
+            if (!dispatch(held, patience) || !await_turn(held, self, patience)) {
+                take_over(self);
+                forget(self);
+                return done();
+            }
+            if (self.deadlocked) {
+                self.deadlocked = false;
+                forget(self);
+                throw sim_error{sim_status::deadlock};
+            }
+        }
+        forget(self);
+        catch_up(self);
+        return true;
+    }
+
+    static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
+
+    /// Returns true if a participating thread blocks in real time.
+    [[nodiscard]] bool any_away() const noexcept {
+        return std::any_of(hosts_.begin(), hosts_.end(),
+                           [](sim_host* h) { return h->now == sim_host::state::away; });
+    }
+    /// Returns the number of calls that participating threads have made.
+    [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
+
+    /// Makes the thread `h` runnable, with a virtual clock of at least `when`.
+    void wake(sim_host& h, sim_time when) {
+        h.clock     = std::max(h.clock, when);
+        h.now       = sim_host::state::runnable;
+        h.operation = {};
+        h.threads.clear();
+        h.gate = nullptr;
+        if (running_ == nullptr && driver_ == 0) { hand_to(h); }
+    }
+    void wake_waiters(sim_operation const& ended) {
+        for (sim_host* const h : hosts_) {
+            if (h->operation.operation == &ended && h->operation.pending()) { wake(*h, ended.end); }
+        }
+    }
+    void wake_waiters(void const* gate, sim_time when) {
+        for (sim_host* const h : hosts_) {
+            if (h->gate == gate && h->now == sim_host::state::blocked) { wake(*h, when); }
+        }
+        progress.notify_all();
+    }
+
+    /// Returns true if a thread that is not scheduled may advance virtual time: no scheduled thread
+    /// is running, and none could still queue earlier work.
+    [[nodiscard]] bool outside_may_step() const noexcept {
+        return running_ == nullptr && !schedule_.executing();
+    }
+
+    /// Notified whenever virtual time advances or a thread changes state, for threads that are not
+    /// scheduled.
+    std::condition_variable progress;
+
+private:
+    void forget(sim_host& self) {
+        self.operation = {};
+        self.threads.clear();
+        self.gate           = nullptr;
+        self.locked_out     = false;
+        self.may_be_outside = false;
+    }
+
+    /// Advances the virtual clock of a thread that waited for its turn to the present, unless
+    /// threads are ordered by time.
+    void catch_up(sim_host& self) {
+        if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
+    }
+
+    void hand_to(sim_host& next) {
+        running_ = &next;
+        next.turn.notify_one();
+    }
+    void await_turn(lock& held, sim_host& self) {
+        self.turn.wait(held, [&] { return running_ == &self; });
+    }
+    /// Waits until the scheduler lets `self` run. Returns false if no thread calls the device for
+    /// `patience` of real time.
+    bool await_turn(lock& held, sim_host& self, std::chrono::nanoseconds patience) {
+        auto const mine = [&] { return running_ == &self; };
+        if (patience == forever) {
+            await_turn(held, self);
+            return true;
+        }
+        for (;;) {
+            std::uint64_t const seen = activity_;
+            if (self.turn.wait_for(held, patience, mine)) { return true; }
+            if (activity_ == seen && !schedule_.executing()) { return false; }
+        }
+    }
+    /// Makes `self` the running thread, because the previous one blocks in real time.
+    void take_over(sim_host& self) {
+        if (running_ != nullptr && running_ != &self) { running_->now = sim_host::state::away; }
+        driver_  = 0;
+        running_ = &self;
+        self.now = sim_host::state::runnable;
+        progress.notify_all();
+    }
+    /// Makes a thread runnable again that was replaced because it blocked in real time, and waits
+    /// for its turn.
+    void come_back(lock& held, sim_host& self) {
+        self.now   = sim_host::state::runnable;
+        self.clock = std::max(self.clock, schedule_.now());
+        progress.notify_all();
+        if (running_ == nullptr && driver_ == 0) { hand_to(self); }
+        await_turn(held, self);
+    }
+
+    /// Selects the next thread and lets it run. If only a thread that is not scheduled can make one
+    /// runnable, waits for that. Returns false if no thread calls the device for `patience` of real
+    /// time.
+    bool dispatch(lock& held, std::chrono::nanoseconds patience) {
+        running_                 = nullptr;
+        std::uint64_t const mine = driver_ = ++drives_;
+        sim_host* const     next           = choose(held, nullptr, mine, true, patience);
+        if (driver_ != mine) { return true; } // another thread was selected in between
+        driver_ = 0;
+        if (next == nullptr) { return false; }
+        hand_to(*next);
+        return true;
+    }
+
+    /// Returns the runnable thread with the earliest virtual clock, or null if none is runnable.
+    [[nodiscard]] sim_host* earliest() const noexcept {
+        sim_host* first = nullptr;
+        for (sim_host* const h : hosts_) {
+            if (h->now == sim_host::state::runnable &&
+                (first == nullptr || h->clock < first->clock)) {
+                first = h;
+            }
+        }
+        return first;
+    }
+
+    /// Runs queued work as far as virtual time may advance, and returns the thread that runs next.
+    /// Returns null if a newer selection than number `mine` has begun, or if nothing happens for
+    /// `patience`.
+    sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
+                     std::chrono::nanoseconds patience = forever) {
+        for (;;) {
+            if (mine != 0 && driver_ != mine) { return nullptr; }
+            sim_host* const first = earliest();
+            if (schedule_.executing()) {
+                progress.wait(held);
+            } else if (schedule_.next() <= (first == nullptr ? sim_time::max() : first->clock) &&
+                       schedule_.next() != sim_time::max()) {
+                schedule_.step(held);
+                progress.notify_all();
+            } else if (first != nullptr) {
+                return order_ == sim_order::by_time ? first : pick(self);
+            } else if (any_waits_outside() || any_away()) {
+                if (!wait) { return nullptr; }
+                if (patience == forever) {
+                    progress.wait(held);
+                } else if (progress.wait_for(held, patience) == std::cv_status::timeout &&
+                           earliest() == nullptr) {
+                    return nullptr;
+                }
+            } else {
+                resolve_deadlock();
+            }
+        }
+    }
+
+    /// Selects one of the runnable threads. The candidates are `self`, then the others by number.
+    sim_host* pick(sim_host* self) {
+        bool const can_go_on = self != nullptr && self->now == sim_host::state::runnable;
+        if (can_go_on && order_ == sim_order::by_choice && preempted_ >= preemptions_) {
+            return self;
+        }
+        candidates_.clear();
+        if (can_go_on) { candidates_.push_back(self); }
+        for (sim_host* const h : hosts_) {
+            if (h != self && h->now == sim_host::state::runnable) { candidates_.push_back(h); }
+        }
+        unsigned const  chosen = choices.choose(static_cast<unsigned>(candidates_.size()));
+        sim_host* const next   = candidates_[chosen];
+        if (can_go_on && next != self) { ++preempted_; }
+        return next;
+    }
+
+    [[nodiscard]] bool any_waits_outside() const noexcept {
+        return std::any_of(hosts_.begin(), hosts_.end(),
+                           [](sim_host* h) { return h->may_be_outside; });
+    }
+
+    /// Resolves a deadlock: all threads wait for each other, so one wait throws
+    /// `sim_error{deadlock}`. A thread at a gate is chosen before one that waits for a lock,
+    /// because a lock may be acquired in a `noexcept` function, and the unwinding of other threads
+    /// releases locks.
+    void resolve_deadlock() {
+        if (on_deadlock) { on_deadlock(waits_text()); }
+        sim_host* victim = nullptr;
+        for (sim_host* const h : hosts_) {
+            if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
+            victim = h;
+        }
+        if (victim == nullptr) { victim = hosts_.back(); }
+        wake(*victim, schedule_.now());
+        victim->deadlocked = true;
+    }
+
+    [[nodiscard]] std::string waits_text() const {
+        std::string text;
+        for (sim_host const* const h : hosts_) {
+            text += (text.empty() ? "host thread " : ", host thread ") + std::to_string(h->number) +
+                    (h->locked_out        ? " waits for a lock"
+                     : h->gate != nullptr ? " waits at a gate"
+                                          : " waits for others to end");
+        }
+        return text;
+    }
+
+    sim_schedule&          schedule_;
+    std::deque<sim_host>   all_;
+    std::vector<sim_host*> hosts_; ///< threads that participate now, by number
+    std::vector<sim_host*> candidates_;
+    sim_host*              running_ = nullptr;
+    /// Number of the selection of a next thread that is in progress; 0 if there is none.
+    std::uint64_t driver_    = 0;
+    std::uint64_t drives_    = 0; ///< number of selections so far
+    std::uint64_t activity_  = 0; ///< number of calls of scheduled threads so far
+    std::uint64_t count_     = 0;
+    unsigned      preempted_ = 0;
+    sim_order     order_;
+    unsigned      preemptions_;
+};
+
+} // namespace detail
+} // namespace vram

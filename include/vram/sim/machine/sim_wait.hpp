@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_wait` implements the waits and queries of the host on simulated devices.
+
+#include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
+
+#include <algorithm> // max
+#include <cstdint>   // uint64_t
+#include <exception> // rethrow_exception
+#include <utility>   // exchange
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// The waits and queries of one call. A wait advances the virtual clock of the calling thread, and
+/// joins the vector clock of the completed work into that of the thread.
+///
+/// Failure   Members throw `sim_error` if a fault was injected for the next synchronisation, or if
+///           a stream is being captured. They rethrow an exception of a kernel.
+/// Threads   The calling thread holds the machine's lock, which is released during waits.
+class sim_wait {
+public:
+    explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
+
+    /// Blocks until the operation `m` is complete. `m` is a copy, because an event may be recorded
+    /// again during the wait.
+    void await(sim_moment m) {
+        sim_host& h = *call_.host;
+        if (&h != &m_.turns.outside) {
+            m_.turns.block(call_.held, h, [&] {
+                if (!m.pending()) { return true; }
+                h.operation = m;
+                return false;
+            });
+            return;
+        }
+        while (m.pending()) { m_.outside_step(call_.held); }
+        h.clock = std::max(h.clock, m_.schedule.now());
+    }
+
+    /// Blocks until all work queued on the stream is complete.
+    void synchronize(sim_stream_state& s) {
+        call_.admit();
+        if (s.capture) { break_capture(s); }
+        call_.unsafe();
+        waiting const figure{m_, *call_.host, s.device};
+        work const    all = work_of(s);
+        for (sim_moment const& m : all.moments) { await(m); }
+        m_.acquire(*call_.host, all.vclock);
+        throw_pending(s.device);
+    }
+    void synchronize(sim_event_state const& e) {
+        call_.admit();
+        if (e.capture) { throw sim_error{sim_status::stream_capturing, call_.where}; }
+        call_.unsafe();
+        if (e.recorded) {
+            waiting const      figure{m_, *call_.host, e.device};
+            vector_clock const then = e.vclock;
+            await(e.place);
+            m_.acquire(*call_.host, then);
+        }
+        throw_pending(e.device);
+    }
+    /// Blocks until all work queued on the device is complete. Throws if a stream of it is being
+    /// captured.
+    void synchronize(int device) {
+        call_.admit();
+        call_.unsafe();
+        sim_device_state& d    = m_.at(device);
+        vector_clock      then = d.orphans_vclock;
+        for (sim_stream_state* const s : d.streams) {
+            if (s->capture) { break_capture(*s); }
+            then.join(s->vclock);
+        }
+        wait_idle(device);
+        m_.acquire(*call_.host, then);
+        throw_pending(device);
+    }
+    /// Blocks until all work queued on the device is complete, as cudaFree does. It does not
+    /// invalidate captures.
+    void await_all(int device) {
+        call_.admit();
+        sim_device_state& d    = m_.at(device);
+        vector_clock      then = d.orphans_vclock;
+        for (sim_stream_state* const s : d.streams) { then.join(s->vclock); }
+        wait_idle(device);
+        m_.acquire(*call_.host, then);
+        throw_pending(device);
+    }
+    /// Blocks until all work queued on `device` is complete, but adds no order to the
+    /// happens-before relation. It allocates no host memory.
+    void wait_idle(int device) {
+        waiting const       figure{m_, *call_.host, device};
+        std::uint64_t const last = m_.schedule.count();
+        for (sim_moment m = unfinished(device, last); m.pending(); m = unfinished(device, last)) {
+            await(m);
+        }
+    }
+
+    [[nodiscard]] bool done(sim_event_state const& e) {
+        if (e.capture) { throw sim_error{sim_status::stream_capturing, call_.where}; }
+        call_.unsafe();
+        ++m_.schedule.figures(e.device).queries;
+        if (!e.recorded) { return true; }
+        if (e.place.pending()) { reach(); }
+        return answer(e.place.pending(), e.slot, e.count, e.vclock);
+    }
+    [[nodiscard]] bool done(sim_stream_state& s) {
+        if (s.capture) { break_capture(s); }
+        call_.unsafe();
+        ++m_.schedule.figures(s.device).queries;
+        reach();
+        work const all     = work_of(s);
+        bool       pending = false;
+        for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
+        return answer(pending, s.slot, s.count, all.vclock);
+    }
+
+private:
+    /// Operations that are not complete, and the joined vector clock of their streams.
+    struct work {
+        std::vector<sim_moment> moments;
+        vector_clock            vclock;
+    };
+
+    /// Returns the work that a synchronisation with `s` waits for: its own, and for the legacy
+    /// default stream also that of the blocking streams of its device (measured on an H100).
+    [[nodiscard]] work work_of(sim_stream_state const& s) {
+        if (s.id == 0) { throw sim_error{sim_status::invalid_handle, call_.where}; }
+        work       all;
+        auto const add = [&](sim_stream_state const& stream) {
+            if (stream.tail.pending()) { all.moments.push_back(stream.tail); }
+            for (sim_moment const& m : stream.waits) {
+                if (m.pending()) { all.moments.push_back(m); }
+            }
+            all.vclock.join(stream.vclock);
+        };
+        add(s);
+        if (!s.legacy) { return all; }
+        sim_device_state& d = m_.at(s.device);
+        for (sim_stream_state* const other : d.streams) {
+            if (other == &s || !other->blocking) { continue; }
+            if (other->capture) {
+                other->capture->broken = true;
+                throw sim_error{sim_status::capture_implicit, call_.where};
+            }
+            add(*other);
+        }
+        for (sim_moment const& m : d.blocking_orphans) {
+            if (m.pending()) { all.moments.push_back(m); }
+        }
+        all.vclock.join(d.blocking_orphans_vclock);
+        return all;
+    }
+
+    /// Its constructor counts one wait of a host thread, and its destructor adds the duration.
+    struct waiting {
+        waiting(sim_machine& m, sim_host& h, int d)
+            : machine{m}, host{h}, device{d}, since{h.clock} {}
+        ~waiting() {
+            sim_figures& f = machine.schedule.figures(device);
+            ++f.host_waits;
+            f.host_waiting += host.clock - since;
+        }
+        sim_machine& machine;
+        sim_host&    host;
+        int          device;
+        sim_time     since;
+    };
+
+    /// Returns one unfinished operation of `device` among the first `last` operations of the node,
+    /// if any.
+    [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
+        sim_device_state& d     = m_.at(device);
+        auto const        among = [&](std::vector<sim_moment> const& all) {
+            for (sim_moment const& m : all) {
+                if (m.pending() && m.number <= last) { return m; }
+            }
+            return sim_moment{};
+        };
+        if (sim_moment const m = among(d.orphans); m.pending()) { return m; }
+        for (sim_stream_state* const s : d.streams) {
+            if (s->tail.pending() && s->tail.number <= last) { return s->tail; }
+            if (sim_moment const m = among(s->waits); m.pending()) { return m; }
+        }
+        return {};
+    }
+
+    /// Before a query, runs queued work up to the virtual time of the calling thread.
+    void reach() {
+        bool const outside = call_.host == &m_.turns.outside;
+        if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
+            return;
+        }
+        while (!m_.schedule.executing() && m_.schedule.next() <= call_.host->clock &&
+               m_.schedule.next() != sim_time::max()) {
+            m_.schedule.step(call_.held);
+            m_.turns.progress.notify_all();
+        }
+    }
+
+    bool answer(bool pending, std::size_t slot, std::uint64_t count, vector_clock const& vclock) {
+        if (pending) {
+            call_.host->clock += m_.options.query_cost;
+            return false;
+        }
+        if (m_.checker.on().races && !call_.host->vclock.includes(slot, count)) {
+            m_.acquire(*call_.host, vclock);
+        }
+        return true;
+    }
+
+    /// Throws the error of earlier work on `device` that no synchronisation has reported yet: the
+    /// exception of a kernel, or an injected fault.
+    void throw_pending(int device) {
+        sim_device_state& d = m_.at(device);
+        if (auto failure = m_.schedule.take_failure(device)) { std::rethrow_exception(failure); }
+        if (d.pending != sim_status::ok) {
+            throw sim_error{d.sticky ? d.pending : std::exchange(d.pending, sim_status::ok),
+                            call_.where};
+        }
+    }
+
+    /// Invalidates the capture of `s`, because of a call that is illegal during it, and throws.
+    [[noreturn]] void break_capture(sim_stream_state& s) {
+        s.capture->broken = true;
+        throw sim_error{sim_status::stream_capturing, call_.where};
+    }
+
+    sim_call&    call_;
+    sim_machine& m_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `vector_clock` records which operations of all streams and threads happen before a point.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// A vector clock (Fidge 1988, Mattern 1989): one counter for each stream and each host thread (an
+/// *actor*). If the clock of an operation contains the count `n` or more for an actor, everything
+/// that the actor did up to its count `n` happens before the operation.
+///
+/// Cost      `includes` is one comparison. `join` is one pass over the counters.
+class vector_clock {
+public:
+    /// Returns the counter of `actor`, or 0 if the clock has none.
+    [[nodiscard]] std::uint64_t operator[](std::size_t actor) const noexcept {
+        return actor < counts_.size() ? counts_[actor] : 0;
+    }
+
+    [[nodiscard]] bool includes(std::size_t actor, std::uint64_t count) const noexcept {
+        return (*this)[actor] >= count;
+    }
+
+    /// Increments the counter of `actor` and returns the new value.
+    std::uint64_t advance(std::size_t actor) { return ++at(actor); }
+
+    /// Sets each counter to the larger of its value and that in `other` (acquires `other`).
+    void join(vector_clock const& other) {
+        if (counts_.size() < other.counts_.size()) { counts_.resize(other.counts_.size()); }
+        for (std::size_t i = 0; i < other.counts_.size(); ++i) {
+            counts_[i] = std::max(counts_[i], other.counts_[i]);
+        }
+    }
+
+    /// Raises the counter of `actor` to at least `count`.
+    void raise(std::size_t actor, std::uint64_t count) { at(actor) = std::max(at(actor), count); }
+
+    friend bool operator==(vector_clock const& a, vector_clock const& b) noexcept {
+        std::size_t const size = std::max(a.counts_.size(), b.counts_.size());
+        for (std::size_t i = 0; i < size; ++i) {
+            if (a[i] != b[i]) { return false; }
+        }
+        return true;
+    }
+
+private:
+    std::uint64_t& at(std::size_t actor) {
+        if (actor >= counts_.size()) { counts_.resize(actor + 1); }
+        return counts_[actor];
+    }
+
+    std::vector<std::uint64_t> counts_;
+};
+
+} // namespace detail
+} // namespace vram

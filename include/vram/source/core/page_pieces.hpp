@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `page_pieces` records to which piece of physical memory each page of an address range is mapped.
+
+#include <vram/base/contract.hpp> // expects
+
+#include <cstddef> // size_t
+#include <cstdint> // uint32_t
+#include <utility> // exchange
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// Records the mappings; it calls no driver. A *page* is a place in an address range; a *piece* is
+/// physical memory of the size of a page. At most one page *owns* a piece; a piece without an owner
+/// is a *spare*. Pages that owned the piece before stay mapped to it, and their mapping is *stale*:
+/// if such a page owns the piece again, it need not be mapped again. The table lists the pages with
+/// a stale mapping to each piece.
+///
+///     page_pieces<handle> pieces{16};
+///     pieces.reserve();
+///     auto const k = pieces.add(memory.create(page)); // a spare
+///     pieces.map(3, k);                               // page 3 has a stale mapping to it
+///     pieces.attach(3);                               // page 3 owns it
+///     pieces.detach(3);                               // it is a spare again; the mapping is stale
+///
+/// Failure   The constructor and `reserve` throw `std::bad_alloc` and change nothing. No other
+///           function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant time. `reserve` allocates occasionally.
+template <class Handle>
+class page_pieces {
+public:
+    using number = std::uint32_t; ///< index of a page or of a piece
+
+    static constexpr number nowhere = ~number{0}; ///< value that means no page or no piece
+
+    explicit page_pieces(std::size_t pages) : slots_(counted(pages)) {}
+    page_pieces(page_pieces&& other) noexcept
+        : slots_{std::exchange(other.slots_, {})},
+          pieces_{std::exchange(other.pieces_, {})},
+          spares_{std::exchange(other.spares_, {})},
+          unused_{std::exchange(other.unused_, {})} {}
+    page_pieces& operator=(page_pieces&&) = delete;
+
+    // Pieces
+
+    /// Allocates host memory for one more piece, so that the next `add` cannot fail.
+    void reserve() {
+        if (!unused_.empty()) { return; }
+        if (pieces_.size() == pieces_.capacity()) {
+            std::size_t const room = 2 * pieces_.size() + 8;
+            // Room for every piece, so that `spare` and `remove` never allocate.
+            spares_.reserve(room);
+            unused_.reserve(room);
+            pieces_.reserve(room);
+        }
+        unused_.push_back(static_cast<number>(pieces_.size()));
+        pieces_.emplace_back();
+    }
+    /// Adds a piece with the handle `memory` as a spare (without an owner) and returns its index.
+    /// The caller must have called `reserve` since the last `add`.
+    number add(Handle memory) noexcept {
+        number const k = unused_.back();
+        unused_.pop_back();
+        pieces_[k] = {.memory = memory};
+        spare(k);
+        return k;
+    }
+    /// Removes the piece `k`, a spare (without an owner) to which no page is mapped.
+    void remove(number k) noexcept {
+        no_spare(k);
+        unused_.push_back(k);
+    }
+
+    [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
+    /// Returns a page that does not own the piece `k` but is mapped to it, or `nowhere` if there is
+    /// none.
+    [[nodiscard]] number stale_page(number k) const noexcept { return pieces_[k].first_stale; }
+
+    /// Returns the number of pieces of physical memory, with or without an owner.
+    [[nodiscard]] std::size_t held() const noexcept { return pieces_.size() - unused_.size(); }
+    [[nodiscard]] std::size_t spares() const noexcept { return spares_.size(); }
+    /// Returns the index of the `i`-th spare (piece without an owner). `add`, `remove`, `attach`
+    /// and `detach` change the order of the spares.
+    [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
+
+    // Pages
+
+    /// Records that the unmapped page `i` was mapped to the piece `k`, without access rights. The
+    /// page does not own the piece yet (see `attach`).
+    void map(number i, number k) noexcept {
+        slots_[i] = {.piece = k};
+        link(i);
+    }
+    /// Records that page `i`, which is mapped to a piece that it does not own, was unmapped.
+    void unmap(number i) noexcept {
+        unlink(i);
+        slots_[i] = {};
+    }
+    /// Makes page `i` the owner of the piece to which it is mapped. The previous owner, if there is
+    /// one, stays mapped to the piece and owns none.
+    void attach(number i) noexcept {
+        number const k = slots_[i].piece;
+        unlink(i);
+        number const other = std::exchange(pieces_[k].at, i);
+        if (other != nowhere) { return link(other); }
+        no_spare(k);
+    }
+    /// Makes the piece that page `i` owns a spare (without an owner). The page stays mapped to it.
+    void detach(number i) noexcept {
+        number const k = slots_[i].piece;
+        pieces_[k].at  = nowhere;
+        link(i);
+        spare(k);
+    }
+    /// Records that access rights were set for the mapping of page `i`.
+    void               grant(number i) noexcept { slots_[i].granted = true; }
+    [[nodiscard]] bool granted(number i) const noexcept { return slots_[i].granted; }
+
+    [[nodiscard]] std::size_t pages() const noexcept { return slots_.size(); }
+    /// Returns the piece to which page `i` is mapped, or `nowhere`.
+    [[nodiscard]] number piece(number i) const noexcept { return slots_[i].piece; }
+    /// Returns true if page `i` owns a piece.
+    [[nodiscard]] bool has(number i) const noexcept {
+        number const k = slots_[i].piece;
+        return k != nowhere && pieces_[k].at == i;
+    }
+    /// Returns the page that owns the piece to which page `i` is mapped; `nowhere` if that is page
+    /// `i` itself, or if the piece has no owner or the page no mapping.
+    [[nodiscard]] number current_owner(number i) const noexcept {
+        number const k = slots_[i].piece;
+        return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;
+    }
+
+private:
+    /// A page and its mapping.
+    struct slot {
+        number piece   = nowhere;
+        number next    = nowhere; ///< next page that is mapped to the piece but does not own it
+        number before  = nowhere;
+        bool   granted = false;
+    };
+    struct entry {
+        Handle memory{};
+        /// The page that owns the piece; `nowhere` if the piece is a spare.
+        number at = nowhere;
+        /// First of the pages that are mapped to the piece but do not own it.
+        number first_stale = nowhere;
+        number spared      = 0; ///< index in `spares_`, if the piece is a spare
+    };
+
+    static std::size_t counted(std::size_t pages) {
+        expects(pages < nowhere, "page_pieces: a range has less than 2^32 - 1 pages");
+        return pages;
+    }
+
+    void spare(number k) noexcept {
+        pieces_[k].spared = static_cast<number>(spares_.size());
+        spares_.push_back(k);
+    }
+    void no_spare(number k) noexcept {
+        number const last    = spares_.back();
+        number const at      = pieces_[k].spared;
+        pieces_[last].spared = at;
+        spares_[at]          = last;
+        spares_.pop_back();
+    }
+    void link(number i) noexcept {
+        entry& p         = pieces_[slots_[i].piece];
+        slots_[i].next   = p.first_stale;
+        slots_[i].before = nowhere;
+        if (p.first_stale != nowhere) { slots_[p.first_stale].before = i; }
+        p.first_stale = i;
+    }
+    void unlink(number i) noexcept {
+        slot const& s = slots_[i];
+        if (s.next != nowhere) { slots_[s.next].before = s.before; }
+        (s.before != nowhere ? slots_[s.before].next : pieces_[s.piece].first_stale) = s.next;
+    }
+
+    std::vector<slot>   slots_;
+    std::vector<entry>  pieces_;
+    std::vector<number> spares_; ///< indices of spare pieces; has capacity for every piece
+    std::vector<number> unused_; ///< indices of removed pieces; has capacity for every piece
+};
+
+} // namespace detail
+} // namespace vram

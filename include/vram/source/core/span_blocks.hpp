@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `span_blocks` divides an address range into blocks of whole pages.
+
+#include <vram/base/align.hpp> // saturating_add
+
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uintptr_t
+#include <utility> // exchange
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// The list of blocks in an address range of equal pages. It handles addresses only, no memory.
+/// Each block starts at a page boundary and shares no page with another block. A new block is
+/// placed in the middle of the largest gap, so that it and its neighbours have room to grow. If it
+/// does not fit there, it is placed in the smallest sufficient gap.
+///
+/// Failure   `insert` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. `insert`
+///           and `erase` move the entries of all blocks at higher addresses. All other functions
+///           are O(log blocks).
+class span_blocks {
+public:
+    /// The pages with the numbers [first, last) of the range.
+    struct run {
+        std::size_t first = 0;
+        std::size_t last  = 0;
+
+        [[nodiscard]] bool        empty() const noexcept { return first == last; }
+        [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
+    };
+    /// A block of `bytes` bytes at `address`, which occupies the pages [first, last).
+    struct block {
+        std::uintptr_t address = 0;
+        std::size_t    bytes   = 0;
+        std::size_t    first   = 0;
+        std::size_t    last    = 0;
+
+        [[nodiscard]] bool        empty() const noexcept { return last == 0; }
+        [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
+    };
+
+    span_blocks(void* base, std::size_t page, std::size_t pages) noexcept
+        : base_{reinterpret_cast<std::uintptr_t>(base)}, page_{page}, pages_{pages} {}
+    span_blocks(span_blocks&& other) noexcept
+        : base_{other.base_},
+          page_{other.page_},
+          pages_{std::exchange(other.pages_, 0)},
+          blocks_{std::exchange(other.blocks_, {})} {}
+
+    /// Returns a block of `bytes` bytes in a gap, at the start of a page that is a multiple of
+    /// `alignment`, or an empty block if no gap suffices. Does not insert the block.
+    [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
+        gap   widest, tightest{0, pages_ + 1};
+        block in_widest, in_tightest;
+        for_each_gap([&](gap const& g) {
+            block const at_front = within(g, g.first, bytes, alignment);
+            if (at_front.empty()) { return; }
+            if (g.pages() > widest.pages()) {
+                std::size_t const middle = g.first == 0 ? 0 : g.first + g.pages() / 2;
+                widest                   = g;
+                in_widest                = within(g, middle, bytes, alignment);
+            }
+            if (g.pages() < tightest.pages()) {
+                tightest    = g;
+                in_tightest = at_front;
+            }
+        });
+        return in_widest.empty() ? in_tightest : in_widest;
+    }
+    void insert(block const& b) { blocks_.insert(iterator_at(begun_at(b.address)), b); }
+
+    /// Returns the block `b` with the size `bytes`, or an empty block if it would overlap the next
+    /// block or exceed the range. Does not change the list.
+    [[nodiscard]] block resized(block const& b, std::size_t bytes) const noexcept {
+        std::size_t const next = begun_at(b.address);
+        std::size_t const end  = next == blocks_.size() ? pages_ : blocks_[next].first;
+        block const       made = spread(b.address, bytes, b.first);
+        return made.last <= end ? made : block{};
+    }
+    void replace(block const& b) noexcept { *iterator_at(begun_at(b.address) - 1) = b; }
+    void erase(block const& b) noexcept { blocks_.erase(iterator_at(begun_at(b.address) - 1)); }
+
+    /// Returns the block that begins at the address `p`, or an empty block if none does.
+    [[nodiscard]] block at(void const* p) const noexcept {
+        auto const         address = reinterpret_cast<std::uintptr_t>(p);
+        block const* const last    = last_up_to(address);
+        return last != nullptr && last->address == address ? *last : block{};
+    }
+
+    // Pages of a block. The last page belongs to its block entirely, also the bytes after the end
+    // of the block. For a range that does not lie within the pages of one block, the following
+    // functions return an empty block or no pages.
+
+    /// Returns the block whose pages contain the range of `bytes` bytes at `p`, or an empty block
+    /// if there is none.
+    [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
+        auto const         from = reinterpret_cast<std::uintptr_t>(p);
+        block const* const b    = last_up_to(from);
+        if (b == nullptr || bytes == 0) { return {}; }
+        std::uintptr_t const end = base_ + b->last * page_;
+        return from < end && bytes <= end - from ? *b : block{};
+    }
+    /// Returns the pages that overlap the `n` bytes at `q`.
+    [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
+        if (around(q, n).empty()) { return {}; }
+        return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
+    }
+    /// Returns the pages whose bytes, as far as they belong to the block, all lie in the `n` bytes
+    /// at `q`.
+    [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
+        block const b = around(q, n);
+        if (b.empty()) { return {}; }
+        auto const        from  = reinterpret_cast<std::uintptr_t>(q);
+        run const         pages = {(offset(q) + page_ - 1) / page_, (offset(q) + n) / page_};
+        std::size_t const first = from == b.address ? b.first : pages.first;
+        std::size_t const last  = from + n >= b.address + b.bytes ? b.last : pages.last;
+        return first < last ? run{first, last} : run{};
+    }
+    /// Returns how many bytes of page `i` are among the `n` bytes at `q`, which must overlap the
+    /// page.
+    [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
+        std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
+        std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;
+        return end - from;
+    }
+
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (block const& b : blocks_) { visit(b); }
+    }
+    [[nodiscard]] bool empty() const noexcept { return blocks_.empty(); }
+
+private:
+    using gap = run;
+
+    [[nodiscard]] std::size_t offset(void const* q) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(q) - base_;
+    }
+
+    /// Returns the number of blocks that begin at `address` or before it.
+    [[nodiscard]] std::size_t begun_at(std::uintptr_t address) const noexcept {
+        std::size_t from = 0;
+        std::size_t to   = blocks_.size();
+        while (from < to) {
+            std::size_t const middle = from + (to - from) / 2;
+            if (blocks_[middle].address <= address) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
+    }
+    /// Returns the last block that begins at `address` or before it, or null if there is none.
+    [[nodiscard]] block const* last_up_to(std::uintptr_t address) const noexcept {
+        std::size_t const begun = begun_at(address);
+        return begun != 0 ? &blocks_[begun - 1] : nullptr;
+    }
+    [[nodiscard]] std::vector<block>::iterator iterator_at(std::size_t i) noexcept {
+        return blocks_.begin() + static_cast<std::ptrdiff_t>(i);
+    }
+
+    template <class Visit>
+    void for_each_gap(Visit const& visit) const {
+        std::size_t from = 0;
+        for (block const& b : blocks_) {
+            visit(gap{from, b.first});
+            from = b.last;
+        }
+        visit(gap{from, pages_});
+    }
+
+    /// Returns a block of `bytes` bytes at `address`, which lies in page `first`; an empty block if
+    /// it would exceed the range.
+    [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
+                               std::size_t first) const noexcept {
+        std::size_t const end = saturating_add(address - base_, bytes);
+        if (end > pages_ * page_) { return {}; }
+        return {address, bytes, first, (end + page_ - 1) / page_};
+    }
+    /// Returns a block of `bytes` bytes in the gap `g` that starts at the first page from `from` on
+    /// that is a multiple of `alignment`, or an empty block if it does not fit.
+    [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
+                               std::size_t alignment) const noexcept {
+        std::uintptr_t address = base_ + from * page_;
+        while (from < g.last && (address & (alignment - 1)) != 0) {
+            ++from;
+            address += page_;
+        }
+        if (from >= g.last) { return {}; }
+        block const b = spread(address, bytes, from);
+        return b.last <= g.last ? b : block{};
+    }
+
+    std::uintptr_t     base_;
+    std::size_t        page_;
+    std::size_t        pages_;
+    std::vector<block> blocks_; ///< all blocks, in the order of their addresses
+};
+
+} // namespace detail
+} // namespace vram

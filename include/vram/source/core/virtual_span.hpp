@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `virtual_span` is a reserved address range that maps physical memory to each page separately.
+
+#include <vram/base/core/report_caught.hpp>   // report_caught
+#include <vram/base/error.hpp>                // error_kind
+#include <vram/source/core/address_range.hpp> // address_range
+#include <vram/source/core/page_pieces.hpp>   // page_pieces
+
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint32_t, uint64_t
+#include <utility> // move, exchange
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// Pages are numbered from the start of the range. If the physical memory of a page is moved to
+/// another page, the first page stays mapped to it as well (a stale mapping). If the memory
+/// returns, no driver call is needed, so a program that repeats itself, such as a training loop,
+/// soon makes none (after the stitched blocks of GMLake, 2024). Physical memory that backs no page
+/// is a spare.
+///
+///     virtual_span span{memory, 1_GiB, 2_MiB};
+///     span.fill(0, 10);        // backs the first ten pages
+///     span.move(0, 5, 20, 25); // moves the memory of five pages to pages 20 to 24
+///     span.move(20, 25, 0, 5); // and back, without a driver call
+///
+/// Failure   `fill` throws `out_of_memory` or the error of the platform, and changes nothing. If
+///           memory cannot be unmapped, the error is reported to the error sink, and the memory
+///           stays a spare.
+/// Threads   One thread at a time.
+/// Streams   No function waits for a stream. The caller ensures that no stream uses a page whose
+///           memory `drop` releases, or a page to which other memory is mapped than before.
+/// Cost      One driver call to create, map, unmap or destroy each page. One call per contiguous
+///           run of pages to set access rights. No call for memory that returns to the page that it
+///           backed last.
+template <virtual_memory Memory>
+class virtual_span {
+public:
+    using handle = typename Memory::handle;
+
+    /// The value of a page number that means no page.
+    static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere;
+
+    /// Reserves `bytes` bytes of addresses, divided into pages of `page` bytes. `page` must be a
+    /// multiple of `memory.granularity()`, and `bytes` one of `page`. The range is aligned to the
+    /// largest power of two that divides `page`, so that for each alignment some page is aligned.
+    virtual_span(Memory memory, std::size_t bytes, std::size_t page)
+        : page_{page}, pieces_{bytes / page}, range_{memory, bytes, page & (~page + 1)} {}
+    virtual_span(virtual_span&& other) noexcept
+        : page_{other.page_},
+          calls_{std::exchange(other.calls_, 0)},
+          pieces_{std::move(other.pieces_)},
+          range_{std::move(other.range_)} {}
+    virtual_span& operator=(virtual_span&&) = delete;
+    ~virtual_span() {
+        trim(0);
+        drop(0, pages(), 0);
+        for (std::size_t i = 0; i < spares();
+             ++i) { // the driver frees the memory once no page is mapped to it
+            memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
+        }
+    }
+
+    /// Maps physical memory to each page of [first, last) that has none: the memory that backed the
+    /// page last, if it backs no page now, else another spare, else new memory. If it throws, it
+    /// has mapped none.
+    void fill(std::size_t first, std::size_t last) {
+        std::size_t const had  = spares();
+        std::size_t       bare = 0;
+        for (std::size_t i = first; i < last; ++i) { bare += mapped(i) ? 0 : 1; }
+        numbers done;
+        done.reserve(bare);
+        try {
+            while (spares() < bare) { make(); } // first create all missing memory, then map
+            for (number i = to_number(first); i < last; ++i) {
+                if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
+                    continue;
+                }
+                pieces_.attach(i); // the page is still mapped to the memory that backed it last
+                done.push_back(i);
+            }
+            for (number i = to_number(first); i < last; ++i) {
+                if (mapped(i)) { continue; }
+                put(i, pieces_.spare_at(spares() - 1));
+                pieces_.attach(i);
+                done.push_back(i);
+            }
+            grant(done);
+        } catch (...) {
+            for (number const i : done) {
+                pieces_.detach(i);
+                unmap_without_access(i);
+            }
+            trim(had);
+            throw;
+        }
+    }
+
+    /// Takes the physical memory from the pages [first, last) and releases it to the device, but
+    /// keeps up to `spare` pieces that back no page. Returns the number of pages that lost their
+    /// memory; pages that could not be unmapped are not counted.
+    std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
+        std::size_t gone = 0;
+        for (number i = to_number(first); i < last; ++i) {
+            if (!mapped(i)) { continue; }
+            pieces_.detach(i);
+            if (spares() <= spare || destroy(pieces_.piece(i))) { ++gone; }
+        }
+        return gone;
+    }
+
+    /// Moves the physical memory of the pages [from, from_end) to the pages of [to, to_end) without
+    /// memory, in order, until one of the two ranges is exhausted. Returns the number of pages
+    /// moved. If mapping a page fails, its memory is not moved.
+    std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
+                     std::size_t to_end) noexcept {
+        // Pages to which the memory is mapped. Its old pages still own it: ownership changes once
+        // access rights are set, so that a failure can be undone.
+        numbers done;
+        try {
+            done.reserve(to_end - to);
+            for (number i = to_number(to); i < to_end; ++i) {
+                if (mapped(i)) { continue; }
+                while (from < from_end && !mapped(from)) { ++from; }
+                if (from == from_end) { break; }
+                number const k = pieces_.piece(to_number(from++));
+                if (pieces_.piece(i) != k) { put(i, k); }
+                done.push_back(i);
+            }
+        } catch (...) {} // the pages that were mapped before the failure are moved
+        try {
+            grant(done);
+        } catch (...) {}
+        std::size_t moved = 0;
+        for (number const i : done) {
+            if (pieces_.granted(i)) {
+                pieces_.attach(i);
+                ++moved;
+            } else {
+                unmap_without_access(i);
+            }
+        }
+        return moved;
+    }
+
+    /// Releases physical memory that backs no page to the device, until at most `spare` such pieces
+    /// are left. Returns the number of pieces released.
+    std::size_t trim(std::size_t spare) noexcept {
+        std::size_t gone = 0;
+        for (std::size_t i = spares(); i-- > 0 && spares() > spare;) {
+            gone += destroy(pieces_.spare_at(i)) ? 1 : 0;
+        }
+        return gone;
+    }
+
+    /// `mapped` returns true if page `i` has physical memory; `physical` then returns its handle.
+    [[nodiscard]] bool   mapped(std::size_t i) const noexcept { return pieces_.has(to_number(i)); }
+    [[nodiscard]] handle physical(std::size_t i) const noexcept {
+        return pieces_.memory(pieces_.piece(to_number(i)));
+    }
+    /// Returns the page to which the physical memory was moved that last backed page `i`; `nowhere`
+    /// if it was not moved, or backs no page.
+    [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
+        return pieces_.current_owner(to_number(i));
+    }
+    [[nodiscard]] void* address(std::size_t i) const noexcept {
+        return static_cast<std::byte*>(range_.base()) + i * page_;
+    }
+
+    [[nodiscard]] std::size_t page() const noexcept { return page_; } ///< bytes of a page
+    [[nodiscard]] std::size_t pages() const noexcept { return pieces_.pages(); }
+    /// Returns the number of pieces of physical memory, including those that back no page.
+    [[nodiscard]] std::size_t held() const noexcept { return pieces_.held(); }
+    [[nodiscard]] std::size_t spares() const noexcept { return pieces_.spares(); }
+    /// Returns the number of pieces created and destroyed so far.
+    [[nodiscard]] std::uint64_t                calls() const noexcept { return calls_; }
+    [[nodiscard]] address_range<Memory> const& range() const noexcept { return range_; }
+    [[nodiscard]] Memory const&                memory() const noexcept { return range_.memory(); }
+
+private:
+    using number  = std::uint32_t; ///< index of a page or of a piece
+    using numbers = std::vector<number>;
+
+    static number to_number(auto i) noexcept { return static_cast<number>(i); }
+
+    /// Creates a piece of physical memory that backs no page.
+    void make() {
+        pieces_.reserve();
+        pieces_.add(memory().create(page_));
+        ++calls_;
+    }
+    /// Destroys the piece `k` of physical memory, which backs no page, after unmapping all pages
+    /// that are still mapped to it. If a call fails, reports the error, keeps the piece and returns
+    /// false.
+    bool destroy(number k) noexcept {
+        for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
+            try {
+                unmap(i);
+            } catch (...) {
+                report_caught({.kind     = error_kind::platform_error,
+                               .pointer  = address(i),
+                               .bytes    = page_,
+                               .resource = "virtual_source",
+                               .call     = "unmapping a page"});
+                return false;
+            }
+        }
+        memory().destroy(pieces_.memory(k), page_);
+        pieces_.remove(k);
+        ++calls_;
+        return true;
+    }
+
+    /// Maps page `i`, which has no memory, to the piece `k`, without access rights. The page does
+    /// not own the piece yet.
+    void put(number i, number k) {
+        if (pieces_.piece(i) != nowhere) { unmap(i); }
+        memory().map(address(i), pieces_.memory(k), page_);
+        pieces_.map(i, k);
+    }
+    void unmap(number i) {
+        memory().unmap(address(i), page_);
+        pieces_.unmap(i);
+    }
+    /// Unmaps page `i` if it has no access rights; it must not own the piece to which it is mapped.
+    /// If the call fails, the page stays mapped.
+    void unmap_without_access(number i) noexcept {
+        try {
+            if (!pieces_.granted(i)) { unmap(i); }
+        } catch (...) {}
+    }
+    /// Sets access rights for the pages `which` that have none, with one driver call per contiguous
+    /// run of pages.
+    void grant(numbers const& which) {
+        for (auto i = which.begin(); i != which.end();) {
+            auto end = i;
+            while (end != which.end() && !pieces_.granted(*end) &&
+                   *end == *i + to_number(end - i)) {
+                ++end;
+            }
+            if (end == i) {
+                ++i;
+                continue;
+            }
+            memory().set_access(address(*i), static_cast<std::size_t>(end - i) * page_);
+            for (; i != end; ++i) { pieces_.grant(*i); }
+        }
+    }
+
+    std::size_t         page_;
+    std::uint64_t       calls_ = 0;
+    page_pieces<handle> pieces_;
+    /// Last member: its destructor runs first, before that of `pieces_`.
+    address_range<Memory> range_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `copy_batch` enqueues many small copies with one call.
+
+#include <vram/base/core/smaller_of.hpp>    // larger_of, smaller_of
+#include <vram/concepts/batched_copies.hpp> // batched_copies
+#include <vram/staging/staging_result.hpp>  // staging_result
+
+#include <cstddef> // size_t
+#include <span>    // span
+#include <vector>  // vector
+
+namespace vram {
+
+/// A list of copies that one call enqueues. The list can be filled and run repeatedly, and keeps
+/// its host memory.
+///
+///     copy_batch<cuda_platform> rows;
+///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
+///     rows.run(stream);                    // takes 0.6 of the time
+///
+/// The copies have no order among themselves: no copy may write memory that another one reads or
+/// writes. If the platform has no call for several copies, or the stream does not support it (a
+/// default stream or a captured one), the copies are enqueued one by one.
+///
+/// Failure   `run` throws errors of the platform. The list is then unchanged, and the number of
+///           copies that were enqueued is unknown. `add` throws `std::bad_alloc` and leaves the
+///           list unchanged.
+/// Threads   One thread at a time.
+/// Streams   The copies are ordered in the stream. Host memory must be pinned, and unchanged until
+///           the stream has passed the copies.
+/// Cost      For copies of 32 KiB and more, single copies are as fast.
+template <class Platform>
+class copy_batch {
+public:
+    using stream = typename Platform::stream;
+
+    /// \param most  largest number of copies in one call; drivers have crashed at 50 000
+    explicit copy_batch(std::size_t most = 1024) noexcept
+        : most_{detail::larger_of<std::size_t>(most, 1)} {}
+
+    /// Adds a copy of `bytes` bytes to the list. A copy of 0 bytes is ignored.
+    void add(void* to, void const* from, std::size_t bytes) {
+        if (bytes == 0) { return; }
+        if (to_.size() == to_.capacity()) { grow(); }
+        to_.push_back(to); // cannot throw: `grow` reserved room in all three vectors
+        from_.push_back(from);
+        bytes_.push_back(bytes);
+        total_ += bytes;
+    }
+    /// Returns the number of copies in the list.
+    [[nodiscard]] std::size_t size() const noexcept { return to_.size(); }
+    [[nodiscard]] bool        empty() const noexcept { return to_.empty(); }
+    /// Returns the sum of the bytes of all copies in the list.
+    [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
+
+    /// Enqueues the copies on the stream `s` and empties the list.
+    staging_result run(stream s) {
+        staging_result did{total_, transfer_path::nothing, 0, 1};
+        for (std::size_t i = 0; i < size(); ++did.pieces) {
+            std::size_t const n = smaller_of(most_, size() - i);
+            if (n > 1 && together(s, i, n)) {
+                did.path = transfer_path::batched;
+                i += n;
+            } else {
+                one_by_one(s, i, n);
+                if (did.path == transfer_path::nothing) { did.path = transfer_path::direct_small; }
+                did.pieces += n - 1;
+                i += n;
+            }
+        }
+        clear();
+        return did;
+    }
+    /// Removes all copies from the list.
+    void clear() noexcept {
+        to_.clear();
+        from_.clear();
+        bytes_.clear();
+        total_ = 0;
+    }
+
+private:
+    bool together(stream s, std::size_t i, std::size_t n) {
+        if constexpr (batched_copies<Platform>) {
+            // From pointers: nvcc takes a tenth of a second to prove that a vector is a range.
+            return Platform::copy_batch(s, std::span<void* const>{to_.data() + i, n},
+                                        std::span<void const* const>{from_.data() + i, n},
+                                        std::span<std::size_t const>{bytes_.data() + i, n});
+        } else {
+            return (void)s, (void)i, (void)n, false;
+        }
+    }
+    void one_by_one(stream s, std::size_t i, std::size_t n) {
+        for (std::size_t const end = i + n; i < end; ++i) {
+            Platform::copy(s, to_[i], from_[i], bytes_[i]);
+        }
+    }
+    void grow() {
+        std::size_t const room = detail::larger_of<std::size_t>(2 * to_.capacity(), 64);
+        bytes_.reserve(room);
+        from_.reserve(room);
+        to_.reserve(room); // last, because `add` tests only this capacity
+    }
+
+    std::size_t              most_;
+    std::vector<void*>       to_;
+    std::vector<void const*> from_;
+    std::vector<std::size_t> bytes_;
+    std::size_t              total_ = 0;
+};
+
+} // namespace vram

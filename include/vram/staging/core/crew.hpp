@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `crew` is a team of threads that repeatedly run one function in parallel (fork and join).
+
+#include <vram/base/core/gate.hpp>   // the gate of platforms where time is real
+#include <vram/base/core/worker.hpp> // their thread
+
+#include <atomic>      // atomic
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t
+#include <thread>      // this_thread::yield
+#include <type_traits> // is_same_v, remove_reference_t
+#include <vector>      // vector
+
+namespace vram {
+namespace detail {
+
+/// A team of the calling thread and `size - 1` helper threads. The helpers sleep between jobs. The
+/// caller starts its part of a job without waiting for them.
+///
+///     crew<cuda_platform> all{device, 8};
+///     all.run([&](unsigned thread) noexcept { ... });   // thread: 0 (the caller) to 7
+///
+/// Failure   The constructor throws the exceptions of the platform's threads, and ends the threads
+///           already started. A job must not throw.
+/// Threads   One job at a time. On a simulated device, the thread that creates the crew takes part
+///           in virtual time until the crew ends.
+/// Cost      A job wakes all helpers; the last one runs after about 50 us. Nothing is allocated.
+template <class Platform>
+class crew {
+public:
+    /// \param size number of threads, including the calling thread; at least 1
+    crew(typename Platform::device where, unsigned size) {
+        helpers_.reserve(size);
+        ending at_failure{this};
+        for (unsigned i = 1; i < size; ++i) {
+            helpers_.emplace_back(where, [this, i] { help(i); });
+        }
+        at_failure.of = nullptr;
+    }
+    crew(crew const&)            = delete;
+    crew& operator=(crew const&) = delete;
+    ~crew() { end(); }
+
+    [[nodiscard]] unsigned size() const noexcept {
+        return static_cast<unsigned>(helpers_.size()) + 1;
+    }
+
+    /// Calls `job(i)` on every thread, and returns when all calls have returned.
+    template <class Job>
+    void run(Job&& job) noexcept {
+        if (!helpers_.empty()) {
+            {
+                auto const held = gate_.hold();
+                job_            = &job;
+                call_ = [](void const* of, unsigned thread) noexcept { (*as<Job>(of))(thread); };
+                ++jobs_;
+                busy_ = helpers_.size();
+            }
+            gate_.notify();
+        }
+        job(0U);
+        if (helpers_.empty()) { return; }
+        watch();
+        auto held = gate_.hold();
+        gate_.wait(held, [&] { return busy_ == 0; });
+    }
+
+private:
+    /// Its destructor ends the threads already started if a later one cannot be started.
+    struct ending {
+        ~ending() {
+            if (of != nullptr) { of->end(); }
+        }
+        crew* of;
+    };
+
+    template <class Job>
+    static auto as(void const* of) noexcept {
+        return static_cast<std::remove_reference_t<Job>*>(const_cast<void*>(of));
+    }
+
+    /// Polls for the end of the helpers' work for about 50 us, which costs less than sleeping and
+    /// waking; usually the helpers have nearly finished. Does nothing on the simulated platform, on
+    /// which only waits at the gate advance the virtual time.
+    void watch() const noexcept {
+        if constexpr (std::is_same_v<typename Platform::gate, detail::gate>) {
+            constexpr int looks = 200; // about 50 us
+            for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
+                std::this_thread::yield();
+            }
+        }
+    }
+
+    void help(unsigned thread) noexcept {
+        for (std::uint64_t done = 0;; ++done) {
+            void const* job                              = nullptr;
+            void (*call)(void const*, unsigned) noexcept = nullptr;
+            {
+                auto held = gate_.hold();
+                gate_.wait(held, [&] { return ending_ || jobs_ != done; });
+                if (ending_) { return; }
+                job  = job_;
+                call = call_;
+            }
+            call(job, thread);
+            auto const held = gate_.hold();
+            // Under the lock, because after it the crew may be destroyed.
+            if (--busy_ == 0) { gate_.notify(); }
+        }
+    }
+
+    void end() noexcept {
+        {
+            auto const held = gate_.hold();
+            ending_         = true;
+        }
+        gate_.notify();
+        for (auto& each : helpers_) { each.join(); }
+    }
+
+    typename Platform::gate gate_;
+    void const*             job_                  = nullptr;
+    void (*call_)(void const*, unsigned) noexcept = nullptr;
+    std::uint64_t jobs_                           = 0; ///< number of jobs started so far
+    /// Number of helpers still running the job; changed only under the lock.
+    std::atomic<std::size_t>               busy_{0};
+    bool                                   ending_ = false;
+    std::vector<typename Platform::thread> helpers_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `host_end` is the host's side of a transfer: memory or a file that is read or written.
+
+#include <vram/concepts/core/host_work.hpp>  // host_work
+#include <vram/staging/core/stream_copy.hpp> // stream_copy
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t, byte
+#include <cstring>  // memcpy
+#include <span>     // span
+
+namespace vram {
+namespace detail {
+
+/// A file that any thread can read at any offset: `vram::file`, or a type with the same `read`.
+/// `read` fills the whole span or throws.
+template <class F>
+concept readable_at =
+    requires(F const& f, std::span<std::byte> to, std::size_t offset) { f.read(to, offset); };
+
+/// A file that any thread can write at any offset: `vram::file`, or a type with the same `write`.
+/// `write` writes the whole span or throws.
+template <class F>
+concept writable_at =
+    requires(F& f, std::span<std::byte const> from, std::size_t offset) { f.write(from, offset); };
+
+/// A file that can be read into device memory without a copy in host memory, such as
+/// `vram::cufile`. `reaches_device()` returns true if that is possible for this file.
+template <class F>
+concept fills_device = requires(F const& f, void* to, std::size_t n) {
+    { f.reaches_device() } -> std::same_as<bool>;
+    f.read_device(to, n, n);
+};
+
+/// A file that can be written from device memory without a copy in host memory, such as
+/// `vram::cufile`. `reaches_device()` returns true if that is possible for this file.
+template <class F>
+concept empties_device = requires(F& f, void const* from, std::size_t n) {
+    { f.reaches_device() } -> std::same_as<bool>;
+    f.write_device(from, n, n);
+};
+
+/// The host's side of a transfer through pinned chunks. For an upload, `fill` copies from host
+/// memory or a file into a chunk; for a download, `empty` copies from a chunk into host memory or a
+/// file. Any thread may call them.
+template <class Platform>
+struct host_end {
+    struct source_memory {
+        void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(chunk, from + offset, bytes);
+            // Not a streaming store, so that the copy engine reads the chunk from the CPU's cache.
+            std::memcpy(chunk, from + offset, bytes);
+        }
+        std::byte const* from;
+    };
+
+    struct target_memory {
+        void empty(std::byte const* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(to + offset, chunk, bytes);
+            if (streaming) {
+                stream_copy(to + offset, chunk, bytes);
+            } else {
+                std::memcpy(to + offset, chunk, bytes);
+            }
+        }
+        std::byte* to;
+        bool       streaming;
+    };
+
+    template <readable_at File>
+    struct source_file {
+        void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(chunk, nullptr, bytes);
+            file.read({chunk, bytes}, begin + offset);
+        }
+        File const& file;
+        std::size_t begin;
+    };
+
+    template <writable_at File>
+    struct target_file {
+        void empty(std::byte const* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(nullptr, chunk, bytes);
+            file.write({chunk, bytes}, begin + offset);
+        }
+        File&       file;
+        std::size_t begin;
+    };
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `ring` is the pinned chunks of a `staging`, with the threads and the stream that copy.
+
+#include <vram/base/align.hpp>                  // align
+#include <vram/base/contract.hpp>               // expects
+#include <vram/base/error.hpp>                  // report_error
+#include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/core/home_process.hpp>  // home_process
+#include <vram/concepts/resource.hpp>           // synchronous_resource
+#include <vram/concepts/sited.hpp>              // sited
+#include <vram/staging/core/crew.hpp>           // crew
+#include <vram/staging/core/piece_plan.hpp>     // piece_plan
+#include <vram/staging/staging_options.hpp>     // staging_options
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t, byte
+#include <span>    // span
+#include <utility> // move
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// Chunks of pinned memory for each thread of a team, and a stream that copies between them and the
+/// device. The constructor allocates everything, and the destructor frees it.
+///
+/// Failure   The constructor throws the exceptions of the resource and the platform, and then leaks
+///           nothing. If a copy may still use the memory when the destructor runs, it is reported
+///           as a leak and not freed.
+/// Threads   A lane (the chunks of one thread) belongs to that thread. All threads share the
+///           stream.
+/// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
+template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
+class ring {
+public:
+    using device = typename Platform::device;
+    using stream = typename Platform::stream;
+
+    /// One chunk of the pinned memory, and its copy if one is in progress.
+    struct chunk {
+        explicit chunk(device where) : copied{where} {}
+
+        typename Platform::event copied; ///< event recorded after the last copy that used the chunk
+        std::byte*               memory = nullptr;
+        /// Index of the piece of the transfer in this chunk.
+        std::size_t piece     = 0;
+        bool        in_flight = false;
+        bool        recorded  = false; ///< `copied` was recorded after the copy
+    };
+
+    ring(device where, Pinned pinned, staging_options const& options)
+        : where_{where},
+          pinned_{std::move(pinned)},
+          chunk_bytes_{align(options.chunk_bytes, piece_plan::unit)},
+          each_{options.chunks},
+          copies_{where},
+          memory_{*this, options.resolved_threads()},
+          crew_{where, options.resolved_threads()} {
+        chunks_.reserve(memory_.chunks);
+        for (std::size_t i = 0; i < memory_.chunks; ++i) {
+            chunks_.emplace_back(where).memory = memory_.begin + i * chunk_bytes_;
+        }
+    }
+    ring(ring const&)            = delete;
+    ring& operator=(ring const&) = delete;
+
+    /// Returns the chunks of the thread with the number `thread`.
+    [[nodiscard]] std::span<chunk> lane(unsigned thread) noexcept {
+        return std::span{chunks_}.subspan(thread * each_, each_);
+    }
+    [[nodiscard]] device                where() const noexcept { return where_; }
+    [[nodiscard]] stream                copies() const { return copies_.view(); }
+    [[nodiscard]] crew<Platform>&       threads() noexcept { return crew_; }
+    [[nodiscard]] crew<Platform> const& threads() const noexcept { return crew_; }
+    [[nodiscard]] std::size_t           chunk_bytes() const noexcept { return chunk_bytes_; }
+    [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
+
+    /// Returns false in a forked child of the process that created the ring: its threads do not
+    /// exist there.
+    [[nodiscard]] bool in_owning_process() const noexcept {
+        return home_.here() && !threads_stand_still<Platform>();
+    }
+    /// Makes the destructor report the pinned memory as a leak instead of freeing it. Called if no
+    /// wait proves that the device has finished with it.
+    void leak_memory() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
+
+private:
+    // A member, so that its destructor frees the memory also if the constructor of `ring` throws.
+    struct pinned_memory {
+        pinned_memory(ring& of, unsigned threads) : owner{of} {
+            detail::expect_resource(of.pinned_, "staging: the handle holds a resource");
+            expects(of.each_ != 0 && of.chunk_bytes_ != 0,
+                    "staging_options: chunks and chunk_bytes must be at least 1");
+            chunks = std::size_t{threads} * of.each_;
+            expects(of.chunk_bytes_ <= unsatisfiable / chunks,
+                    "staging_options: the chunks of all threads must fit in memory");
+            bytes = chunks * of.chunk_bytes_;
+            begin = static_cast<std::byte*>(of.pinned_.allocate_sync(bytes, piece_plan::unit));
+        }
+        pinned_memory(pinned_memory&&) = delete;
+        ~pinned_memory() {
+            // relaxed suffices: the other threads have ended
+            if (lost.load(std::memory_order_relaxed)) {
+                report_error({.kind    = error_kind::leak,
+                              .pointer = begin,
+                              .bytes   = bytes,
+                              .cause   = "waiting for the copies that use it failed"});
+            } else {
+                sited{owner.pinned_}.deallocate_sync(begin, bytes, piece_plan::unit);
+            }
+        }
+
+        ring&             owner;
+        std::size_t       chunks = 0;
+        std::size_t       bytes  = 0;
+        std::byte*        begin  = nullptr;
+        std::atomic<bool> lost{false}; ///< set by any thread if the memory must not be freed
+    };
+
+    home_process                  home_;
+    device                        where_;
+    [[no_unique_address]] Pinned  pinned_;
+    std::size_t                   chunk_bytes_;
+    std::size_t                   each_; ///< number of chunks of each thread
+    typename Platform::own_stream copies_;
+    pinned_memory                 memory_;
+    std::vector<chunk>            chunks_;
+    crew<Platform>                crew_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `ring_transfer` is one transfer of a `staging`: several threads move its pieces through pinned
+/// chunks.
+
+#include <vram/base/core/smaller_of.hpp>    // smaller_of
+#include <vram/staging/core/piece_plan.hpp> // piece_plan
+#include <vram/staging/core/ring.hpp>       // ring
+
+#include <atomic>    // atomic
+#include <cstddef>   // size_t, byte
+#include <exception> // exception_ptr, current_exception
+#include <span>      // span
+
+namespace vram {
+namespace detail {
+
+/// Moves the pieces of a plan between the device and the host. For an upload, `Host` has
+/// `fill(chunk, offset, bytes)`, which writes a piece into a pinned chunk; for a download,
+/// `empty(chunk, offset, bytes)`, which reads it from one. Any thread calls them.
+///
+/// A thread takes the next piece when one of its chunks is free, so pieces begin in order. After a
+/// failure no further piece begins, and the pieces in progress are finished.
+///
+/// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
+/// Threads   All threads of the ring call `run` concurrently.
+/// Streams   Copies are enqueued on the ring's stream. No copy is in progress when the last thread
+///           returns.
+/// Cost      One copy, one event and at most one host wait for each piece. Nothing is allocated.
+template <class Ring, class Platform, class Host>
+class ring_transfer {
+    using chunk = typename Ring::chunk;
+
+public:
+    ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
+        : ring_{over}, plan_{plan}, device_{device}, host_{host} {}
+
+    /// Moves pieces on the calling thread, the one with the number `thread`, until none is left.
+    void run(unsigned thread) noexcept {
+        std::span<chunk> const lane = ring_.lane(thread);
+        if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
+            upload(lane);
+        } else {
+            download(lane);
+        }
+        for (chunk& c : lane) { await_copy_for_sure(c); }
+    }
+
+    [[nodiscard]] bool failed() const noexcept { return failed_.load() != no_failure; }
+    [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
+
+    /// Returns the length of the part, from the beginning, that was moved without a gap.
+    [[nodiscard]] std::size_t whole() const noexcept {
+        std::size_t const first = smaller_of(undone_.load(), next_.load());
+        return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
+    }
+
+private:
+    enum failed_part : int { no_failure, the_host, the_device };
+
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+    /// Returns the number of the next piece that no thread has taken, or `none` if there is none or
+    /// a piece has failed.
+    std::size_t take() noexcept {
+        if (failed()) { return none; }
+        std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
+        return i < plan_.pieces() ? i : none;
+    }
+
+    /// The upload loop of one thread: waits until a chunk of its `lane` is free, fills it with the
+    /// next piece, and enqueues its copy.
+    void upload(std::span<chunk> lane) noexcept {
+        for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
+            chunk& c = lane[k];
+            if (!await_copy(c)) { return; }
+            c.piece = take();
+            if (c.piece == none) { return; }
+            auto const [offset, bytes] = plan_[c.piece];
+            try {
+                host_.fill(c.memory, offset, bytes);
+            } catch (...) { return fail(c.piece, the_host); }
+            if (!send(c, device_ + offset, c.memory, bytes)) { return; }
+        }
+    }
+
+    /// The download loop of one thread: enqueues a copy into each chunk of its `lane`, passes the
+    /// oldest one to the host when it is complete, and repeats.
+    void download(std::span<chunk> lane) noexcept {
+        std::size_t oldest = 0, under_way = 0;
+        for (bool more = true;;) {
+            while (more && under_way < lane.size()) {
+                chunk& c = lane[(oldest + under_way) % lane.size()];
+                c.piece  = take();
+                more     = c.piece != none;
+                if (!more) { break; }
+                auto const [offset, bytes] = plan_[c.piece];
+                more                       = send(c, c.memory, device_ + offset, bytes);
+                under_way += more ? 1 : 0;
+            }
+            if (under_way == 0) { return; }
+            chunk& c = lane[oldest];
+            if (await_copy(c)) { empty(c); }
+            oldest = (oldest + 1) % lane.size();
+            --under_way;
+        }
+    }
+
+    void empty(chunk& c) noexcept {
+        // the device has failed, so the content of the chunk is not known
+        if (failed_.load() == the_device) { return undo(c.piece); }
+        auto const [offset, bytes] = plan_[c.piece];
+        try {
+            host_.empty(c.memory, offset, bytes);
+        } catch (...) { fail(c.piece, the_host); }
+    }
+
+    bool send(chunk& c, void* to, void const* from, std::size_t bytes) noexcept {
+        try {
+            Platform::copy(ring_.copies(), to, from, bytes);
+            c.in_flight = true;
+            Platform::record(c.copied, ring_.copies());
+            c.recorded = true;
+            return true;
+        } catch (...) {
+            fail(c.piece, the_device);
+            return false;
+        }
+    }
+
+    /// Blocks the calling thread until the copy of the chunk `c` is complete. Returns false if the
+    /// copy failed, or if it is not known to be complete.
+    bool await_copy(chunk& c) noexcept {
+        if (!c.in_flight || !c.recorded) { return !c.in_flight; }
+        try {
+            Platform::synchronize(c.copied);
+        } catch (...) {
+            fail(c.piece, the_device);
+            return false;
+        }
+        c.in_flight = c.recorded = false;
+        // If the device has failed since, this copy may have failed too.
+        if (failed_.load() == the_device) { undo(c.piece); }
+        return true;
+    }
+
+    /// Blocks the calling thread until the copy of the chunk `c` is complete, because the next
+    /// transfer uses the chunk: waits for its event, else for the stream, else for the device. If
+    /// every wait fails, the pinned memory is never freed.
+    void await_copy_for_sure(chunk& c) noexcept {
+        if (await_copy(c)) { return; }
+        auto const waited = [&](auto const& place) {
+            try {
+                Platform::synchronize(place);
+                return true;
+            } catch (...) { return false; }
+        };
+        if (!waited(ring_.copies()) && !waited(ring_.where())) { ring_.leak_memory(); }
+        c.in_flight = c.recorded = false;
+    }
+
+    /// Records that piece `i` was not moved.
+    void undo(std::size_t i) noexcept {
+        std::size_t first = undone_.load();
+        while (i < first && !undone_.compare_exchange_weak(first, i)) {}
+    }
+
+    /// Records that `piece` failed, and stores the current exception if it is the first one. A
+    /// failure of the device (`the_device`) replaces one of the host.
+    void fail(std::size_t piece, failed_part by) noexcept {
+        undo(piece);
+        int expected = no_failure;
+        if (failed_.compare_exchange_strong(expected, by)) {
+            cause_ = std::current_exception();
+        } else if (by == the_device) {
+            failed_.store(by);
+        }
+    }
+
+    Ring&                    ring_;
+    piece_plan const&        plan_;
+    std::byte*               device_;
+    Host&                    host_;
+    std::atomic<std::size_t> next_{0};
+    std::atomic<std::size_t> undone_{none};
+    std::atomic<int>         failed_{no_failure};
+    /// The exception of the first failure; read only after all threads have returned.
+    std::exception_ptr cause_;
+};
+
+} // namespace detail
+} // namespace vram

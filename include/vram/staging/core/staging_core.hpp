@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `staging_core` is the part of `staging` that is the same for memory and files: the ways to copy.
+
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
+#include <vram/concepts/core/home_process.hpp>   // delete_at_home
+#include <vram/concepts/memory_kind.hpp>         // memory_kind, knows_memory, knows_page_tables
+#include <vram/concepts/resource.hpp>            // synchronous_resource
+#include <vram/staging/core/direct_transfer.hpp> // direct_transfer
+#include <vram/staging/core/ring_transfer.hpp>   // ring_transfer
+#include <vram/staging/staging_error.hpp>        // staging_error
+#include <vram/staging/staging_options.hpp>      // staging_options
+#include <vram/staging/staging_result.hpp>       // staging_result
+
+#include <cstddef>   // size_t, byte
+#include <cstdint>   // uintptr_t
+#include <exception> // current_exception
+#include <memory>    // unique_ptr
+#include <utility>   // move
+
+namespace vram {
+namespace detail {
+
+/// Chooses how to copy a number of bytes, and copies them: by one copy, through the ring of pinned
+/// chunks, or directly between storage and the device.
+///
+/// Failure   As `staging`.
+/// Threads   Any thread may call. Calls run one at a time, except small direct copies.
+/// Streams   A non-blocking stream of the ring carries the copies. Before its first copy, it waits
+///           for the earlier work of the caller's stream.
+template <class Platform, synchronous_resource Pinned>
+class staging_core {
+public:
+    using platform = Platform;
+    using device   = typename Platform::device;
+    using stream   = typename Platform::stream;
+
+    staging_core(staging_core const&)            = delete;
+    staging_core& operator=(staging_core const&) = delete;
+
+    /// Returns how `bytes` bytes at the host address `host` are copied to or from the device.
+    [[nodiscard]] transfer_path path_for(void const* host, std::size_t bytes) const {
+        if (bytes == 0) { return transfer_path::nothing; }
+        memory_kind const kind = kind_of(host, bytes);
+        if (kind == memory_kind::pinned) { return transfer_path::direct_pinned; }
+        if (kind == memory_kind::managed) { return transfer_path::direct_managed; }
+        if (page_tables_) { return transfer_path::direct_host_page_tables; }
+        if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
+        return path_for(bytes);
+    }
+    /// Returns how `bytes` bytes of a file are copied.
+    [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
+        if (bytes == 0) { return transfer_path::nothing; }
+        return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
+    }
+
+    /// Returns how `bytes` bytes of the file `of` are copied: by `gds` if there are many and the
+    /// file can be read into device memory directly.
+    template <class File>
+    [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
+        transfer_path const way = path_for(bytes);
+        if constexpr (requires(File const& f) { f.reaches_device(); }) {
+            if (way == transfer_path::ring && of.reaches_device()) { return transfer_path::gds; }
+        }
+        return way;
+    }
+
+    [[nodiscard]] staging_options const& options() const noexcept { return options_; }
+    [[nodiscard]] device                 where() const noexcept { return ring_->where(); }
+    /// Returns the number of threads that copy, including the caller's.
+    [[nodiscard]] unsigned threads() const noexcept { return ring_->threads().size(); }
+    /// Returns the number of bytes that stay pinned as long as this object exists.
+    [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_->pinned_bytes(); }
+
+protected:
+    staging_core(stream s, Pinned pinned, staging_options const& options)
+        : options_{options},
+          before_{Platform::device_of(s)},
+          page_tables_{ask_page_tables(Platform::device_of(s))},
+          ring_{new pinning(Platform::device_of(s), std::move(pinned), options)} {}
+    ~staging_core() = default;
+
+    using problem = staging_error::reason;
+
+    static constexpr bool is_direct(transfer_path way) noexcept {
+        return way >= transfer_path::direct_pinned && way <= transfer_path::direct_small;
+    }
+
+    void validate(stream s, void const* there, void const* host, std::size_t bytes) const {
+        if (bytes == 0) { return; }
+        bool const is_host = host != nullptr && !touches_device(host, bytes);
+        if (!is_host) { throw staging_error{problem::not_host_memory, bytes, host}; }
+        validate(s, there, bytes);
+    }
+    void validate(stream s, void const* there, std::size_t bytes) const {
+        if (bytes == 0) { return; }
+        bool known = there != nullptr;
+        if constexpr (knows_memory<Platform>) {
+            known = known && kind_of(there, bytes) != memory_kind::pageable;
+        }
+        if (!known) { throw staging_error{problem::not_device_memory, bytes, there}; }
+        if (Platform::capturing(s)) { throw staging_error{problem::capturing, bytes}; }
+        if (!(Platform::device_of(s) == where())) {
+            throw staging_error{problem::other_device, bytes};
+        }
+    }
+
+    /// Calls `body`, and rethrows each exception as a `staging_error` with the path and the number
+    /// of bytes.
+    template <class Body>
+    static staging_result moved(std::size_t bytes, call_site at, Body body) {
+        return detail::naming<staging_error>(at, [&] {
+            transfer_path way = transfer_path::nothing;
+            try {
+                return body(way);
+            } catch (staging_error const&) { throw; } catch (...) {
+                throw staging_error{std::current_exception(), way, 0, bytes};
+            }
+        });
+    }
+
+    /// Copies the bytes by one copy on the stream `s`. The calling thread waits for the copy,
+    /// except for a small copy of pageable memory: the platform's copy itself returns only when it
+    /// no longer uses the host memory.
+    staging_result copied(stream s, transfer_path way, void* to, void const* from,
+                          std::size_t bytes) {
+        if (way == transfer_path::direct_small) {
+            Platform::copy(s, to, from, bytes);
+            return {bytes, way, 1, 1};
+        }
+        turn const mine{*this};
+        Platform::copy(s, to, from, bytes);
+        try {
+            Platform::record(before_, s);
+            Platform::synchronize(before_);
+        } catch (...) { // no copy may be in progress when the exception leaves
+            if (!waited(s)) { (void)waited(where()); }
+            throw;
+        }
+        return {bytes, way, 1, 1};
+    }
+    /// Copies the bytes through the ring of pinned chunks. Blocks the calling thread until they are
+    /// copied.
+    template <class End>
+    staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
+                          End const& end) {
+        if (bytes == 0) { return {}; }
+        bool const                            alone = way == transfer_path::one_thread;
+        turn const                            mine{*this};
+        typename Platform::device_guard const on{where()};
+        Platform::record(before_, s);
+        Platform::wait(ring_->copies(), before_);
+        std::size_t const largest = alone ? smaller_of(bytes / 4, ring_->chunk_bytes())
+                                          : piece_plan::fitting(bytes, ring_->chunk_bytes());
+        std::size_t const first   = larger_of(options_.first_bytes, bytes / 2048);
+        piece_plan const  plan{bytes, largest, first};
+        ring_transfer<pinning, Platform, End const> all{*ring_, plan,
+                                                        static_cast<std::byte*>(device_end), end};
+        if (alone) {
+            all.run(0);
+        } else {
+            ring_->threads().run([&](unsigned thread) noexcept { all.run(thread); });
+        }
+        if (all.failed()) { throw staging_error{all.cause(), way, all.whole(), bytes}; }
+        return {bytes, way, plan.pieces(), alone ? 1 : threads()};
+    }
+
+    /// Copies the bytes between storage and the device without host memory (GPUDirect Storage). The
+    /// calling thread first waits for the stream `s`, because the storage does not take part in
+    /// stream order.
+    template <class Move>
+    staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
+        turn const mine{*this};
+        Platform::synchronize(s);
+        direct_transfer<Move const> all{bytes, storage_piece, move};
+        ring_->threads().run([&](unsigned) noexcept { all.run(); });
+        if (all.failed()) {
+            throw staging_error{all.cause(), transfer_path::gds, all.whole(), bytes};
+        }
+        return {bytes, transfer_path::gds, all.pieces(), threads()};
+    }
+
+private:
+    using pinning = ring<Platform, Pinned>;
+
+    /// Bytes of one transfer: the largest that cuFile makes.
+    static constexpr std::size_t storage_piece = std::size_t{16} << 20;
+
+    /// A guard for the ring, which one call at a time uses. The constructor waits until no other
+    /// call uses it.
+    struct turn {
+        explicit turn(staging_core& whose) : of{whose} {
+            auto held = of.gate_.hold();
+            of.gate_.wait(held, [&] { return !of.busy_; });
+            of.busy_ = true;
+        }
+        turn(turn&&) = delete;
+        ~turn() {
+            {
+                auto const held = of.gate_.hold();
+                of.busy_        = false;
+            }
+            of.gate_.notify();
+        }
+        staging_core& of;
+    };
+
+    static bool ask_page_tables(device d) {
+        if constexpr (knows_page_tables<Platform>) {
+            return Platform::uses_host_page_tables(d);
+        } else {
+            return (void)d, false;
+        }
+    }
+
+    /// Returns the kind of memory of the first and the last byte of a range, or `pageable` if the
+    /// two differ.
+    static memory_kind kind_of(void const* p, std::size_t bytes) {
+        if constexpr (knows_memory<Platform>) {
+            memory_kind const first = Platform::memory_kind_of(p);
+            auto const        last  = reinterpret_cast<std::uintptr_t>(p) + (bytes - 1);
+            return Platform::memory_kind_of(reinterpret_cast<void const*>(last)) == first
+                       ? first
+                       : memory_kind::pageable;
+        } else {
+            return (void)p, (void)bytes, memory_kind::pageable;
+        }
+    }
+    static bool touches_device(void const* p, std::size_t bytes) {
+        if constexpr (knows_memory<Platform>) {
+            auto const* const last = static_cast<std::byte const*>(p) + (bytes - 1);
+            return Platform::memory_kind_of(p) == memory_kind::device ||
+                   Platform::memory_kind_of(last) == memory_kind::device;
+        } else {
+            return (void)p, (void)bytes, false;
+        }
+    }
+    template <class Place>
+    static bool waited(Place const& place) noexcept {
+        try {
+            Platform::synchronize(place);
+            return true;
+        } catch (...) { return false; }
+    }
+
+    staging_options         options_;
+    typename Platform::gate gate_;
+    bool                    busy_ = false;
+    /// Event recorded after the earlier work of the caller's stream.
+    typename Platform::event                 before_;
+    bool                                     page_tables_;
+    std::unique_ptr<pinning, delete_at_home> ring_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_copy` copies memory with non-temporal stores, which bypass the caches.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <cstddef> // size_t, byte
+#include <cstdint> // uintptr_t
+#include <cstring> // memcpy
+
+// With a sanitizer, and on other processors, `stream_copy` is a memcpy. The instructions are
+// written as assembly because <immintrin.h> costs every including file a quarter of a second.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
+    !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer) &&                       \
+    !__has_feature(memory_sanitizer)
+#define VRAM_STREAM_COPY 1
+#endif
+#else
+#define VRAM_STREAM_COPY 1
+#endif
+#endif
+
+namespace vram {
+namespace detail {
+
+/// Width of the non-temporal stores that a `stream_copy` may use. `none` means a memcpy.
+enum class stream_copy_width : unsigned char { none, bytes_16, bytes_32, bytes_64 };
+
+#ifdef VRAM_STREAM_COPY
+
+/// Copies `blocks` times 256 bytes with non-temporal stores of 16 bytes. `to` must be aligned to
+/// 64.
+inline void stream_16(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
+    asm volatile("1:\n\t"
+                 "prefetchnta 1024(%1)\n\t"
+                 "prefetchnta 1088(%1)\n\t"
+                 "prefetchnta 1152(%1)\n\t"
+                 "prefetchnta 1216(%1)\n\t"
+                 "movl $4, %%eax\n"
+                 "2:\n\t"
+                 "movups (%1), %%xmm0\n\t"
+                 "movups 16(%1), %%xmm1\n\t"
+                 "movups 32(%1), %%xmm2\n\t"
+                 "movups 48(%1), %%xmm3\n\t"
+                 "movntps %%xmm0, (%0)\n\t"
+                 "movntps %%xmm1, 16(%0)\n\t"
+                 "movntps %%xmm2, 32(%0)\n\t"
+                 "movntps %%xmm3, 48(%0)\n\t"
+                 "addq $64, %1\n\t"
+                 "addq $64, %0\n\t"
+                 "decl %%eax\n\t"
+                 "jnz 2b\n\t"
+                 "decq %2\n\t"
+                 "jnz 1b\n\t"
+                 "sfence"
+                 : "+r"(to), "+r"(from), "+r"(blocks)
+                 :
+                 : "rax", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3");
+}
+inline void stream_32(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
+    asm volatile("1:\n\t"
+                 "prefetchnta 1024(%1)\n\t"
+                 "prefetchnta 1088(%1)\n\t"
+                 "prefetchnta 1152(%1)\n\t"
+                 "prefetchnta 1216(%1)\n\t"
+                 "vmovups (%1), %%ymm0\n\t"
+                 "vmovups 32(%1), %%ymm1\n\t"
+                 "vmovups 64(%1), %%ymm2\n\t"
+                 "vmovups 96(%1), %%ymm3\n\t"
+                 "vmovups 128(%1), %%ymm4\n\t"
+                 "vmovups 160(%1), %%ymm5\n\t"
+                 "vmovups 192(%1), %%ymm6\n\t"
+                 "vmovups 224(%1), %%ymm7\n\t"
+                 "vmovntps %%ymm0, (%0)\n\t"
+                 "vmovntps %%ymm1, 32(%0)\n\t"
+                 "vmovntps %%ymm2, 64(%0)\n\t"
+                 "vmovntps %%ymm3, 96(%0)\n\t"
+                 "vmovntps %%ymm4, 128(%0)\n\t"
+                 "vmovntps %%ymm5, 160(%0)\n\t"
+                 "vmovntps %%ymm6, 192(%0)\n\t"
+                 "vmovntps %%ymm7, 224(%0)\n\t"
+                 "addq $256, %1\n\t"
+                 "addq $256, %0\n\t"
+                 "decq %2\n\t"
+                 "jnz 1b\n\t"
+                 "sfence\n\t"
+                 "vzeroupper" // the clobber list names all registers that it changes
+                 : "+r"(to), "+r"(from), "+r"(blocks)
+                 :
+                 : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                   "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+inline void stream_64(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
+    asm volatile("1:\n\t"
+                 "prefetchnta 1024(%1)\n\t"
+                 "prefetchnta 1088(%1)\n\t"
+                 "prefetchnta 1152(%1)\n\t"
+                 "prefetchnta 1216(%1)\n\t"
+                 "vmovups (%1), %%zmm0\n\t"
+                 "vmovups 64(%1), %%zmm1\n\t"
+                 "vmovups 128(%1), %%zmm2\n\t"
+                 "vmovups 192(%1), %%zmm3\n\t"
+                 "vmovntps %%zmm0, (%0)\n\t"
+                 "vmovntps %%zmm1, 64(%0)\n\t"
+                 "vmovntps %%zmm2, 128(%0)\n\t"
+                 "vmovntps %%zmm3, 192(%0)\n\t"
+                 "addq $256, %1\n\t"
+                 "addq $256, %0\n\t"
+                 "decq %2\n\t"
+                 "jnz 1b\n\t"
+                 "sfence\n\t"
+                 "vzeroupper"
+                 : "+r"(to), "+r"(from), "+r"(blocks)
+                 :
+                 : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                   "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+
+#endif
+
+/// Returns the widest non-temporal stores of this processor, or `none` if `stream_copy` is a
+/// memcpy.
+[[nodiscard]] inline stream_copy_width widest_stream_copy() noexcept {
+#ifdef VRAM_STREAM_COPY
+    static stream_copy_width const found =
+        __builtin_cpu_supports("avx512f") != 0 ? stream_copy_width::bytes_64
+        : __builtin_cpu_supports("avx2") != 0  ? stream_copy_width::bytes_32
+                                               : stream_copy_width::bytes_16;
+    return found;
+#else
+    return stream_copy_width::none;
+#endif
+}
+
+/// Copies `bytes` bytes between ranges that do not overlap, with non-temporal stores. (It is not
+/// related to CUDA streams.) Such stores do not fetch the memory that they overwrite. Use it for
+/// memory that a device has just written and that no thread reads soon. Four threads then empty
+/// pinned memory as fast as eight with memcpy. The written bytes are visible to every thread that
+/// synchronizes with the caller in the usual way.
+///
+/// Threads   Any thread may call.
+/// Cost      Below 4 KiB it is a memcpy.
+inline void stream_copy(void* to, void const* from, std::size_t bytes,
+                        stream_copy_width width = widest_stream_copy()) noexcept {
+#ifdef VRAM_STREAM_COPY
+    auto*       target = static_cast<std::byte*>(to);
+    auto const* source = static_cast<std::byte const*>(from);
+    if (bytes >= 4096 && width != stream_copy_width::none) {
+        std::size_t const head = (64 - reinterpret_cast<std::uintptr_t>(target) % 64) % 64;
+        std::memcpy(target, source, head);
+        target += head;
+        source += head;
+        bytes -= head;
+        std::size_t const blocks = bytes / 256;
+        switch (width) {
+        case stream_copy_width::bytes_64: detail::stream_64(target, source, blocks); break;
+        case stream_copy_width::bytes_32: detail::stream_32(target, source, blocks); break;
+        default: detail::stream_16(target, source, blocks); break;
+        }
+        target += blocks * 256;
+        source += blocks * 256;
+        bytes %= 256;
+    }
+    if (bytes != 0) { std::memcpy(target, source, bytes); }
+#else
+    (void)width;
+    if (bytes != 0) { std::memcpy(to, from, bytes); }
+#endif
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `staging_options` are the pinned memory and the threads of a `staging`, and its limits by size.
+
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/base/requirements.hpp>    // C++20
+
+#include <cstddef> // size_t
+#include <thread>  // hardware_concurrency
+
+namespace vram {
+
+/// Options of a `staging`. The defaults were measured on an H200's host (PCIe Gen5, 55 GB/s each
+/// way).
+struct staging_options {
+    /// Number of threads that copy, including the caller's. 0 means one for each core, up to 8.
+    unsigned threads = 0;
+    /// Number of pinned chunks of each thread. With two, a thread fills one while the device copies
+    /// the other.
+    unsigned chunks = 2;
+    /// Bytes of a chunk, a multiple of 4 KiB. All chunks together should fit in the last-level
+    /// cache.
+    std::size_t chunk_bytes = std::size_t{4} << 20;
+    /// Bytes of the first piece that is copied, or a 2048th of all bytes if that is more. Pieces
+    /// grow to a whole chunk, and shrink at the end.
+    std::size_t first_bytes = std::size_t{128} << 10;
+    /// Largest number of bytes of host memory that the platform copies directly, because that is as
+    /// fast.
+    std::size_t direct_bytes = std::size_t{1} << 20;
+    /// Largest number of bytes of a file that the caller's thread copies alone, because other
+    /// threads would wake too late. Also applies to host memory if it is more than `direct_bytes`.
+    std::size_t alone_bytes = std::size_t{512} << 10;
+    /// If true, host memory is written with non-temporal stores, which bypass the caches.
+    bool streaming = true;
+
+    /// Returns the number of threads on this machine: `threads`, or the number of cores up to 8.
+    [[nodiscard]] unsigned resolved_threads() const noexcept {
+        return threads != 0 ? threads
+                            : detail::larger_of(
+                                  1U, detail::smaller_of(std::thread::hardware_concurrency(), 8U));
+    }
+};
+
+} // namespace vram

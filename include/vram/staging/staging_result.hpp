@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `staging_result` states how many bytes a call of a `staging` copied, and how.
+
+#include <vram/staging/transfer_path.hpp> // transfer_path
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// The result of a call of a `staging`, which has copied all bytes; if it cannot, it throws
+/// instead.
+struct staging_result {
+    /// Number of bytes that were copied.
+    std::size_t bytes = 0;
+    /// The way in which they were copied.
+    transfer_path path    = transfer_path::nothing;
+    std::size_t   pieces  = 0; ///< number of copies that the device made
+    unsigned      threads = 0; ///< number of host threads that took part
+
+    /// Returns the reason for the path, as a sentence.
+    [[nodiscard]] char const* reason() const noexcept { return vram::reason(path); }
+
+    friend bool operator==(staging_result const&, staging_result const&) = default;
+};
+
+} // namespace vram

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `batch_source` is a loader's access to its source, which writes batches into host memory,
+/// enqueues copies, or is a range to be copied.
+
+#include <vram/transfer/loader_error.hpp> // loader_error
+
+#include <cerrno>      // errno
+#include <concepts>    // integral, same_as, convertible_to
+#include <cstddef>     // size_t, byte
+#include <cstring>     // memcpy
+#include <optional>    // optional
+#include <ranges>      // input_range, contiguous_range
+#include <span>        // span, as_bytes
+#include <stop_token>  // stop_token
+#include <type_traits> // unwrap_reference_t, remove_reference_t, remove_cvref_t, is_signed_v
+#include <utility>     // move
+
+namespace vram {
+namespace detail {
+
+/// The result type of a source's function: the number of bytes of the batch, or 0 if there is no
+/// further batch. A negative number, such as a result of `read()`, means that the source failed. If
+/// the source returns a `bool`, true means that it wrote the whole range, and false that there is
+/// no further batch.
+template <class Number>
+concept batch_count = std::integral<std::remove_cvref_t<Number>>;
+
+/// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into the pinned
+/// memory `to` and returns the number of bytes of the batch; 0 ends the loader. It is a callable,
+/// or a class with a member `fill`. The parameter `stop` is optional: if it is requested, the batch
+/// is no longer needed, and a source that takes long should return. With several producers, several
+/// threads call the source concurrently, each with another index.
+template <class F>
+concept indexed_source =
+    requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        { f.fill(to, index, stop) } -> batch_count;
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) {
+        { f.fill(to, index) } -> batch_count;
+    } || requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        { f(to, index, stop) } -> batch_count;
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) {
+        { f(to, index) } -> batch_count;
+    };
+
+/// A source that writes batches into pinned memory: an `indexed_source`, or a callable `fill(to)`
+/// that writes the next batch. One thread calls a callable without the index, even if there are
+/// several producers.
+template <class F>
+concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
+    { fill(to) } -> batch_count;
+};
+
+/// A source that enqueues its own copies: `enqueue(to, index, copies)` enqueues on the stream
+/// `copies` the work that writes batch `index` into the device memory `to`. It returns the bytes of
+/// the batch; 0 ends the loader. The loader allocates no pinned memory for such a source. One
+/// thread calls it, in the order of the indices.
+template <class S, class Stream>
+concept enqueueing_source =
+    requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
+        { s.enqueue(to, index, copies) } -> batch_count;
+    };
+
+/// A range of batches in host memory, such as vectors of floats, that the loader copies into pinned
+/// memory: each element is a contiguous range of trivially copyable elements.
+template <class R>
+concept copied_source =
+    std::ranges::input_range<R> &&
+    std::ranges::contiguous_range<std::ranges::range_reference_t<R>> &&
+    std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
+    std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
+
+/// A type that can be called like a `filling_source` but may return any type. If it is no
+/// `filling_source`, the error message names the result type.
+template <class F>
+concept callable_source =
+    requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        f.fill(to, index, stop);
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) { f.fill(to, index); } ||
+    requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        f(to, index, stop);
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
+    requires(F& f, std::span<std::byte> to) { f(to); };
+
+/// A type with the member `enqueue` of an `enqueueing_source`, which may return any type. If it is
+/// no `enqueueing_source`, the error message names the result type.
+template <class S, class Stream>
+concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
+                                              Stream copies) { s.enqueue(to, index, copies); };
+
+/// A source with `size()`, the number of its batches. The loader requests only these, treats an
+/// earlier end as an error, and can shuffle them. A range of spans or vectors is not counted,
+/// because its empty elements are not batches.
+template <class S>
+concept counted_source = !copied_source<S> && requires(S const& s) {
+    { s.size() } -> std::convertible_to<std::size_t>;
+};
+
+/// A source that also has `batch_bytes(index)`, the bytes of a batch that is not filled yet. So the
+/// loader knows in advance which batches are short.
+template <class S>
+concept measured_source = counted_source<S> && requires(S const& s, std::size_t index) {
+    { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
+};
+
+/// The type of the source without reference and `std::ref`. A loader of `std::ref(source)` refers
+/// to `source` and does not own it.
+template <class Source>
+using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
+
+/// A source that a loader can read again from its beginning: a range that can be iterated more than
+/// once, or anything that is no range. If a source without index keeps a position, it needs a
+/// member `restart()` that sets it back.
+template <class S>
+concept restartable_source =
+    !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
+
+/// Gives a loader the same interface to every kind of source.
+///
+/// Failure   `fill` and `enqueue` throw the exceptions of the source. `checked` throws
+///           `loader_error`.
+/// Threads   Several threads may call `fill` concurrently if `concurrent` is true; otherwise one
+///           thread.
+/// Cost      A range costs one more copy on the host than a source that writes into the pinned
+///           memory.
+template <class Source>
+class batch_source {
+    using itself = source_itself<Source>;
+
+public:
+    /// True if several threads may call `fill` concurrently.
+    static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
+    /// True if batches go through pinned memory. False if the source enqueues its own copies.
+    static constexpr bool fills = filling_source<itself> || copied_source<itself>;
+
+    /// True if the source receives the index of the batch.
+    static constexpr bool indexed = concurrent || !fills;
+    /// True if the source has `batch_bytes(index)`.
+    static constexpr bool measured = measured_source<itself>;
+
+    explicit batch_source(Source from) : source_{std::move(from)} {}
+
+    /// Calls the source to write batch `index` into `to`. Returns the source's result.
+    auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
+        requires fills
+    {
+        return ask(to, index, stop);
+    }
+
+    /// Calls the source to enqueue on `copies` the copies of batch `index` to `to`. Returns the
+    /// source's result.
+    template <class Stream>
+        requires enqueueing_source<itself, Stream>
+    auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
+        return source().enqueue(to, index, copies);
+    }
+
+    /// Converts the source's result `count` for batch `index` to the bytes of the batch, or 0 if
+    /// there is none. Throws `loader_error` if the bytes exceed `room`, or if the source failed.
+    template <batch_count Count>
+    static std::size_t checked(Count count, std::size_t room, std::size_t index) {
+        if constexpr (std::is_signed_v<Count>) {
+            if (count < 0) { throw loader_error::negative(count, errno).at(index, index); }
+        }
+        if constexpr (std::same_as<Count, bool>) { return count ? room : 0; }
+        auto const bytes = static_cast<std::size_t>(count);
+        if (bytes > room) {
+            loader_error e{loader_error::reason::too_large, index, bytes, room};
+            throw loader_error{e.at(index, index)};
+        }
+        return bytes;
+    }
+
+    /// Returns the number of batches, or `unknown` if the source has no `size()`.
+    [[nodiscard]] std::size_t size() const {
+        if constexpr (counted_source<itself>) {
+            return source().size();
+        } else {
+            return unknown;
+        }
+    }
+    static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
+
+    /// Returns the largest number of bytes of a batch if the source has `batch_bytes()`, otherwise
+    /// 0.
+    [[nodiscard]] std::size_t batch_bytes() const {
+        if constexpr (requires(itself const& s) {
+                          { s.batch_bytes() } -> std::convertible_to<std::size_t>;
+                      }) {
+            return source().batch_bytes();
+        } else {
+            return 0;
+        }
+    }
+
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    [[nodiscard]] std::size_t bytes_of(std::size_t index) const
+        requires measured
+    {
+        return source().batch_bytes(index);
+    }
+
+    /// Takes the source back to its first batch.
+    void restart()
+        requires restartable_source<Source>
+    {
+        if constexpr (requires(itself& s) { s.restart(); }) { source().restart(); }
+        if constexpr (copied_source<itself>) { at_.reset(); }
+    }
+
+private:
+    itself&       source() noexcept { return source_; }
+    itself const& source() const noexcept { return source_; }
+
+    auto ask(std::span<std::byte> to, std::size_t index, std::stop_token const& stop) {
+        if constexpr (copied_source<itself>) {
+            return copy_next(to);
+        } else if constexpr (requires(itself& f) { f.fill(to, index, stop); }) {
+            return source().fill(to, index, stop);
+        } else if constexpr (requires(itself& f) { f.fill(to, index); }) {
+            return source().fill(to, index);
+        } else if constexpr (requires(itself& f) { f(to, index, stop); }) {
+            return source()(to, index, stop);
+        } else if constexpr (requires(itself& f) { f(to, index); }) {
+            return source()(to, index);
+        } else {
+            return source()(to);
+        }
+    }
+
+    /// Copies the next element of the range into `to` and returns its bytes. Skips empty elements,
+    /// because a size of 0 would mean the end. An element larger than `to` is not copied.
+    std::size_t copy_next(std::span<std::byte> to)
+        requires copied_source<itself>
+    {
+        if (!at_) { at_.emplace(std::ranges::begin(source())); }
+        while (*at_ != std::ranges::end(source())) {
+            auto&&     element = **at_;
+            auto const from    = std::as_bytes(std::span{element});
+            if (from.size() <= to.size() && !from.empty()) {
+                std::memcpy(to.data(), from.data(), from.size());
+            }
+            ++*at_;
+            if (!from.empty()) { return from.size(); }
+        }
+        return 0;
+    }
+
+    template <class S>
+    struct place {
+        struct nothing {};
+        using type = nothing;
+    };
+    template <copied_source S>
+    struct place<S> {
+        using type = std::optional<std::ranges::iterator_t<S>>;
+    };
+
+    Source                                             source_;
+    [[no_unique_address]] typename place<itself>::type at_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `copy_lane` is a stream for copies that can call a function after each copy.
+
+#include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/layer/core/sure_wait.hpp>      // sure_wait
+#include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
+
+#include <concepts> // same_as
+#include <cstdint>  // uint32_t
+#include <optional> // optional, nullopt
+
+namespace vram {
+namespace detail {
+
+/// A platform with stream priorities: `P::stream_of(device, priority)` creates a non-blocking
+/// stream.
+template <class P>
+concept has_priorities = requires(typename P::device d, int priority) {
+    { P::stream_of(d, priority) } -> std::same_as<typename P::own_stream>;
+};
+
+/// A stream for copies, and a second stream for the callbacks that report complete copies. The copy
+/// stream is the caller's, or a new non-blocking stream. Callbacks run on a stream of their own
+/// because a callback in the copy stream would delay the next copy until it returns.
+///
+///     platform::copy(lane.view(), to, from, bytes);
+///     platform::record(over, lane.view());
+///     lane.call_after(over, on_copied, &slot);     // runs on a thread of the driver
+///
+/// Failure   Throws errors of the platform.
+/// Threads   Any thread may call.
+/// Cost      `call_after` makes a stream wait and enqueues a host function. No host thread waits.
+template <class Platform>
+class copy_lane {
+public:
+    using stream = typename Platform::stream;
+    using event  = typename Platform::event;
+    using device = typename Platform::device;
+
+    /// Uses the stream `given` for copies, or else creates one with the priority `priority`, if the
+    /// platform has priorities. Lower is more urgent.
+    explicit copy_lane(device where, std::optional<stream> given = std::nullopt, int priority = 0)
+        : own_{given ? nullptr : &where, priority},
+          given_{given.value_or(stream{})},
+          held_{given ? hold_stream<Platform>(*given) : stream_hold<Platform>{}},
+          calls_{where} {}
+
+    [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
+
+    /// Calls `function(argument)` on a thread of the driver when the event `over` is complete. The
+    /// function must not call the platform.
+    void call_after(event const& over, void (*function)(void*), void* argument) {
+        Platform::wait(calls_.view(), over);
+        Platform::call(calls_.view(), function, argument);
+    }
+    /// Makes the device write the completion flag of the pinned slot `p` after its copy, which must
+    /// be the last work in the copy stream. Sets `p.flagged` to true if the platform supports this.
+    void set_flag(pinned_slot<Platform>& p) {
+        p.flagged = false;
+        if constexpr (completion_flags<Platform>) {
+            if (p.flag == nullptr) { return; }
+            p.flagged = Platform::mark(view(), p.flag, static_cast<std::uint32_t>(p.copy_number));
+        }
+    }
+    /// Blocks the calling thread until the copy stream has executed all copies and written all
+    /// completion flags. Returns false if the wait failed, so that copies may still be running.
+    [[nodiscard]] bool finish() noexcept {
+        stream const on = view();
+        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
+    }
+    /// Blocks the calling thread until all callbacks have returned. Returns false if the wait
+    /// failed, so that callbacks may still run.
+    [[nodiscard]] bool drain() noexcept {
+        return sure_wait<Platform>(calls_.view(),
+                                   [this] { return Platform::device_of(calls_.view()); });
+    }
+
+private:
+    using own_stream = typename Platform::own_stream;
+
+    struct made_or_not {
+        made_or_not(device const* where, int priority) {
+            if (where == nullptr) { return; }
+            if constexpr (has_priorities<Platform>) {
+                if (priority != 0) { made.emplace(Platform::stream_of(*where, priority)); }
+            }
+            if (!made) { made.emplace(*where); }
+        }
+        std::optional<own_stream> made;
+    };
+
+    made_or_not own_;
+    stream      given_;
+    /// Keeps the handle of the caller's stream valid: it may be destroyed before this object.
+    stream_hold<Platform> held_;
+    own_stream            calls_;
+};
+
+} // namespace detail
+} // namespace vram

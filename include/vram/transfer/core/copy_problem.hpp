@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `copy_problem` adds the number of the batch to the exception of a failed copy.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <vram/transfer/loader_error.hpp> // loader_error
+
+#include <concepts>  // same_as
+#include <cstddef>   // size_t
+#include <exception> // exception_ptr, current_exception, make_exception_ptr, rethrow_exception
+#include <string>    // string, to_string
+
+namespace vram {
+namespace detail {
+
+/// A platform whose errors can be extended by a text: `e.in(what)` returns an error of the same
+/// type and status, with `what` in front of its message.
+template <class P>
+concept explained_errors = requires(typename P::error const& e, std::string const& what) {
+    { e.in(what) } -> std::same_as<typename P::error>;
+};
+
+/// Returns "batch 3 (source index 17)", or "batch 3" if `source_index` is `unknown`.
+[[nodiscard]] inline std::string batch_name(std::size_t index, std::size_t source_index) {
+    std::string const name = "batch " + std::to_string(index);
+    if (source_index == loader_error::unknown) { return name; }
+    return name + " (source index " + std::to_string(source_index) + ")";
+}
+
+/// Returns the exception that is being handled. If it is an error of the platform, its text is
+/// extended by `where` and the batch. Any other exception is passed to `wrap`, which returns the
+/// exception to throw instead.
+template <class Platform, class Wrap>
+[[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
+                                               std::size_t source_index,
+                                               Wrap const& wrap) noexcept {
+    std::exception_ptr const met = std::current_exception();
+    try {
+        if constexpr (explained_errors<Platform>) {
+            try {
+                std::rethrow_exception(met);
+            } catch (typename Platform::error const& e) {
+                return std::make_exception_ptr(e.in(where + batch_name(index, source_index)));
+            } catch (...) {}
+        }
+        return wrap(met);
+    } catch (...) { return met; } // no host memory for the text: the exception without it
+}
+
+/// Returns the exception of a failed copy, which is being handled. An error of the platform is
+/// extended by the number of the batch.
+template <class Platform>
+[[nodiscard]] std::exception_ptr
+copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {
+    return named_problem<Platform>("copy of ", index, source_index,
+                                   [](std::exception_ptr const& met) { return met; });
+}
+
+/// Returns, as the cause of a `loader_error` with the numbers of the batch, the exception that the
+/// source threw and that is being handled. An error of the platform keeps its type; its text is
+/// extended by the batch.
+template <class Platform>
+[[nodiscard]] std::exception_ptr source_problem(std::size_t index,
+                                                std::size_t source_index) noexcept {
+    return named_problem<Platform>("source at ", index, source_index,
+                                   [&](std::exception_ptr const& met) {
+                                       loader_error e{met};
+                                       return std::make_exception_ptr(e.at(index, source_index));
+                                   });
+}
+
+} // namespace detail
+} // namespace vram

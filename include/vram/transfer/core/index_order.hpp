@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `index_order` is a permutation of indices drawn from a seed.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // move, swap
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// A permutation of 0 to n - 1. A seed gives the same permutation on every machine and with every
+/// standard library: the numbers are those of splitmix64 (Steele, Lea and Flood 2014), drawn
+/// without bias, and the shuffle is that of Fisher and Yates.
+///
+///     index_order const order{source.size(), seed};
+///     source.fill(to, order[i], stop);
+///
+/// Threads   Any number of threads may read.
+/// Cost      8 bytes for each index. The constructor takes time in proportion to n.
+class index_order {
+public:
+    /// The identity: each index is its own position, for any number of indices.
+    index_order() = default;
+    index_order(std::size_t n, std::uint64_t seed) : places_(n) {
+        for (std::size_t i = 0; i < n; ++i) { places_[i] = i; }
+        shuffle(seed);
+    }
+    /// The order `places[0]`, `places[1]`, ...
+    explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
+
+    /// Shuffles the indices in the order that `seed` determines.
+    void shuffle(std::uint64_t seed) noexcept {
+        for (std::size_t i = places_.size(); i > 1; --i) {
+            std::swap(places_[i - 1], places_[below(i, seed)]);
+        }
+    }
+
+    /// Restricts the order to every `parts`-th index, from position `which` on: position i then
+    /// returns the index at `which + i * parts`.
+    index_order& part(std::size_t which, std::size_t parts) noexcept {
+        first_ = which;
+        step_  = parts;
+        return *this;
+    }
+
+    [[nodiscard]] std::size_t operator[](std::size_t i) const noexcept {
+        std::size_t const at = first_ + i * step_;
+        return at < places_.size() ? places_[at] : at;
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
+
+private:
+    static std::uint64_t next(std::uint64_t& state) noexcept {
+        std::uint64_t z = state += 0x9e3779b97f4a7c15;
+        z               = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9;
+        z               = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
+        return z ^ (z >> 31U);
+    }
+    /// Returns a random number below `n`, each with equal probability: a number beyond the last
+    /// multiple of `n` is drawn again.
+    static std::size_t below(std::size_t n, std::uint64_t& state) noexcept {
+        std::uint64_t const over = (UINT64_MAX % n + 1) % n;
+        for (;;) {
+            std::uint64_t const drawn = next(state);
+            if (drawn <= UINT64_MAX - over) { return static_cast<std::size_t>(drawn % n); }
+        }
+    }
+
+    std::vector<std::size_t> places_;
+    std::size_t              first_ = 0;
+    std::size_t              step_  = 1;
+};
+
+} // namespace detail
+} // namespace vram

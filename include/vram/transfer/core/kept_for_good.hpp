@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `kept_for_good` keeps an object alive until the process ends.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <atomic>  // atomic
+#include <memory>  // shared_ptr
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// A member by which an object keeps itself alive until the process ends, because other code may
+/// still write to it, such as a callback of a device that failed. Leak checkers find the object
+/// reachable from a list.
+///
+///     kept_.keep(weak_from_this().lock());
+///
+/// Threads   Any thread may call `keep`, once for each object.
+class kept_for_good {
+public:
+    kept_for_good()                = default;
+    kept_for_good(kept_for_good&&) = delete;
+
+    /// Keeps the object that contains this member alive until the process ends. `self` must own
+    /// that object; if `self` is empty, nothing happens.
+    void keep(std::shared_ptr<void> self) noexcept {
+        if (self == nullptr || self_ != nullptr) { return; }
+        self_ = std::move(self);
+        next_ = all_.load();
+        while (!all_.compare_exchange_weak(next_, this)) {}
+    }
+
+private:
+    static inline std::atomic<kept_for_good*> all_{nullptr};
+
+    std::shared_ptr<void> self_;
+    kept_for_good*        next_ = nullptr;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pinned_slot` is a place for one batch on the host: a block of pinned memory, its state and its
+/// events.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <atomic>   // atomic_ref
+#include <concepts> // same_as, convertible_to
+#include <cstddef>  // size_t, byte
+#include <cstdint>  // int32_t, uint32_t, uint64_t
+
+namespace vram {
+namespace detail {
+
+/// A platform that can measure time on the device: `P::timed_event(device)` makes an event with a
+/// time stamp, and `P::elapsed(from, to)` returns the nanoseconds between two complete events.
+template <class P>
+concept has_timing = requires(typename P::device d, typename P::event const& e) {
+    { P::timed_event(d) } -> std::same_as<typename P::event>;
+    { P::elapsed(e, e) } -> std::convertible_to<std::uint64_t>;
+};
+
+/// A pinned block for one batch, with its state and its events. The block can be used again once
+/// the copy between it and the device is complete, even if the batch is still used on the device.
+///
+/// Threads   One thread at a time accesses a slot; its state determines which.
+template <class Platform>
+struct pinned_slot {
+    using event  = typename Platform::event;
+    using device = typename Platform::device;
+
+    enum class state : unsigned char { empty, filling, filled, copying };
+
+    pinned_slot(device where, bool timing)
+        : begun{make(where, timing)}, copied{make(where, timing)}, timed{timing} {}
+
+    event begun;  ///< start of the copy; recorded only if copies are timed
+    event copied; ///< end of the copy; not recorded if a completion flag suffices
+
+    std::byte*  memory = nullptr;
+    std::size_t size   = 0;
+    std::size_t filled = 0; ///< bytes of the batch that the source wrote; the rest is padding
+    std::size_t index  = 0;
+    /// Index of the batch that was passed to the source.
+    std::size_t asked = 0;
+
+    std::uint64_t copy_number = 0; ///< number of copies of this slot so far
+    /// Number of the slot's last copy in the order of the copies of all slots.
+    std::uint64_t sequence = 0;
+    /// Completion flag: a word in pinned memory into which the device writes `copy_number` after
+    /// the copy.
+    std::uint32_t* flag = nullptr;
+    /// Copies found complete by an event query whose callbacks have not yet run.
+    std::size_t completed_early = 0;
+
+    /// Event that is complete when the slot's last copy, or a later one, is complete.
+    event const* over = nullptr;
+    pinned_slot* next = nullptr;
+    /// The ring that owns the slot, for a callback, which receives only the slot.
+    void* owner    = nullptr;
+    state now      = state::empty;
+    bool  timed    = false;
+    bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
+    /// A thread must wait for `copied` before it fills the block again.
+    bool in_flight = false;
+    bool enqueued  = false; ///< the copy is enqueued, so `over` may be queried
+    bool flagged   = false; ///< the device writes `*flag` at the end of the copy
+    /// True if neither an event nor a wait proves that the last copy is complete.
+    bool end_unknown = false;
+    bool left_out    = false; ///< the batch is left out of the range, so it is not copied
+    /// True if `begun` and `copied` enclose a copy whose time has not been read yet.
+    bool unmeasured = false;
+
+    /// Returns true if `*flag` shows that the copy with the number `which`, or a later one, is
+    /// complete.
+    [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
+        std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
+        return static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) >= 0;
+    }
+
+private:
+    static event make(device where, bool timing) {
+        if constexpr (has_timing<Platform>) {
+            if (timing) { return event{Platform::timed_event(where)}; }
+        }
+        return event{where};
+    }
+};
+
+} // namespace detail
+} // namespace vram

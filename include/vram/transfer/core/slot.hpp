@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot` is a place for one batch on the device: a block of memory, and the events around it.
+
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
+
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint32_t, uint64_t
+#include <utility> // swap
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// A device block for one batch, with the events that order its uses. A stream that reads the block
+/// waits for `copied`. Before the block is overwritten, the copy stream waits for `released` and
+/// for an event of each further stream that used the batch.
+///
+/// Threads   One thread at a time accesses a slot: the thread that copies into it, or the one that
+///           uses the batch.
+template <class Platform>
+struct slot {
+    using event  = typename Platform::event;
+    using stream = typename Platform::stream;
+    using device = typename Platform::device;
+
+    explicit slot(device where) : copied{where}, released{where} {}
+
+    event copied;   ///< event recorded after the copy into the block, or out of it
+    event released; ///< event recorded on the loop's stream after its last use of the block
+
+    std::byte*  memory = nullptr;
+    std::size_t size   = 0; ///< bytes of the batch
+    std::size_t filled = 0; ///< bytes of the batch from the source; the rest is padding
+    std::size_t index  = 0; ///< number of the batch in the loop's order, from 0
+    /// Index of the batch that was passed to the source (see `loader_options::shuffle`).
+    std::size_t asked = 0;
+
+    std::vector<stream> others; ///< streams other than the loop's that use the batch
+    /// Keep the handles in `others` valid: the streams may be destroyed before the batch is
+    /// released.
+    std::vector<stream_hold<Platform>> others_held;
+    /// One event for each stream in `others`, recorded after its last use of the block; kept for
+    /// reuse.
+    std::vector<event> others_released;
+    /// The device of each event in `others_released`. An event can only be recorded on a stream of
+    /// its device.
+    std::vector<device> others_on;
+
+    /// Word in pinned memory that the device writes after the copy into this block, or null.
+    std::uint32_t* flag        = nullptr;
+    std::uint64_t  copy_number = 0; ///< value that `*flag` reaches when that copy is complete
+
+    slot* next = nullptr;
+    /// Index of the pair of events in `use_times` that measures the batch's use.
+    std::size_t   use   = 0;
+    std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
+    /// True if `released` is recorded and nothing has waited for it yet.
+    bool in_use = false;
+    /// True if neither an event nor a wait proves that the last use of the block is complete.
+    bool end_unknown = false;
+
+    /// Makes the stream `s` wait for the copy into the block. If `*flag` shows that the copy is
+    /// complete, no wait is needed.
+    void await_copy(stream s) const {
+        bool const over = flag != nullptr && pinned_slot<Platform>::flag_reached(flag, copy_number);
+        if (!over) { Platform::wait(s, copied); }
+    }
+    /// Adds a stream `s` that uses the block. `s` waits for the copy into the block, and the block
+    /// is not overwritten before the work on `s` is complete.
+    void add_user(stream s) {
+        for (stream const& known : others) {
+            if (known == s) { return; }
+        }
+        others.reserve(others.size() + 1);
+        others_held.reserve(others.size() + 1);
+        keep_event_on(Platform::device_of(s), others.size());
+        await_copy(s);
+        others.push_back(s);
+        others_held.push_back(hold_stream<Platform>(s));
+    }
+    /// Records an event after the last use of the block on each stream that uses it: `released` on
+    /// the loop's stream `on`, and one event on each further stream.
+    void record_users(stream on) {
+        Platform::record(released, on);
+        in_use = true;
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            Platform::record(others_released[i], others[i]);
+        }
+    }
+    /// Makes the stream `on` wait for the events that `record_users` recorded.
+    void await_users(stream on) {
+        if (!in_use) { return; }
+        Platform::wait(on, released);
+        for (std::size_t i = 0; i < others.size(); ++i) { Platform::wait(on, others_released[i]); }
+        forget_users();
+    }
+    /// Blocks the calling thread until the events that `record_users` recorded are complete.
+    void synchronize_users() {
+        if (!in_use) { return; }
+        Platform::synchronize(released);
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            Platform::synchronize(others_released[i]);
+        }
+        forget_users();
+    }
+    void forget_users() noexcept {
+        others.clear();
+        others_held.clear();
+        in_use = false;
+    }
+
+private:
+    /// Makes `others_released[n]` an event of the device `where`: an existing one, if there is one,
+    /// or else a new one.
+    void keep_event_on(device where, std::size_t n) {
+        std::size_t at = n;
+        while (at < others_on.size() && !(others_on[at] == where)) { ++at; }
+        if (at == others_on.size()) {
+            others_on.reserve(at + 1);
+            others_released.emplace_back(where);
+            others_on.push_back(where);
+        }
+        if (at == n) { return; }
+        std::swap(others_released[n], others_released[at]);
+        std::swap(others_on[n], others_on[at]);
+    }
+};
+
+} // namespace detail
+} // namespace vram

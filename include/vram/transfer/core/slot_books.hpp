@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_books` records the state of each of a loader's blocks (slots), and the number of the next
+/// batch.
+
+#include <vram/transfer/core/index_order.hpp> // index_order
+#include <vram/transfer/core/slot_order.hpp>  // slot_order
+#include <vram/transfer/core/slot_queue.hpp>  // slot_queue
+#include <vram/transfer/slot_states.hpp>      // slot_states
+
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <exception> // exception_ptr
+#include <utility>   // move, exchange
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// Queues of a loader's blocks by state, and the number of batches as far as it is known. Pinned
+/// blocks are in turn empty, filling, filled and copying. Device blocks are in turn free, ready
+/// (the batch waits for the loop) and held (the loop uses the batch). If there are no pinned
+/// blocks, the source fills device blocks directly.
+///
+/// Failure   Only the constructor and `add` allocate, and can throw.
+/// Threads   One thread at a time; the caller holds the loader's lock.
+/// Cost      Constant time. Near the end of the range, each query examines every pinned block.
+template <class Slot, class Pinned>
+class slot_books {
+public:
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+    slot_books(std::size_t pinned, std::size_t device, bool ordered)
+        : filled_{pinned, ordered}, slots_{device} {
+        pinned_.reserve(pinned);
+    }
+
+    /// Adds a device or pinned block. All blocks must be added before any other function is called.
+    void add(Slot& s) noexcept { free_.push(s); }
+    void add(Pinned& p) {
+        pinned_.push_back(&p);
+        empty_.push(p);
+    }
+
+    /// Begins a pass over the source with `batches` batches (`none` if the number is unknown),
+    /// which are requested in the order `order`. No block may be being filled or copied.
+    void begin(std::size_t batches, index_order order) noexcept {
+        order_ = std::move(order);
+        error_ = nullptr;
+        end_   = batches;
+        index_ = 0;
+        filled_.clear();
+        empty_ = {};
+        for (Pinned* const p : pinned_) { make_empty(*p); }
+        while (Slot* const s = ready_.pop()) { free_.push(*s); }
+        copying_ = false;
+    }
+
+    // Producers.
+    [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
+    [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
+    [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
+    [[nodiscard]] bool begun() const noexcept { return index_ != 0; }
+
+    /// Assigns the next batch to an empty pinned block, which must exist, and returns the block.
+    /// Returns null if there is no further batch.
+    Pinned* fill() noexcept {
+        if (no_more()) { return nullptr; }
+        Pinned& p = *empty_.pop();
+        p.now     = Pinned::state::filling;
+        return &assign(p);
+    }
+    void filled(Pinned& p) noexcept {
+        bool const wanted = p.index < end_;
+        p.now             = wanted ? Pinned::state::filled : Pinned::state::empty;
+        if (wanted) { filled_.push(p); }
+        pass_over();
+    }
+    /// Leaves out the batch of the pinned block `p`: it is not copied, and the loop gets the next
+    /// one in its place.
+    void left_out(Pinned& p) noexcept {
+        p.left_out = true;
+        filled(p);
+    }
+    void left_out(Slot& s) noexcept {
+        copying_ = false;
+        free_.push(s);
+    }
+    /// Returns true if a pinned block with a left-out batch has become empty since the last call.
+    [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
+    /// Ends the range before the batch of the pinned block `p`, because the source has no batch or
+    /// threw `why`, which is null if it did not throw.
+    void ended(Pinned& p, std::exception_ptr why) noexcept {
+        p.now = Pinned::state::empty;
+        end_at(p.index, std::move(why));
+    }
+    /// Assigns the next batch to a free device block, which must exist, and returns the block. The
+    /// calling thread then makes the source fill it. Returns null if there is no further batch.
+    Slot* fill_slot() noexcept {
+        if (no_more()) { return nullptr; }
+        copying_ = true;
+        return &assign(*free_.pop());
+    }
+
+    // Copies.
+    [[nodiscard]] bool can_copy() const noexcept {
+        return !copying_ && !free_.empty() && filled_.front() != nullptr;
+    }
+    /// Takes the next filled pinned block `from` and a free device block `to`, between which the
+    /// calling thread then copies. `can_copy()` must be true.
+    void copy(Pinned*& from, Slot*& to) noexcept {
+        from = filled_.pop();
+        to   = free_.pop();
+        pass_over();
+        from->now      = Pinned::state::copying;
+        from->enqueued = false;
+        ++from->copy_number;
+        from->sequence = ++sequence_;
+        to->index      = from->index;
+        copying_       = true;
+        ++in_flight_;
+    }
+    /// Returns true if a thread is enqueueing a copy.
+    [[nodiscard]] bool copying() const noexcept { return copying_; }
+    /// Returns the number of copies that were begun and are not known to be complete.
+    [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+    /// Records that the copy into the device block `s` is enqueued, or failed with the exception
+    /// `problem`; then the range ends before that batch.
+    void copied(Slot& s, std::exception_ptr problem) noexcept {
+        copying_ = false;
+        if (problem == nullptr) { return ready_.push(s); }
+        free_.push(s);
+        end_at(s.index, std::move(problem));
+    }
+    /// Ends the range before the batch of the device block `s`, because the source has no batch or
+    /// threw `why`, which is null if it did not throw.
+    void ended(Slot& s, std::exception_ptr why) noexcept {
+        copying_ = false;
+        free_.push(s);
+        end_at(s.index, std::move(why));
+    }
+    /// Makes the pinned block `p` empty again, because its copy is complete.
+    void make_empty(Pinned& p) noexcept {
+        if (p.now == Pinned::state::copying) { --in_flight_; }
+        p.now      = Pinned::state::empty;
+        p.left_out = false;
+        empty_.push(p);
+    }
+    slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
+
+    // The consumer.
+    [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
+    [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
+
+    Slot* take() noexcept {
+        Slot* const s = ready_.pop();
+        if (s != nullptr) { ++held_; }
+        return s;
+    }
+    void give(Slot& s) noexcept {
+        --held_;
+        free_.push(s);
+    }
+    /// Returns true if no further batch can come because the loop has not released any device
+    /// block.
+    [[nodiscard]] bool all_held() const noexcept {
+        return held_ == slots_ && (pinned_.empty() || waiting());
+    }
+    /// Returns true if no further batch becomes ready: every batch of the range is ready or was
+    /// taken by the loop.
+    [[nodiscard]] bool exhausted() const noexcept {
+        if (end_ == none || copying_ || index_ < end_) { return false; }
+        for (Pinned const* const p : pinned_) {
+            bool const on_its_way =
+                p->now == Pinned::state::filling || p->now == Pinned::state::filled;
+            if (on_its_way && p->index < end_) { return false; }
+        }
+        return true;
+    }
+    /// Ends the range after the batches that were assigned to blocks so far; then `why` is thrown.
+    void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
+    /// Returns the exception that ended the range, or null if there is none or it was returned
+    /// before.
+    std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
+
+    [[nodiscard]] slot_states states() const noexcept {
+        slot_states n;
+        for (Pinned const* const p : pinned_) {
+            ++(p->now == Pinned::state::empty     ? n.empty
+               : p->now == Pinned::state::filling ? n.filling
+               : p->now == Pinned::state::filled  ? n.filled
+                                                  : n.copying);
+        }
+        n.unused = free_.size();
+        n.ready  = ready_.size();
+        n.held   = held_;
+        return n;
+    }
+
+private:
+    template <class Either>
+    Either& assign(Either& s) noexcept {
+        s.index = index_++;
+        s.asked = order_[s.index];
+        return s;
+    }
+    /// Makes the pinned blocks empty whose batch is next in the order but left out.
+    void pass_over() noexcept {
+        for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
+            make_empty(*filled_.pop());
+            passed_ = true;
+        }
+    }
+    /// Ends the range before batch `index`, unless it already ends earlier. `why`, if not null, is
+    /// thrown in place of that batch.
+    void end_at(std::size_t index, std::exception_ptr why) noexcept {
+        if (index >= end_) { return; }
+        end_   = index;
+        error_ = std::move(why);
+        filled_.drop_from(index);
+    }
+
+    std::vector<Pinned*> pinned_;
+    index_order          order_;
+    slot_queue<Pinned>   empty_;
+    slot_order<Pinned>   filled_;
+    slot_queue<Slot>     free_;
+    slot_queue<Slot>     ready_;
+    std::exception_ptr   error_; ///< exception to throw at the end of the range
+    /// Number of batches in the range, or `none` if not known.
+    std::size_t   end_       = none;
+    std::size_t   index_     = 0; ///< index of the next batch to be assigned to a block
+    std::size_t   in_flight_ = 0;
+    std::uint64_t sequence_  = 0; ///< number of copies begun so far
+    /// Number of device blocks with batches that the loop uses.
+    std::size_t held_    = 0;
+    std::size_t slots_   = 0;     ///< number of all device blocks
+    bool        copying_ = false; ///< true if a thread is enqueueing a copy
+    /// True if a pinned block with a left-out batch has become empty.
+    bool passed_ = false;
+};
+
+} // namespace detail
+} // namespace vram

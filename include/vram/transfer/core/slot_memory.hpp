@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_memory` owns the pinned and device blocks of a loader's or unloader's slots.
+
+#include <vram/base/align.hpp>                  // saturating_add, unsatisfiable
+#include <vram/base/core/report_caught.hpp>     // report_caught
+#include <vram/base/error.hpp>                  // report_error
+#include <vram/base/over_limit.hpp>             // over_limit
+#include <vram/concepts/completion_flags.hpp>   // completion_flags
+#include <vram/concepts/core/await_device.hpp>  // await_device
+#include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/powers.hpp>             // resource, retiring_resource
+#include <vram/concepts/sited.hpp>              // sited
+#include <vram/layer/core/sure_wait.hpp>        // sure_wait
+#include <vram/source/host_resource.hpp>        // host_resource
+#include <vram/transfer/core/numa_local.hpp>    // numa_local
+#include <vram/transfer/core/pinned_slot.hpp>   // pinned_slot
+#include <vram/transfer/core/slot.hpp>          // slot
+
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint32_t
+#include <new>     // placement new
+#include <utility> // move
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// Owns the memory of a loader's or unloader's slots (places for one batch). The destructor frees a
+/// pinned block when its copy is complete, and a device block when its uses are. If the device
+/// resource is stream-ordered, device blocks are freed on the copy stream.
+///
+/// Failure   `take` throws the exceptions of the resources; the destructor frees the blocks
+///           allocated so far. If no wait proves that the last use of a block is complete, the
+///           block is reported as a leak and not freed.
+/// Threads   One thread at a time.
+template <class Platform, synchronous_resource Device, synchronous_resource Pinned>
+class slot_memory {
+public:
+    using slots  = std::vector<slot<Platform>>;
+    using pinned = std::vector<pinned_slot<Platform>>;
+    using stream = typename Platform::stream;
+
+    /// Throws `over_limit` if `blocks` blocks of `bytes` bytes each exceed `budget`.
+    static void expect_within(std::size_t blocks, std::size_t bytes, std::size_t budget) {
+        bool const        many = blocks != 0 && bytes > unsatisfiable / blocks;
+        std::size_t const all  = many ? unsatisfiable : bytes * blocks;
+        if (all > budget) { throw over_limit{all, 0, budget}; }
+    }
+
+    slot_memory(Device device, Pinned host, slots& on_device, pinned& on_host, stream copies)
+        : device_{std::move(device)},
+          host_{std::move(host)},
+          on_device_{on_device},
+          on_host_{on_host},
+          copies_{copies} {
+        detail::expect_resource(device_, "the resource of the device blocks holds a resource");
+        detail::expect_resource(host_, "the resource of the pinned blocks holds a resource");
+    }
+    slot_memory(slot_memory&&) = delete;
+
+    /// Allocates `bytes` bytes for each slot. If `pageable` is true, a block that cannot be pinned
+    /// is pageable; returns the number of such blocks. Also allocates a completion flag for each
+    /// pinned slot, if no block is pageable and everything fits in `budget`.
+    std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
+        bytes_ = bytes;
+        std::size_t const with_flags =
+            (on_host_.size() + on_device_.size()) * bytes + apart * on_host_.size();
+        std::size_t no = 0;
+        for (auto& p : on_host_) {
+            try {
+                p.memory = static_cast<std::byte*>(host_.allocate_sync(bytes));
+            } catch (...) {
+                if (!pageable) { throw; }
+                p.memory   = static_cast<std::byte*>(host_resource{}.allocate_sync(bytes));
+                p.pageable = true;
+                ++no;
+            }
+        }
+        if (budget >= with_flags && no == 0) { allocate_flags(); }
+        for (auto& s : on_device_) {
+            if constexpr (resource<Device>) {
+                s.memory = static_cast<std::byte*>(device_.allocate(copies_, bytes));
+            } else {
+                s.memory = static_cast<std::byte*>(device_.allocate_sync(bytes));
+            }
+        }
+        return no;
+    }
+
+    ~slot_memory() {
+        for (auto& p : on_host_) { give_back(p); }
+        for (auto& s : on_device_) { give_back(s); }
+        free_flags();
+        if constexpr (retiring_resource<Device>) {
+            try {
+                device_.retire(copies_);
+            } catch (...) {
+                report_caught(
+                    {.kind = error_kind::platform_error, .call = "retiring the copy stream"});
+            }
+        }
+    }
+
+    /// Returns true if the slots have completion flags: words that the device writes after each
+    /// copy.
+    [[nodiscard]] bool has_flags() const noexcept { return flags_ != nullptr; }
+
+private:
+    /// Bytes between completion flags: each has its own cache line.
+    static constexpr std::size_t apart = 64;
+
+    void allocate_flags() {
+        if constexpr (completion_flags<Platform>) {
+            if (on_host_.empty()) { return; }
+            try {
+                flags_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
+            } catch (...) { return; } // the blocks are allocated, so the loader works without flags
+            for (std::size_t i = 0; i < on_host_.size(); ++i) {
+                on_host_[i].flag = ::new (flags_ + apart * i) std::uint32_t{0};
+            }
+        }
+    }
+    /// Frees the completion flags after waiting for the copy stream, in which the device writes
+    /// them.
+    void free_flags() noexcept {
+        if (flags_ == nullptr) { return; }
+        if (!wait(copies_)) { return lost(flags_); }
+        sited{host_}.deallocate_sync(flags_, apart * on_host_.size());
+    }
+
+    void give_back(pinned_slot<Platform>& p) noexcept {
+        if (p.memory == nullptr) { return; }
+        bool const over = p.end_unknown ? device_idle() : p.over == nullptr || wait(*p.over);
+        if (!over) { return lost(p.memory); }
+        if (p.pageable) {
+            host_resource{}.deallocate_sync(p.memory, bytes_);
+        } else {
+            sited{host_}.deallocate_sync(p.memory, bytes_);
+        }
+    }
+    void give_back(slot<Platform>& s) noexcept {
+        if (s.memory == nullptr) { return; }
+        bool over = !s.end_unknown || device_idle();
+        if constexpr (resource<Device>) {
+            try {
+                s.await_users(copies_);
+            } catch (...) {
+                report_caught({.kind    = error_kind::platform_error,
+                               .pointer = s.memory,
+                               .call    = "waiting for the users of a batch"});
+                over = over && device_idle();
+            }
+        } else {
+            over = over && wait(copies_) && (!s.in_use || wait_for_users(s));
+        }
+        if (!over) { return lost(s.memory); }
+        if constexpr (resource<Device>) {
+            sited{device_}.deallocate(copies_, s.memory, bytes_);
+        } else {
+            sited{device_}.deallocate_sync(s.memory, bytes_);
+        }
+    }
+    bool wait_for_users(slot<Platform>& s) noexcept {
+        bool over = wait(s.released);
+        for (std::size_t i = 0; i < s.others.size(); ++i) {
+            over = wait(s.others_released[i]) && over;
+        }
+        return over;
+    }
+
+    template <class Place>
+    bool wait(Place const& place) noexcept {
+        return sure_wait<Platform>(place, [&] { return Platform::device_of(copies_); });
+    }
+    bool device_idle() noexcept {
+        try {
+            await_device<Platform>(Platform::device_of(copies_));
+            return true;
+        } catch (...) {
+            report_caught({.kind = error_kind::platform_error, .call = "waiting for the device"});
+            return false;
+        }
+    }
+    /// Reports the block `memory` as a leak instead of freeing it, because it is not known if the
+    /// device still uses it.
+    void lost(std::byte* memory) noexcept {
+        report_error({.kind    = error_kind::leak,
+                      .pointer = memory,
+                      .bytes   = bytes_,
+                      .cause   = "waiting for the copies that use it failed"});
+    }
+
+    [[no_unique_address]] Device device_;
+    [[no_unique_address]] Pinned host_;
+    slots&                       on_device_;
+    pinned&                      on_host_;
+    stream                       copies_;
+    std::size_t                  bytes_ = 0;
+    std::byte*                   flags_ = nullptr;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_order` puts slots that are filled in any order back into the order of their indices.
+
+#include <vram/transfer/core/slot_queue.hpp> // slot_queue
+
+#include <cstddef> // size_t
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// A queue from which slots come in the order of their `index`, from 0 without gaps, in whatever
+/// order they were added. The indices in progress must differ by less than `window`. If `ordered`
+/// is false, slots come in the order in which they were added.
+///
+/// Threads   One thread at a time.
+/// Cost      Constant time, except `drop_from`. It allocates only in the constructor.
+template <class Slot>
+class slot_order {
+public:
+    slot_order(std::size_t window, bool ordered) : places_(ordered ? window : 0) {}
+
+    void push(Slot& s) noexcept {
+        if (places_.empty()) {
+            queue_.push(s);
+        } else {
+            places_[s.index % places_.size()] = &s;
+        }
+    }
+    /// Returns the slot with the next index, or null if that slot has not been added yet.
+    [[nodiscard]] Slot* front() const noexcept {
+        return places_.empty() ? queue_.front() : places_[next_ % places_.size()];
+    }
+    Slot* pop() noexcept {
+        if (places_.empty()) { return queue_.pop(); }
+        Slot* const s = front();
+        if (s != nullptr) { places_[next_++ % places_.size()] = nullptr; }
+        return s;
+    }
+    /// Removes the slots with an index of at least `index`.
+    void drop_from(std::size_t index) noexcept {
+        for (Slot*& s : places_) {
+            if (s != nullptr && s->index >= index) { s = nullptr; }
+        }
+        slot_queue<Slot> all = queue_;
+        queue_               = {};
+        while (Slot* const s = all.pop()) {
+            if (s->index < index) { queue_.push(*s); }
+        }
+    }
+    /// Removes all slots. The next index is 0 again.
+    void clear() noexcept {
+        for (Slot*& s : places_) { s = nullptr; }
+        queue_ = {};
+        next_  = 0;
+    }
+
+private:
+    /// Slots by `index` modulo the window; empty if slots are not reordered.
+    std::vector<Slot*> places_;
+    slot_queue<Slot>   queue_;
+    std::size_t        next_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

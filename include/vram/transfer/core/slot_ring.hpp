@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_ring` passes a loader's filled blocks to its loop as batches, and takes released ones
+/// back.
+
+#include <vram/base/core/durations.hpp>       // nanoseconds
+#include <vram/base/core/report_caught.hpp>   // report_caught
+#include <vram/layer/core/sure_wait.hpp>      // sure_wait
+#include <vram/transfer/core/slot_supply.hpp> // slot_supply
+#include <vram/transfer/core/stage.hpp>       // stage
+#include <vram/transfer/core/use_times.hpp>   // use_times
+#include <vram/transfer/loader_error.hpp>     // loader_error
+
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <exception> // rethrow_exception
+#include <memory>    // enable_shared_from_this
+#include <utility>   // move
+
+namespace vram {
+namespace detail {
+
+/// The state that a loader, its producers (threads that fill batches) and the batches in use share.
+///
+/// Failure   An exception of a producer or of a copy is stored, and thrown when the loop asks for
+///           that batch.
+/// Threads   Any number of threads may release batches. One thread, that of the loop (the
+///           consumer), asks for the next batch.
+/// Cost      A step of the consumer takes the lock `gate_` twice. Nothing is allocated.
+template <class Platform>
+class slot_ring : public slot_supply<Platform>,
+                  public std::enable_shared_from_this<slot_ring<Platform>> {
+    using supply = slot_supply<Platform>;
+
+public:
+    using typename supply::clock;
+    using typename supply::device;
+    using typename supply::slot;
+    using typename supply::stream;
+
+    /// Returns the block of the next batch in order, after making the stream `s` wait for its copy.
+    /// Returns null at the end of the range. The calling thread waits for producers, but not for
+    /// the device.
+    slot* take(stream s) {
+        this->expect_owning_process(taken_);
+        if (ended_) { return nullptr; }
+        if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, taken_}; }
+        slot* const got = await_ready();
+        if (got == nullptr) { return nullptr; }
+        try {
+            got->await_copy(s);
+            times_.begin(*got, s);
+        } catch (...) { // the error of a copy may be detected only here; it ends the range
+            ended_ = true;
+            give(*got);
+            throw;
+        }
+        ++taken_;
+        got->range = stage<Platform>::begin("vram use");
+        return got;
+    }
+
+    /// Releases the batch in the device block `s`. The block is overwritten after the work that was
+    /// enqueued so far on the stream `on` and on the batch's further streams.
+    void release(slot& s, stream on) noexcept {
+        // in a forked child, the block belongs to the parent
+        if (!this->in_owning_process()) { return; }
+        stage<Platform>::end(s.range);
+        try {
+            times_.end(s, on);
+            s.record_users(on);
+        } catch (...) { // without an event to wait for later, wait now
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = s.memory,
+                           .bytes    = s.size,
+                           .resource = "loader",
+                           .call     = "the record of a released batch"});
+            // if the wait failed, the block may be in use and is never overwritten
+            if (!await_users_of(s, on)) { return; }
+        }
+        released(s);
+        give(s);
+    }
+
+protected:
+    using typename supply::guard;
+
+    slot_ring(loader_options const& options, device where)
+        : supply{options, where},
+          times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
+    ~slot_ring() = default;
+
+    /// Fills a block on the loop's thread. Does nothing if the loader has producer threads.
+    virtual void produce_inline() = 0;
+    /// Called after an event was recorded on each stream that used the device block `s`, before `s`
+    /// is used again.
+    virtual void released(slot& s) noexcept = 0;
+
+    /// Starts a new pass over the source. No producer is running and no copy is in progress. Other
+    /// threads may release batches of an earlier pass during the call.
+    void begin(std::size_t batches, index_order order) noexcept {
+        auto const held = this->gate_.hold();
+        // every callback has run, or never will
+        for (auto& p : this->pinned_) { p.completed_early = 0; }
+        this->books_.begin(batches, std::move(order));
+        taken_          = 0;
+        passed_ns_      = this->figures_.wall_ns;
+        this->stopping_ = ended_ = false;
+    }
+    void stop() noexcept {
+        {
+            auto const held = this->gate_.hold();
+            this->stopping_ = true;
+        }
+        this->gate_.notify();
+        ended_ = true;
+    }
+    [[nodiscard]] bool at_end() const noexcept { return ended_; }
+
+    use_times<Platform> times_;
+
+private:
+    static constexpr bool bounds_real_time =
+        requires(typename Platform::gate& g, guard& held, std::chrono::nanoseconds most,
+                 bool (*ready)()) { g.wait_at_most(held, most, ready); };
+
+    slot* await_ready() {
+        auto const since = clock::now();
+        produce_inline();
+        std::uint64_t spare   = 0;
+        auto          held    = this->gate_.hold();
+        this->consumer_waits_ = true;
+        bool const came       = copy_or_wait(held, spare);
+        this->consumer_waits_ = false;
+        if (this->can_copy()) { this->notify_awake(); }
+        auto const now = clock::now();
+        this->figures_.stall_ns += now - since - spare;
+        if (!came) {
+            throw loader_error{loader_error::reason::timed_out, taken_, 0, 0, this->count_states()};
+        }
+        if (this->books_.begun()) { this->figures_.wall_ns = passed_ns_ + (now - this->begun_); }
+        if (slot* const s = this->books_.take()) {
+            ++this->figures_.batches;
+            this->figures_.bytes += s->size;
+            return s;
+        }
+        if (!this->stopping_ && !this->books_.exhausted()) {
+            throw loader_error{loader_error::reason::all_held, taken_, this->slots_.size(),
+                               this->slots_.size()};
+        }
+        ended_ = true;
+        if (auto const problem = this->books_.error(); problem != nullptr && !this->stopping_) {
+            std::rethrow_exception(problem);
+        }
+        return nullptr;
+    }
+    /// Waits until a batch is ready, or until none can come. If a filled pinned block and a free
+    /// device block exist, the calling thread (of the loop) enqueues the copy, because the producer
+    /// has the next batch to fill. If a batch is ready already, a producer that is awake enqueues
+    /// the copy. Returns false after `timeout`. Adds to `spare` the time of copies that were made
+    /// while a batch was ready.
+    bool copy_or_wait(guard& held, std::uint64_t& spare) {
+        for (;;) {
+            bool const came = wait(held, [&] {
+                return this->books_.ready() || this->can_copy() || can_fill_here() ||
+                       this->stopping_ || this->books_.exhausted() || this->books_.all_held();
+            });
+            // if a batch is ready, the loop does not depend on the copy
+            bool const there = this->books_.ready();
+            bool const fills = can_fill_here();
+            bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
+            if (!fills && !mine) { return came; }
+            auto const since       = clock::now();
+            this->consumer_copies_ = true;
+            held.unlock();
+            fills ? produce_inline() : this->copy_all();
+            held                   = this->gate_.hold();
+            this->consumer_copies_ = false;
+            if (there) { spare += clock::now() - since; }
+        }
+    }
+    /// Returns true if the thread of the loop must fill a free device block itself: there are no
+    /// producer threads and no pinned blocks, and no batch is ready.
+    [[nodiscard]] bool can_fill_here() const noexcept {
+        auto const& b = this->books_;
+        return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
+               !b.ready() && !b.no_more() && !this->stopping_;
+    }
+    template <class Ready>
+    bool wait(guard& held, Ready ready) {
+        if constexpr (supply::stays_awake) {
+            if (this->gate_.wait_awake(held, supply::awake, ready)) { return true; }
+        }
+        auto const most = this->options_.timeout;
+        if (most.count() != 0) {
+            if constexpr (bounds_real_time) { // virtual time, and a limit in real time
+                return this->gate_.wait_at_most(held, most, ready);
+            } else {
+                return this->gate_.wait_for(held, most, ready);
+            }
+        }
+        this->gate_.wait(held, ready);
+        return true;
+    }
+
+    void give(slot& s) noexcept {
+        bool mine = false, theirs = false, fills = false;
+        {
+            auto const held = this->gate_.hold();
+            this->books_.give(s);
+            fills = this->idle_ != 0 && this->pinned_.empty();
+            // waking a sleeping producer would take longer than copying on this thread
+            theirs = this->awake_ != 0 && this->can_copy();
+            mine   = !theirs && this->can_copy();
+        }
+        if (fills) { this->gate_.notify(); }
+        if (theirs) { this->notify_awake(); }
+        if (mine) { this->copy_all(); }
+    }
+    /// Blocks the calling thread until all uses of the device block `s` are complete, on the stream
+    /// `on` and on the further streams. Returns false if a wait failed: the block must then not be
+    /// overwritten.
+    static bool await_users_of(slot& s, stream on) noexcept {
+        auto const device_of = [](stream of) { return [of] { return Platform::device_of(of); }; };
+        s.end_unknown        = !sure_wait<Platform>(on, device_of(on));
+        for (stream other : s.others) {
+            s.end_unknown = !sure_wait<Platform>(other, device_of(other)) || s.end_unknown;
+        }
+        s.forget_users();
+        return !s.end_unknown;
+    }
+
+    /// Number of batches that the loop took in this pass over the source.
+    std::size_t   taken_     = 0;
+    std::uint64_t passed_ns_ = 0; ///< `wall_ns` of earlier passes over the source
+    bool          ended_     = false;
+};
+
+} // namespace detail
+} // namespace vram

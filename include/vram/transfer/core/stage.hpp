@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stage` marks a range of a thread's work in a profiler, such as NVTX, if the platform has one.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <concepts> // convertible_to
+#include <cstdint>  // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// A platform with a profiler: `P::begin_range(name)` returns a number with which any thread can
+/// end the range, and `P::name_thread(name)` names the calling thread.
+template <class P>
+concept has_ranges = requires(char const* name, std::uint64_t range) {
+    { P::begin_range(name) } -> std::convertible_to<std::uint64_t>;
+    P::end_range(range);
+    P::name_thread(name);
+};
+
+/// A profiler range from the construction to the destruction of this object. Does nothing if the
+/// platform has no profiler.
+///
+///     stage<Platform> const filling{"vram fill"};
+template <class Platform>
+class stage {
+public:
+    explicit stage(char const* name) noexcept : range_{begin(name)} {}
+    stage(stage&&) = delete;
+    ~stage() { end(range_); }
+
+    /// Begins a profiler range that `end` closes, possibly in another scope or thread.
+    static std::uint64_t begin([[maybe_unused]] char const* name) noexcept {
+        if constexpr (has_ranges<Platform>) {
+            return Platform::begin_range(name);
+        } else {
+            return 0;
+        }
+    }
+    static void end([[maybe_unused]] std::uint64_t range) noexcept {
+        if constexpr (has_ranges<Platform>) { Platform::end_range(range); }
+    }
+    static void name_thread([[maybe_unused]] char const* name) noexcept {
+        if constexpr (has_ranges<Platform>) { Platform::name_thread(name); }
+    }
+
+private:
+    [[maybe_unused]] std::uint64_t range_;
+};
+
+} // namespace detail
+} // namespace vram

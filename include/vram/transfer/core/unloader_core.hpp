@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `unloader_core` is the state of an unloader that its results share: the sink, its thread, and
+/// the memory.
+
+#include <vram/base/contract.hpp>               // expects
+#include <vram/base/core/smaller_of.hpp>        // larger_of
+#include <vram/base/core/worker.hpp>            // the thread of platforms where time is real
+#include <vram/concepts/core/stream_hold.hpp>   // stream_hold, hold_stream
+#include <vram/concepts/powers.hpp>             // synchronous_resource
+#include <vram/transfer/core/kept_for_good.hpp> // kept_for_good
+#include <vram/transfer/core/numa_local.hpp>    // numa_local
+#include <vram/transfer/core/slot_memory.hpp>   // slot_memory
+#include <vram/transfer/core/stage.hpp>         // stage
+#include <vram/transfer/core/unloader_ring.hpp> // unloader_ring
+#include <vram/transfer/unloader_options.hpp>   // unloader_options
+
+#include <cstddef>   // size_t, byte
+#include <exception> // exception_ptr, current_exception
+#include <memory>    // enable_shared_from_this
+#include <span>      // span
+#include <utility>   // move, exchange
+
+namespace vram {
+namespace detail {
+
+/// The state of an unloader that exists until its last result has been sent or destroyed.
+///
+/// Failure   The constructor throws the exceptions of the resources, and then leaks nothing.
+/// Threads   The sink runs on a thread of the unloader. All other functions are called on the
+///           thread of the program.
+template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Sink>
+class unloader_core final
+    : public unloader_ring<Platform>,
+      public std::enable_shared_from_this<unloader_core<Platform, Device, Pinned, Sink>> {
+    using ring   = unloader_ring<Platform>;
+    using memory = slot_memory<Platform, Device, Pinned>;
+
+public:
+    using typename ring::device;
+    using typename ring::pinned;
+    using typename ring::slot;
+    using typename ring::stream;
+
+    unloader_core(Sink sink, stream producer, Device on_device, Pinned on_host,
+                  unloader_options options)
+        : ring{complete(options), Platform::device_of(producer)},
+          sink_{std::move(sink)},
+          where_{Platform::device_of(producer)},
+          held_{hold_stream<Platform>(producer)},
+          memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
+                  this->lane_.view()} {
+        {
+            numa_local<Platform> const here{where_, options.numa_local};
+            std::size_t const          budget = options.completion_flags ? options.budget : 0;
+            pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback, budget);
+        }
+        thread_ = typename Platform::thread{where_, [this] { run(); }};
+    }
+    ~unloader_core() { shut_down(); }
+
+    /// Waits until the sink has received all results or has failed, and ends the sink's thread.
+    void shut_down() noexcept {
+        if (!this->in_owning_process()) { return; } // a forked child does not have that thread
+        if (std::exchange(down_, true)) { return; }
+        this->stop();
+        thread_.join();
+        // If no wait proves that all callbacks have run and all completion flags are written, the
+        // memory that they access must stay allocated.
+        bool const over = this->lane_.drain() && (!memory_.has_flags() || this->lane_.finish());
+        if (!over) { kept_.keep(this->weak_from_this().lock()); }
+    }
+
+    [[nodiscard]] std::size_t pageable() const noexcept { return pageable_; }
+
+private:
+    static unloader_options complete(unloader_options o) {
+        expects(o.batch_bytes != 0, "unloader_options: batch_bytes must be at least 1");
+        o.depth = larger_of<std::size_t>(o.depth, 1);
+        if (o.pinned_depth == 0) { o.pinned_depth = o.depth; }
+        if (o.device_depth == 0) { o.device_depth = o.depth; }
+        memory::expect_within(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);
+        return o;
+    }
+
+    void run() {
+        stage<Platform>::name_thread("vram unloader");
+        numa_local<Platform> const here{where_, this->options_.numa_local};
+        while (pinned* const p = this->await_copied()) {
+            std::exception_ptr problem;
+            try {
+                if (std::exchange(p->in_flight, false)) { Platform::synchronize(p->copied); }
+                stage<Platform> const shown{"vram sink"};
+                sink_(std::span<std::byte const>{p->memory, p->size}, p->index);
+            } catch (...) { problem = std::current_exception(); }
+            this->written(*p, std::move(problem));
+        }
+    }
+
+    Sink   sink_;
+    device where_;
+    /// Keeps the handle of the producer's stream valid: it may be destroyed before its results are
+    /// sent.
+    stream_hold<Platform>     held_;
+    memory                    memory_;
+    std::size_t               pageable_ = 0;
+    bool                      down_     = false;
+    kept_for_good             kept_;
+    typename Platform::thread thread_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/core/cuda_freed_streams.hpp> // first: the header stands alone
+
+#include "../machine.hpp"
+
+#include <vram/cuda/cuda_fill.hpp>
+#include <vram/cuda/cuda_resource.hpp>
+
+#include <atomic>   // atomic
+#include <chrono>   // us
+#include <cstddef>  // byte
+#include <optional> // optional
+#include <thread>   // thread
+#include <utility>  // in_place
+
+using namespace vram;
+using namespace vram::detail;
+using namespace std::chrono_literals;
+using tests::machine;
+
+TEST_CASE("cuda_freed_streams: it waits once for each stream that was recorded and not forgotten") {
+    machine const      here;
+    cuda_resource      mr;
+    cuda_stream const  s, t;
+    void* const        p = mr.allocate_sync(1 << 20);
+    cuda_freed_streams freed;
+    cuda_fill(s, p, std::byte{1}, 1 << 20);
+    freed.note(s);
+    freed.note(s);
+    freed.note(t);
+    freed.forget(t);
+    freed.forget(t);
+    cuda_freed_streams moved{std::move(freed)};
+    moved.synchronize();
+    CHECK(s.view().done());
+    moved.synchronize();
+    mr.deallocate_sync(p, 1 << 20);
+}
+
+TEST_CASE("cuda_freed_streams: it waits for a stream that has ended, and not for a captured one") {
+    machine const              here;
+    cuda_resource              mr;
+    std::optional<cuda_stream> s{std::in_place};
+    cuda_stream const          captured;
+    void* const                p = mr.allocate_sync(1 << 20);
+    cuda_freed_streams         freed;
+    cuda_event                 after;
+    cuda_fill(*s, p, std::byte{1}, 1 << 20);
+    after.record(*s);
+    freed.note(*s);
+    freed.note(captured);
+    s.reset();
+    cuda_check(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
+    freed.synchronize();
+    CHECK(after.done());
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
+    cuda_check(cudaGraphDestroy(graph));
+    mr.deallocate_sync(p, 1 << 20);
+}
+
+TEST_CASE("cuda_freed_streams: a stream that was captured is waited for the next time") {
+    machine const      here;
+    cuda_resource      mr;
+    cuda_stream const  s;
+    void* const        p = mr.allocate_sync(1 << 20);
+    cuda_freed_streams freed;
+    cuda_fill(s, p, std::byte{1}, 1 << 20);
+    freed.note(s);
+    cuda_check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    freed.synchronize();
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(s, &graph) == cudaSuccess);
+    cuda_check(cudaGraphDestroy(graph));
+    freed.synchronize();
+    CHECK(s.view().done());
+    mr.deallocate_sync(p, 1 << 20);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("cuda_freed_streams: streams that have ended and are done are not kept") {
+    machine const      here;
+    cuda_freed_streams freed;
+    for (int i = 0; i != 100; ++i) {
+        cuda_stream const s;
+        freed.note(s);
+        CHECK(doubles::cudart::out().streams <= 17);
+    }
+}
+
+TEST_CASE("cuda_freed_streams: a wait that fails loses no stream") {
+    machine const here;
+    cuda_resource mr;
+    auto* const   p = static_cast<std::byte*>(mr.allocate_sync(3 << 20));
+    for (char const* const call :
+         {"cudaEventSynchronize", "cudaEventCreateWithFlags", "cudaEventRecord"}) {
+        for (std::uint64_t n = 1; n <= 3; ++n) {
+            CAPTURE(call);
+            CAPTURE(n);
+            cuda_freed_streams freed;
+            cuda_stream const  one, two;
+            cudaStream_t       raw = nullptr;
+            cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+            std::byte* at = p;
+            for (cudaStream_t const each : {raw, one.get(), two.get()}) {
+                cuda_fill(each, at, std::byte{1}, 1 << 20);
+                freed.note(each);
+                at += 1 << 20;
+            }
+            freed.retire(raw);
+            cuda_check(cudaStreamDestroy(raw));
+            doubles::cudart::fail(call, cudaErrorUnknown, n);
+            bool threw = false;
+            try {
+                freed.synchronize();
+            } catch (cuda_error const&) { threw = true; }
+            CHECK(threw == doubles::cudart::forgive());
+            CHECK(freed.empty() == !threw);
+            auto const waits = doubles::cudart::calls("cudaEventSynchronize");
+            freed.synchronize();
+            CHECK(freed.empty());
+            CHECK(doubles::cudart::calls("cudaEventSynchronize") >= waits + (threw ? 1 : 0));
+            CHECK(one.view().done());
+            CHECK(two.view().done());
+            cuda_check(cudaDeviceSynchronize());
+        }
+    }
+    mr.deallocate_sync(p, 3 << 20);
+}
+
+TEST_CASE("cuda_freed_streams: a free during a wait is waited for the next time") {
+    machine const      here;
+    cuda_freed_streams freed;
+    cuda_stream const  s;
+    int                times = 0;
+    // A note before each call that `synchronize` makes after its wait.
+    for (std::uint64_t n = 1;; ++n) {
+        freed.note(s);
+        auto const waits = doubles::cudart::calls("cudaEventSynchronize");
+        bool       noted = false;
+        doubles::cudart::before_call(n, [&] {
+            noted = doubles::cudart::calls("cudaEventSynchronize") != waits;
+            if (noted) { freed.note(s); }
+        });
+        freed.synchronize();
+        CHECK(freed.empty() != noted);
+        times += noted ? 1 : 0;
+        if (!doubles::cudart::nobody_comes_in()) { break; }
+    }
+    CHECK(times > 0);
+}
+
+TEST_CASE("cuda_freed_streams: a stream is retired and destroyed before any call of a wait") {
+    machine const      here;
+    cuda_freed_streams freed;
+    bool               again = true;
+    for (std::uint64_t n = 1; again; ++n) {
+        cudaStream_t raw = nullptr;
+        cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+        freed.note(raw);
+        std::atomic<bool> done{false};
+        std::thread       other;
+        auto const        end = [&] {
+            freed.retire(raw);
+            CHECK(cudaStreamDestroy(raw) == cudaSuccess);
+            done = true;
+        };
+        doubles::cudart::before_call(n, [&] {
+            other = std::thread{end};
+            // Where the lock is held, the other thread waits for this one.
+            for (int i = 0; i < 50 && !done; ++i) { std::this_thread::sleep_for(200us); }
+        });
+        freed.synchronize();
+        again = doubles::cudart::nobody_comes_in();
+        if (again) {
+            other.join();
+        } else {
+            end();
+        }
+        freed.synchronize();
+        CHECK(freed.empty());
+        CHECK(doubles::cudart::dangling() == 0);
+    }
+}
+#endif

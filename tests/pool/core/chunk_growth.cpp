@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/core/chunk_growth.hpp> // first: the header stands alone
+
+#include <vram/pool/core/pool_core.hpp>
+#include <vram/pool/exact_growth.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+using namespace vram::detail;
+
+namespace {
+
+template <class Upstream>
+using core = pool_core<Upstream, exact_growth>;
+
+} // namespace
+
+TEST_CASE("chunk_growth: whole chunks and pages are its models") {
+    CHECK(chunk_growth<whole_chunks<sim_resource>, core<sim_resource>>);
+    CHECK(chunk_growth<paged_chunks<sim_virtual_resource>, core<sim_virtual_resource>>);
+    CHECK_FALSE(chunk_growth<int, core<sim_resource>>);
+}

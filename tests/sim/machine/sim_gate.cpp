@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/machine/sim_gate.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include "../../doubles/collecting.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <thread>
+#include <vector>
+
+using namespace vram;
+using namespace vram::detail;
+using doubles::collecting;
+using namespace std::chrono_literals;
+
+TEST_CASE("sim_gate: a waiting thread continues at the later of the two clocks" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    for (sim_time const mine : {10us, 90us}) {
+        sim_node   node{collecting()};
+        sim_gate   g;
+        bool       ready = false;
+        sim_thread t{sim_device{}, [&] {
+                         sim_work(50us);
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+        sim_work(mine);
+        {
+            auto held = g.hold();
+            g.wait(held, [&] { return ready; });
+        }
+        CHECK(node.now() == std::max<sim_time>(mine, 50us));
+    }
+}
+
+TEST_CASE("sim_gate: work before a release happens before work after the next acquisition") {
+    sim_node            node{collecting()};
+    sim_pinned_resource pinned;
+    sim_gate            g;
+    bool                ready = false;
+    void* const         p     = pinned.allocate_sync(64);
+    {
+        sim_thread t{sim_device{}, [&] {
+                         sim_touch({p, 64}, sim_access::write);
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+        {
+            auto held = g.hold();
+            g.wait(held, [&] { return ready; });
+        }
+        sim_touch({p, 64}, sim_access::read);
+    }
+    CHECK(node.reports().empty());
+    pinned.deallocate_sync(p, 64);
+}
+
+TEST_CASE("sim_gate: one thread at a time holds it, and waiting for it takes virtual time" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node   node{collecting()};
+    sim_gate   g;
+    int        inside = 0;
+    sim_time   end[3];
+    auto const body = [&](int i) {
+        auto held = g.hold();
+        CHECK(++inside == 1);
+        sim_work(10us);
+        sim_work(sim_time{0});
+        --inside;
+        end[i] = node.now();
+    };
+    sim_thread a{sim_device{}, [&] { body(0); }}, b{sim_device{}, [&] { body(1); }},
+        c{sim_device{}, [&] { body(2); }};
+    sim_thread::join_together(a, b, c);
+    CHECK(end[0] == 10us);
+    CHECK(end[1] == 20us);
+    CHECK(end[2] == 30us);
+}
+
+TEST_CASE("sim_gate: a producer and a consumer with two slots have the timeline of a pipeline" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    // Filling takes 10 us, using 15 us, four items, two slots: 10 + 4 * 15.
+    sim_node        node{collecting()};
+    sim_gate        g;
+    std::deque<int> queue;
+    sim_thread      producer{sim_device{}, [&] {
+                            for (int i = 0; i < 4; ++i) {
+                                sim_work(10us);
+                                auto held = g.hold();
+                                g.wait(held, [&] { return queue.size() < 2; });
+                                queue.push_back(i);
+                                held.unlock();
+                                g.notify();
+                            }
+                        }};
+    for (int i = 0; i < 4; ++i) {
+        {
+            auto held = g.hold();
+            g.wait(held, [&] { return !queue.empty(); });
+            CHECK(queue.front() == i);
+            queue.pop_front();
+        }
+        g.notify();
+        sim_work(15us);
+    }
+    producer.join();
+    CHECK(node.now() == 70us);
+}
+
+TEST_CASE("sim_gate: a host function of a stream may notify") {
+    sim_node   node{collecting()};
+    sim_stream s;
+    struct shared {
+        sim_gate gate;
+        bool     ready = false;
+    } both;
+    sim_launch(s, {.duration = 40us});
+    sim_call_host(
+        s,
+        [](void* p) {
+            auto& b = *static_cast<shared*>(p);
+            {
+                auto held = b.gate.hold();
+                b.ready   = true;
+            }
+            b.gate.notify();
+        },
+        &both);
+    auto held = both.gate.hold();
+    both.gate.wait(held, [&] { return both.ready; }); // waiting lets time go on
+    held.unlock();
+    CHECK(node.now() == 40us);
+}
+
+TEST_CASE("sim_gate: ordinary threads can hand over through it") {
+    sim_node         node{collecting()};
+    sim_gate         g;
+    std::vector<int> got;
+    std::deque<int>  queue;
+    std::thread      producer{[&] {
+        for (int i = 0; i < 100; ++i) {
+            {
+                auto held = g.hold();
+                queue.push_back(i);
+            }
+            g.notify();
+        }
+    }};
+    while (got.size() < 100) {
+        auto held = g.hold();
+        g.wait(held, [&] { return !queue.empty(); });
+        got.push_back(queue.front());
+        queue.pop_front();
+    }
+    producer.join();
+    for (int i = 0; i < 100; ++i) { REQUIRE(got[static_cast<std::size_t>(i)] == i); }
+}
+
+TEST_CASE("sim_gate: a participating thread waits for an ordinary thread that has used the gate") {
+    sim_node    node{collecting()};
+    sim_gate    g;
+    bool        ready = false, waiting = false;
+    std::thread ordinary{[&] {
+        auto held = g.hold();
+        g.wait(held, [&] { return waiting; });
+        ready = true;
+        held.unlock();
+        g.notify();
+    }};
+    {
+        sim_thread const t{sim_device{}, [&] {
+                               auto held = g.hold();
+                               waiting   = true;
+                               held.unlock();
+                               g.notify();
+                               held = g.hold();
+                               g.wait(held, [&] { return ready; });
+                           }};
+    }
+    ordinary.join();
+    CHECK(ready);
+}
+
+TEST_CASE("sim_gate: a deadlock is reported and thrown" * doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node node{collecting()};
+    sim_gate g;
+    int      deadlocks = 0;
+    {
+        sim_thread const t{sim_device{}, [&] {
+                               auto held = g.hold();
+                               try {
+                                   g.wait(held, [] { return false; });
+                               } catch (sim_error const& e) {
+                                   CHECK(e.status() == sim_status::deadlock);
+                                   ++deadlocks;
+                                   throw;
+                               }
+                           }};
+    }
+    CHECK(deadlocks == 1);
+    auto const all = node.reports();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].kind == sim_mistake::deadlock);
+    CHECK(all[0].missing == "host thread 1 waits for others to end, host thread 2 waits at a gate");
+}
+
+TEST_CASE(
+    "sim_gate: an ordinary thread is ordered after a participating one that released the gate") {
+    sim_node            node{collecting()};
+    sim_pinned_resource pinned;
+    void* const         p = pinned.allocate_sync(64);
+    {
+        sim_gate          g;
+        bool              ready = false;
+        std::atomic<bool> waits{false};
+        std::thread       ordinary{[&] {
+            {
+                auto held = g.hold();
+                waits     = true;
+                g.wait(held, [&] { return ready; });
+            }
+            sim_touch({p, 64}, sim_access::read);
+        }};
+        while (!waits) { std::this_thread::yield(); }
+        sim_thread t{sim_device{}, [&] {
+                         sim_touch({p, 64}, sim_access::write);
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+        t.join();
+        ordinary.join();
+    }
+    CHECK(node.reports().empty());
+    pinned.deallocate_sync(p, 64);
+}
+
+TEST_CASE(
+    "sim_gate: after one notification by an ordinary thread, a wait for another is no deadlock") {
+    sim_node node{collecting()};
+    sim_gate g;
+    bool     ready = false;
+    // Before any thread waits, and without holding the gate.
+    g.notify();
+    std::atomic<bool> started{false};
+    std::thread       ordinary{[&] {
+        while (!started) { std::this_thread::yield(); }
+        std::this_thread::sleep_for(30ms); // it waits by now
+        {
+            auto held = g.hold();
+            ready     = true;
+        }
+        g.notify();
+    }};
+    sim_thread        t{sim_device{}, [&] {
+                     auto held = g.hold();
+                     started   = true;
+                     g.wait(held, [&] { return ready; });
+                 }};
+    t.join();
+    ordinary.join();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_gate: a host function may hold it, and releases the earlier work of its stream") {
+    for (bool gated : {true, false}) {
+        sim_node            node{collecting()};
+        sim_stream          stream;
+        sim_resource        memory;
+        sim_pinned_resource pinned;
+        void* const         to   = memory.allocate_sync(64);
+        void* const         from = pinned.allocate_sync(64);
+        struct both {
+            sim_gate gate;
+            bool     landed = false;
+        } shared;
+        sim_thread writer{sim_device{}, [&] {
+                              {
+                                  auto held = shared.gate.hold();
+                                  shared.gate.wait(held, [&] { return shared.landed; });
+                              }
+                              sim_touch({from, 64},
+                                        sim_access::write); // the copy out of it is over
+                          }};
+        sim_copy(stream, to, from, 64);
+        auto const land = [](void* p) {
+            auto& s = *static_cast<both*>(p);
+            {
+                auto const held = s.gate.hold();
+                s.landed        = true;
+            }
+            s.gate.notify();
+        };
+        if (gated) {
+            sim_call_host(stream, land, &shared);
+        } else {
+            land(&shared); // by this thread, which knows nothing of the copy's end
+        }
+        writer.join();
+        stream.synchronize();
+        CHECK(node.reports().empty() == gated);
+        memory.deallocate_sync(to, 64);
+        pinned.deallocate_sync(from, 64);
+    }
+}
+
+TEST_CASE("sim_gate: wait_for ends after a virtual time" * doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node node{collecting()};
+    sim_gate g;
+    bool     ready = false;
+    CHECK_FALSE([&] {
+        auto held = g.hold();
+        return g.wait_for(held, sim_time{5000}, [&] { return ready; });
+    }());
+    CHECK(node.now() == sim_time{5000});
+    sim_thread later{sim_device{}, [&] {
+                         node.work(sim_time{3000});
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+    bool       in_time = false, at_once = false;
+    sim_time   when{};
+    sim_thread waiter{sim_device{}, [&] {
+                          auto held = g.hold();
+                          in_time   = g.wait_for(held, sim_time{10'000}, [&] { return ready; });
+                          when      = node.now();
+                          at_once   = g.wait_for(held, sim_time{10'000}, [&] { return ready; });
+                      }};
+    later.join();
+    waiter.join();
+    CHECK(in_time);
+    CHECK(at_once);
+    CHECK(when == sim_time{8000});
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "sim_gate: wait_at_most ends after real time if a participating thread blocks in real time" *
+    doctest::skip(!sim_ordered_threads) *
+    doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node          node{collecting()};
+    sim_gate          g;
+    std::atomic<bool> go{false}, blocked{false};
+    int               steps = 0;
+    sim_thread        stuck{sim_device{}, [&] {
+                         node.work(1us);
+                         blocked = true;
+                         while (!go) { std::this_thread::sleep_for(1ms); } // unseen by the machine
+                         {
+                             auto held = g.hold();
+                             ++steps;
+                         }
+                         g.notify();
+                         node.work(1us);
+                     }};
+    sim_thread        other{sim_device{}, [&] { // waits for its turn in between
+                         auto held = g.hold();
+                         g.wait(held, [&] { return steps == 1; });
+                         ++steps;
+                         g.notify();
+                     }};
+    for (int round = 0; round < 2; ++round) {
+        auto const since = std::chrono::steady_clock::now();
+        auto       held  = g.hold();
+        CHECK_FALSE(g.wait_at_most(held, 1us, [&] { return steps != 0; }));
+        CHECK(std::chrono::steady_clock::now() - since >= 100ms);
+    }
+    CHECK(blocked);
+    go = true;
+    {
+        auto held = g.hold();
+        CHECK(g.wait_at_most(held, sim_time{std::chrono::hours{1}}, [&] { return steps == 2; }));
+    }
+    stuck.join();
+    other.join();
+    CHECK(node.reports().empty());
+    auto held = g.hold();
+    CHECK_FALSE(g.wait_at_most(held, 5us, [] { return false; })); // in virtual time as before
+}
