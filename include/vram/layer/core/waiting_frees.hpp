@@ -50,7 +50,7 @@ public:
     using event  = typename Platform::event;
     using link   = freed_blocks::link;
 
-    /// Blocks that were freed at one point of a stream's order.
+    /// Blocks that were freed on one stream, with one event recorded behind all of them.
     class batch {
         friend class waiting_frees;
 
