@@ -6,12 +6,13 @@
 #include <vram/cuda/cuda_fill.hpp>
 #include <vram/cuda/cuda_resource.hpp>
 
-#include <atomic>   // atomic
-#include <chrono>   // us
-#include <cstddef>  // byte
-#include <optional> // optional
-#include <thread>   // thread
-#include <utility>  // in_place
+#include <atomic>     // atomic
+#include <chrono>     // us
+#include <cstddef>    // byte
+#include <functional> // cref
+#include <optional>   // optional
+#include <thread>     // thread
+#include <utility>    // in_place
 
 using namespace vram;
 using namespace vram::detail;
@@ -75,6 +76,57 @@ TEST_CASE("cuda_freed_streams: a stream that was captured is waited for the next
     freed.synchronize();
     CHECK(s.view().done());
     mr.deallocate_sync(p, 1 << 20);
+}
+
+TEST_CASE("cuda_freed_streams: a thread that noted a stream before notes it again after it left") {
+    machine const                     here;
+    cuda_stream const                 s;
+    std::optional<cuda_freed_streams> freed{std::in_place};
+    auto const                        noted = [&] {
+        freed->note(s);
+        freed->note(s);
+        return !freed->empty();
+    };
+    CHECK(noted());
+    freed->synchronize();
+    CHECK(freed->empty());
+    CHECK(noted());
+    freed->forget(s);
+    CHECK(freed->empty());
+    CHECK(noted());
+    freed->retire(s);
+    freed->synchronize();
+    CHECK(freed->empty());
+    CHECK(noted());
+    freed.emplace(); // another object at the same address
+    CHECK(freed->empty());
+    CHECK(noted());
+    cuda_freed_streams other;
+    other.note(s);
+    *freed = cuda_freed_streams{};
+    CHECK(freed->empty());
+    CHECK(noted());
+    other = std::move(*freed);
+    freed.emplace();
+    CHECK(noted());
+    CHECK_FALSE(other.empty());
+}
+
+TEST_CASE("cuda_freed_streams: frees of many threads are waited for, also those during a trim") {
+    machine const      here;
+    cuda_freed_streams freed;
+    cuda_stream const  streams[2];
+    auto const         note = [&](cuda_stream const& s) {
+        for (int i = 0; i < 2000; ++i) { freed.note(s); }
+    };
+    std::thread one{note, std::cref(streams[0])}, two{note, std::cref(streams[1])};
+    for (int i = 0; i < 50; ++i) { freed.synchronize(); }
+    one.join();
+    two.join();
+    freed.synchronize();
+    CHECK(freed.empty());
+    freed.note(streams[0]);
+    CHECK_FALSE(freed.empty());
 }
 
 #ifdef VRAM_CUDART_DOUBLE

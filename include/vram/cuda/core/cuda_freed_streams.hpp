@@ -11,8 +11,9 @@
 #include <vram/cuda/cuda_platform.hpp>       // cuda_platform
 #include <vram/layer/core/record_behind.hpp> // record_behind
 
+#include <atomic>  // atomic
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstdint> // uint64_t, uintptr_t
 #include <memory>  // shared_ptr, make_shared
 #include <utility> // move
 #include <vector>  // vector
@@ -31,8 +32,9 @@ namespace detail {
 /// Threads   Any thread may call.
 /// Streams   `retire` or `forget` must be called before the program destroys a stream by its raw
 ///           handle. The end of a `cuda_stream` is detected.
-/// Cost      `note` takes a lock for a short time and looks at each remembered stream. If their
-///           number has doubled, it also queries each stream that has ended, and forgets it if its
+/// Cost      `note` reads two words if the thread has noted the stream since the last `synchronize`,
+///           `retire` or `forget`. Otherwise it takes a lock for a short time and looks at each
+///           remembered stream. If their number has doubled, it also queries each stream that has ended, and forgets it if its
 ///           work is complete. `retire` records an event.
 class cuda_freed_streams {
 public:
@@ -41,11 +43,15 @@ public:
     cuda_freed_streams(cuda_freed_streams&& other) noexcept
         : streams_{std::move(other.streams_)},
           retired_{std::move(other.retired_)},
-          look_at_{other.look_at_} {}
+          look_at_{other.look_at_} {
+        other.start_epoch();
+    }
     cuda_freed_streams& operator=(cuda_freed_streams&& other) noexcept {
         streams_ = std::move(other.streams_);
         retired_ = std::move(other.retired_);
         look_at_ = other.look_at_;
+        start_epoch();
+        other.start_epoch();
         return *this;
     }
 
@@ -56,15 +62,25 @@ public:
     }
     /// Remembers that memory was freed on the stream `s`. The calling thread must be using `s`.
     void note(cuda_stream_view s) noexcept {
+        bool const proper = cuda_stream_ids::is_proper(s.get());
+        noted&     last   = noted_before(s.get());
+        // A stream that is remembered in this epoch stays so until the next epoch begins. The free
+        // precedes this load, so a `synchronize` that has begun the next epoch by now is seen, and
+        // the event of one that begins it later is behind the free.
+        if (proper && last.stream == s.get() &&
+            last.epoch == epoch_.load(std::memory_order_seq_cst)) {
+            return;
+        }
         auto const held = lock_.hold();
         try {
             auto const at = find(s);
             if (at != streams_.end()) {
                 ++at->frees;
-                return;
+            } else {
+                if (streams_.size() + retired_.size() >= look_at_) { forget_done(); }
+                streams_.push_back({s, s.id(), s.device(), cuda_stream_ids::hold(s.get())});
             }
-            if (streams_.size() + retired_.size() >= look_at_) { forget_done(); }
-            streams_.push_back({s, s.id(), s.device(), cuda_stream_ids::hold(s.get())});
+            if (proper) { last = {s.get(), epoch_.load(std::memory_order_relaxed)}; }
         } catch (...) {} // no host memory, or a raw stream first seen during a capture
     }
     /// The stream `s` is about to be destroyed: an event is recorded behind the frees, and
@@ -76,6 +92,7 @@ public:
             if (at == streams_.end()) { return; }
             user const one = std::move(*at);
             streams_.erase(at);
+            start_epoch();
             cuda_device_guard const on{one.where};
             auto const              place = std::make_shared<cuda_event>(one.where);
             recorded const          how   = record(*place, one);
@@ -86,6 +103,7 @@ public:
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         drop_if(streams_, [s](user const& each) { return each.stream == s; });
+        start_epoch();
     }
     /// Blocks the host until the work that the remembered streams have received so far is complete.
     /// It skips, and remembers, a stream that is being captured. It skips a stream that was
@@ -105,6 +123,7 @@ public:
                 auto const held = lock_.hold();
                 auto const at   = find(each.stream, each.id);
                 if (at == streams_.end()) { continue; }
+                start_epoch(); // later frees take the lock and are counted
                 frees              = at->frees;
                 recorded const how = record(place, *at);
                 if (how == recorded::captured) { continue; } // for the next `synchronize`
@@ -132,8 +151,9 @@ private:
         cuda_stream_view stream;
         std::uint64_t    id;
         cuda_device      where;
-        cuda_stream_hold held;      ///< the `cuda_stream` may be destroyed before the wait
-        std::uint64_t    frees = 1; ///< so that a free during `synchronize` is not missed
+        cuda_stream_hold held; ///< the `cuda_stream` may be destroyed before the wait
+        /// Frees that took the lock: so that a free during `synchronize` is not missed.
+        std::uint64_t frees = 1;
     };
     using shared = std::shared_ptr<cuda_event const>;
 
@@ -153,6 +173,7 @@ private:
     /// Forgets ended streams without outstanding work, so that CUDA can destroy them. A
     /// program may create a stream for each of its tasks.
     void forget_done() noexcept {
+        start_epoch();
         drop_if(streams_, [](user const& each) {
             return each.held.ended() && seen_done(cuda_stream_view{each.held.get()});
         });
@@ -169,6 +190,26 @@ private:
         } catch (...) { return false; } // query it again later
     }
 
+    /// Starts a new epoch: every thread looks at the list again when it notes a stream. The lock
+    /// must be held. The numbers of epochs are unique in the process.
+    void start_epoch() noexcept { epoch_.store(next_epoch(), std::memory_order_seq_cst); }
+    static std::uint64_t next_epoch() noexcept {
+        static constinit std::atomic<std::uint64_t> last{0};
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+    /// Cache entry: the stream was in the list in that epoch, which is one of one object.
+    struct noted {
+        cudaStream_t  stream = nullptr;
+        std::uint64_t epoch  = 0;
+    };
+    /// Returns the entry of the thread's cache for `stream`.
+    static noted& noted_before(cudaStream_t stream) noexcept {
+        constexpr std::size_t               places = 16;
+        static constinit thread_local noted table[places];
+        auto const                          address = reinterpret_cast<std::uintptr_t>(stream);
+        return table[(address >> 4 ^ address >> 10) % places];
+    }
+
     static constexpr std::size_t usual = 16;
 
     /// The handle of a default stream means another stream on another thread or device.
@@ -182,10 +223,12 @@ private:
         return at;
     }
 
-    lock                lock_;
-    std::vector<user>   streams_;
-    std::vector<shared> retired_; ///< events behind the frees of retired streams
-    std::size_t look_at_ = usual; ///< number of streams at which complete ones are forgotten
+    /// Changed when a stream leaves the list, and before `synchronize` records an event on it.
+    std::atomic<std::uint64_t> epoch_{next_epoch()};
+    lock                       lock_;
+    std::vector<user>          streams_;
+    std::vector<shared>        retired_; ///< events behind the frees of retired streams
+    std::size_t look_at_ = usual;        ///< number of streams at which complete ones are forgotten
 };
 
 } // namespace detail
