@@ -15,9 +15,9 @@ namespace vram {
 /// The default alignment of an allocation in bytes, which is that of `cudaMalloc`.
 inline constexpr std::size_t default_alignment = 256;
 
-/// The result of a size computation that would overflow: the largest `std::size_t`. No resource has
-/// that much memory, so an overflow leads to `out_of_memory` and never to a block that is too
-/// small.
+/// The result of a size computation that would overflow. It is the largest `std::size_t`: no
+/// resource has that much memory, so an overflow leads to `out_of_memory`, never to a smaller
+/// block.
 inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::max();
 
 /// Returns true if `alignment` is a power of two.
@@ -27,7 +27,7 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
            (alignment & (alignment - 1)) == 0;
 }
 
-/// Returns `bytes` rounded up to a multiple of `alignment`, a power of two, or `unsatisfiable` on
+/// Returns `bytes` rounded up to a multiple of `alignment` (a power of two); `unsatisfiable` on
 /// overflow.
 [[nodiscard]] constexpr std::size_t align(std::size_t bytes, std::size_t alignment) noexcept {
     std::size_t const mask = alignment - 1;

@@ -21,8 +21,7 @@ struct counter {
     std::ptrdiff_t peak  = 0; ///< the highest `value`, at least zero
     std::uint64_t  total = 0; ///< the sum of all additions
 
-    /// Adds `n` to the value and to the total. If the value is now above the peak, it is the new
-    /// peak.
+    /// Adds `n` to the value and to the total. Raises the peak to the value if that is higher.
     constexpr void add(std::size_t n) noexcept {
         value += static_cast<std::ptrdiff_t>(n);
         total += n;

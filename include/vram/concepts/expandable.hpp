@@ -50,8 +50,7 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
 /// streams: the caller ensures that no stream still uses the pages that they release or move away.
 /// `moved_to` returns the page to which the physical memory was moved that last backed the page of
 /// `q`, or null. If `remap` moves that memory back to `q`, earlier uses of `q` need not be
-/// complete, only ordered before the later ones by streams or events, and the call should cost
-/// nothing.
+/// complete, only ordered before the later ones, and the call should cost nothing.
 template <class R>
 concept remappable_resource = expandable_resource<R> && requires(R& r, R const& c, void* p,
                                                                  void const* q, std::size_t n) {

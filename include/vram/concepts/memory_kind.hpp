@@ -10,12 +10,11 @@
 
 namespace vram {
 
-/// The kinds of memory at an address. The kinds of both ends determine how vram copies between
-/// them.
+/// The kinds of memory. Those of both ends of a copy determine how vram makes it.
 enum class memory_kind : unsigned char {
     pageable, ///< ordinary host memory, which the driver copies through pinned memory
     pinned,   ///< page-locked host memory, which the device reads and writes directly
-    managed,  ///< memory whose pages migrate to the processor that accesses them
+    managed,  ///< memory with pages that migrate to the processor that accesses them
     device,   ///< memory of a device
 };
 

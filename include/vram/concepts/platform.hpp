@@ -75,8 +75,7 @@ concept has_threads = requires {
     typename P::thread;
 };
 
-/// Memory. The types of the resources that vram uses by default for device memory and for pinned
-/// memory.
+/// Memory. The types of the default resources for device memory and for pinned memory.
 template <class P>
 concept has_memory = requires {
     typename P::device_resource;

@@ -106,8 +106,7 @@ template <class R>
 concept surveyed_resource = requires(R const& r) { r.free_memory().largest; };
 
 /// A resource with `reset_peaks()`, which resets the peaks to the present values and returns the
-/// counters from before, and with `raise_peaks(usage)`, which raises the peaks to at least those of
-/// `usage`.
+/// previous counters, and `raise_peaks(usage)`, which raises them to at least those of `usage`.
 template <class R>
 concept peaking_resource = requires(R& r, memory_usage const& before) {
     { r.reset_peaks() } -> std::same_as<memory_usage>;

@@ -46,8 +46,7 @@ concept synchronous_resource =
     };
 
 /// A resource with stream order. Memory returned by `allocate` may be used by later work of the
-/// stream. Work that was submitted to the stream `s` before `deallocate(s, ...)` may still use the
-/// memory.
+/// stream. Work submitted to a stream `s` before `deallocate(s, ...)` may still use the memory.
 ///
 ///     void* allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment);
 ///     void  deallocate(stream s, void* p, std::size_t bytes,

@@ -23,8 +23,7 @@ struct chunking_options {
 };
 
 /// Divides `total` bytes into chunks of `chunk` bytes: each chunk begins where the previous one
-/// ends, minus the overlap. The last chunk ends at the end of the bytes. No chunk consists only of
-/// overlap.
+/// ends, minus the overlap. The last one ends at the end of the bytes. No chunk is only overlap.
 ///
 ///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
 ///

@@ -32,8 +32,7 @@ namespace vram {
 ///
 /// A field begins at the same offset in every batch, aligned to 256 bytes, even if the batch has
 /// fewer samples; then there are unused bytes after each field, which are copied too. So kernels
-/// and graphs may keep the addresses, and the size of a batch in bytes determines its number of
-/// samples.
+/// and graphs may keep the addresses, and the bytes of a batch determine its number of samples.
 ///
 /// Failure   Throws `layout_error`: `too_large` if the bytes overflow, `empty` if `samples` is 0,
 ///           `wrong_size` if memory is too small for the samples, `not_whole` if the bytes of a
@@ -49,8 +48,7 @@ class fields {
 public:
     static constexpr std::size_t count = sizeof...(Field); ///< number of fields of a sample
 
-    /// Element type of the span of field `Index`: the field's type, or its scalar type if it is an
-    /// array.
+    /// Element type of the span of field `Index`: the field's type, or the scalar type of an array.
     template <std::size_t Index>
     using element = std::remove_all_extents_t<field<Index>>;
     /// Number of elements of field `Index` in one sample.

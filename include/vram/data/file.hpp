@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `file` is a file that threads read and write at any offset; a read or write is complete or
-/// throws.
+/// `file` is a file that threads read and write at any offset, completely or not at all.
 
 #include <vram/base/core/smaller_of.hpp> // smaller_of
 #include <vram/data/core/file_calls.hpp> // file_calls
@@ -45,9 +44,8 @@ struct file_options {
 ///     results.write(std::as_bytes(std::span{row}), index * row_bytes);
 ///
 /// With the option `direct`, the parts whose offset and memory address are multiples of
-/// `direct_alignment` bypass the page cache, and the rest goes through it. If the file system does
-/// not support this, everything goes through the page cache, and `direct_refused()` returns the
-/// reason.
+/// `direct_alignment` bypass the page cache, and the rest goes through it. If the file system
+/// refuses, everything goes through the page cache, and `direct_refused()` returns the reason.
 ///
 /// Failure   Throws `file_error` with the system's code, the offset, the bytes wanted and the bytes
 ///           done. A file that ends too early is an error too. Interrupted and short calls are
@@ -59,8 +57,7 @@ struct file_options {
 template <class Calls>
 class basic_file {
 public:
-    /// Alignment in bytes of offset, address and size for reads and writes that bypass the page
-    /// cache.
+    /// Alignment of offset, address and size in bytes for calls that bypass the page cache.
     static constexpr std::size_t direct_alignment = 4096;
 
     explicit basic_file(std::string path, file_options options = {}) : path_{std::move(path)} {
@@ -128,8 +125,7 @@ public:
         }
     }
 
-    /// Returns true if aligned reads and writes bypass the page cache: `direct` was requested and
-    /// not refused.
+    /// Returns true if aligned calls bypass the page cache: it was requested and not refused.
     [[nodiscard]] bool direct() const noexcept {
         return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
     }
@@ -189,8 +185,7 @@ private:
             } else if (n == 0) {
                 throw file_error{file_error::reason::ends_early, path_, offset, bytes, done};
             } else if (errno == EINVAL && next.fd == direct_.fd) {
-                // The file system refuses `O_DIRECT`: from now on, all calls go through the page
-                // cache.
+                // `O_DIRECT` is refused: from now on, all calls go through the page cache
                 refused_.store(EINVAL, std::memory_order_relaxed);
             } else if (errno != EINTR) {
                 fail(errno, offset, bytes, done);

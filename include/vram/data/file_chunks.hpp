@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `file_chunks` is a loader's source whose batches are consecutive chunks of a file.
+/// `file_chunks` is a loader's source: each batch is a chunk of a file.
 
 #include <vram/base/core/smaller_of.hpp> // smaller_of
 #include <vram/data/chunking.hpp>        // chunking
@@ -21,13 +21,12 @@ namespace vram {
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut
 ///
-/// If the file was opened with `direct`, chunks whose length is a multiple of 4096 bypass the page
+/// If the file was opened with `direct`, chunks with a multiple of 4096 bytes bypass the page
 /// cache, because the platform's pinned memory is aligned to pages. Blocks from a user's pool or
 /// from pageable memory may not be, and are then read through the page cache.
 ///
 /// Failure   Throws `file_error` of the file, with the offset, the bytes wanted and the bytes read.
-///           The number of chunks is fixed by the size of the file in the constructor; later growth
-///           is ignored.
+///           The constructor fixes the number of chunks; later growth is ignored.
 /// Threads   Any number of threads may call `fill`, for different batches or one batch.
 /// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `file_records` is a loader's source whose batches are consecutive records of a file.
+/// `file_records` is a loader's source: each batch consists of records of a file.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/data/file_chunks.hpp>     // file_chunks

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `memory_chunks` is a loader's source whose batches are parts of host memory.
+/// `memory_chunks` is a loader's source: each batch is a part of host memory.
 
 #include <vram/data/chunking.hpp> // chunking
 

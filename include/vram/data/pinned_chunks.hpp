@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pinned_chunks` is a loader's source whose batches are parts of pinned memory.
+/// `pinned_chunks` is a loader's source: each batch is a part of pinned memory.
 
 #include <vram/concepts/platform_of.hpp> // platform_of
 #include <vram/data/memory_chunks.hpp>   // memory_chunks
@@ -45,8 +45,7 @@ public:
     }
 
     /// Enqueues the copy of batch `index` to `device` on the stream `copies`. Returns the bytes of
-    /// the batch, or 0 after the last batch. If the batch does not fit in `device`, nothing is
-    /// copied.
+    /// the batch, or 0 after the last batch. If it does not fit, nothing is copied.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

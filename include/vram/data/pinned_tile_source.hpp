@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pinned_tile_source` is a loader's source whose batches are tiles of a volume in pinned memory.
+/// `pinned_tile_source` is a loader's source: each batch is a tile of a volume in pinned memory.
 
 #include <vram/concepts/platform_of.hpp> // platform_of
 #include <vram/data/tile_source.hpp>     // tile_source
@@ -23,8 +23,8 @@ namespace vram {
 ///
 /// Failure   The constructor throws as `tile_source`, and `layout_error{no_pattern}` if
 ///           `boundary::constant` needs an element whose bytes differ, because a device is filled
-///           byte by byte. `enqueue` throws errors of the platform; copies before the error stay on
-///           the stream.
+///           byte by byte. `enqueue` throws errors of the platform; copies before the error remain
+///           queued.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copies are enqueued on `copies`. The volume must not change
 ///           until they are complete. A pageable volume works as well, but slowly.

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `tile_source` is a loader's source whose batches are tiles, with their halo, of a volume in
-/// memory.
+/// `tile_source` is a loader's source: each batch is a tile, with its halo, of a volume.
 
 #include <vram/data/core/tile_copies.hpp> // tile_copies
 #include <vram/data/layout_error.hpp>     // layout_error
@@ -19,8 +18,7 @@
 namespace vram {
 
 /// A source for work on a volume that does not fit on the device, tile by tile. A batch contains
-/// the elements that the kernel of one tile reads, contiguous row by row. `cut[index]` describes
-/// the tile.
+/// the elements that the kernel of one tile reads, contiguous row by row (see `cut[index]`).
 ///
 ///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2}}};
 ///     tile_source source{cut, volume};                   // a vector, a span, a mapped file's span

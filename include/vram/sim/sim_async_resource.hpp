@@ -33,15 +33,13 @@ struct sim_async_options {
 
 /// Allocates stream-ordered memory from a pool on one device. Memory that a stream freed can be
 /// reused by later work of that stream. Another stream can reuse it if it is ordered after the
-/// free, or if the free is complete. If no other memory is left, the other stream is made to wait
-/// for the free.
+/// free, or if the free is complete. If no other memory is left, it must wait for the free.
 ///
 /// Failure   `allocate` throws `out_of_memory` if the device or the pool is at its limit, or
 ///           `sim_error{device_lost}`.
 /// Threads   Any thread may use the resource.
 /// Streams   Allocation and free are stream-ordered. Another stream may use a block only after an
-///           event. If the stream of a free was destroyed, the free waits for the device and is
-///           reported.
+///           event. If the stream of a free was destroyed, it waits for the device and is reported.
 /// Cost      O(log blocks). Each free is an operation of the simulation.
 class sim_async_resource {
 public:
@@ -115,7 +113,7 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || detail::process_exit::began()) { return; }
         try {
-            // a destroyed raw stream, whose work may still be running
+            // a destroyed raw stream; its work may still be running
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,
@@ -142,8 +140,7 @@ public:
     }
 
     /// Returns unused memory to the device until the pool has at most `keep` bytes. If necessary,
-    /// the calling thread waits for queued frees, oldest first. Returns the number of bytes
-    /// returned.
+    /// waits for queued frees, oldest first. Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<detail::sim_pool> const pool = owner_->pool;
         detail::sim_machine&                    m    = device_.machine();
@@ -158,8 +155,7 @@ public:
         }
         return back;
     }
-    /// Returns unused memory to the device without waiting for queued frees. Returns the number of
-    /// bytes.
+    /// Returns unused memory to the device without waiting for frees. Returns the bytes returned.
     std::size_t trim_no_wait(std::size_t keep = 0) {
         detail::sim_machine&   m = device_.machine();
         std::unique_lock const held{m.mutex};

@@ -51,7 +51,7 @@ struct sim_route {
         return kind == sim_kind::device || kind == sim_kind::managed;
     }
 
-    /// Declared before the kinds, whose initializers set these.
+    /// Declared before the kinds: their initializers set these.
     int         to_device = 0, from_device = 0;
     sim_kind    to_kind, from_kind;
     int         device = 0;
@@ -89,8 +89,7 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
     }
 }
 
-/// Returns a range that one of `uses` writes and another one reads or writes; empty if there is
-/// none.
+/// Returns a range that one of `uses` writes and another accesses; empty if there is none.
 inline sim_range first_overlap(std::vector<sim_task::use> uses) {
     std::sort(uses.begin(), uses.end(), [](sim_task::use const& a, sim_task::use const& b) {
         return a.range.begin() < b.range.begin();
@@ -213,8 +212,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_stream_state* const others[] = {m.at(route.to_device).legacy,
                                         m.at(route.from_device).legacy};
     bool const              serial   = s.legacy && route.engine == sim_engine::peer && !s.capture;
-    // For a copy between two devices in the NULL stream, `s` first waits for the NULL stream of the
-    // other device.
+    // For a copy between devices in the NULL stream, `s` first waits for that of the other device.
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }

@@ -14,8 +14,7 @@ namespace vram {
 /// One device of a simulated node. It is a plain value: a node and an index. `sim_device{}` is the
 /// device with index 0 of the current node.
 ///
-/// Failure   The constructors throw `sim_error{invalid_device}` if the node has no device with that
-///           index.
+/// Failure   The constructors throw `sim_error{invalid_device}` if there is no such device.
 /// Threads   Any thread. Each host thread has a current device, which is device 0 at first.
 class sim_device {
 public:

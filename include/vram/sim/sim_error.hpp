@@ -27,13 +27,12 @@ enum class sim_status {
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     capture_implicit,  ///< work on the legacy default stream while a blocking stream is captured
-    /// A wait for an event whose last record was part of a capture that has ended.
+    /// A wait for an event that was last recorded in a capture that has ended.
     captured_event,
     peer_not_reachable, ///< a copy between devices without a link
     copy_failed,        ///< a copy failed
     launch_failed,      ///< a kernel failed
-    /// The call was refused, for example by an injected fault: no more events, streams or pinned
-    /// pages.
+    /// The call was refused (an injected fault): no more events, streams or pinned pages.
     refused,
     device_lost, ///< the device has failed; every later call on it fails
     deadlock,    ///< all threads in virtual time (`sim_thread`) wait for each other
@@ -85,7 +84,7 @@ public:
                        std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), sim_category(), "vram::sim"}, where_{where} {}
 
-    /// Returns a copy of the error whose text begins with `what`, the action that failed.
+    /// Returns a copy of the error with `what`, the action that failed, in front of its text.
     [[nodiscard]] sim_error in(std::string const& what) const { return {status(), what, where_}; }
 
     [[nodiscard]] sim_status status() const noexcept {

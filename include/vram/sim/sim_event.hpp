@@ -58,8 +58,7 @@ public:
         call.admit();
         detail::sim_queue{call}.wait(s, *state_);
     }
-    /// Returns true if the event is complete at the calling thread's virtual time, or was never
-    /// recorded.
+    /// Returns true if the event is complete at the thread's virtual time, or was never recorded.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         detail::sim_capture_guard const relaxed{*state_->machine};
         detail::sim_call call{*state_->machine, sim_call_kind::query, state_->device, where};

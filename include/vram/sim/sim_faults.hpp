@@ -65,15 +65,13 @@ struct sim_fault {
     sim_time stall{};
 };
 
-/// The injected faults of a simulated node. Each call of the simulated device is compared with
-/// them.
+/// The injected faults of a simulated node. They are compared with each call of a device.
 ///
 ///     node.faults().at(sim_call_kind::allocate, 3);                        // the third allocation
 ///     node.faults().randomly(sim_call_kind::copy, 0.01, 42, {.slow = 5ms}); // from a seed
 ///     node.faults().when([](sim_call_info const& c) { return c.bytes > 1_GiB; });
 ///
-/// Calls are counted separately for each `sim_call_kind`, from the construction of the node or the
-/// last `clear`.
+/// Calls are counted for each `sim_call_kind`, from the node's construction or the last `clear`.
 ///
 /// Threads   Any thread may call the members. A predicate runs with the machine's lock held, so it
 ///           must not call the simulated device.
@@ -94,8 +92,7 @@ public:
             fault);
     }
 
-    /// Injects `fault` into each call of `kind` with the given probability. Equal seeds choose
-    /// equal calls.
+    /// Injects `fault` into calls of `kind` with this probability. Equal seeds choose equal calls.
     void randomly(sim_call_kind kind, double probability, std::uint64_t seed,
                   sim_fault fault = {}) {
         std::lock_guard const held{mutex_};
@@ -121,8 +118,7 @@ public:
         for (auto& count : calls_) { count = 0; }
     }
 
-    /// Returns the number of calls of `kind` since the construction of the node or the last
-    /// `clear`.
+    /// Returns the number of calls of `kind` since the node's construction or the last `clear`.
     [[nodiscard]] std::uint64_t calls(sim_call_kind kind) const {
         return calls_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
     }

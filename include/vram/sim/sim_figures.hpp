@@ -32,8 +32,7 @@ template <class... Engines>
 inline constexpr sim_engine_set sim_copy_engines =
     sim_set(sim_engine::to_device, sim_engine::to_host, sim_engine::peer);
 
-/// The counters and busy times of one device, since the node was created or `reset_figures` was
-/// called.
+/// Counters and busy times of one device, since the node's creation or `reset_figures`.
 struct sim_figures {
     /// For each set of engines, the time during which exactly these engines were busy.
     std::array<sim_time, std::size_t{1} << sim_engines> together{};

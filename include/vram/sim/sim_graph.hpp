@@ -124,8 +124,7 @@ private:
         }
     }
 
-    /// Returns, for each node of `g`, true if it is in `last` or is ordered before a node in
-    /// `last`.
+    /// Returns, for each node of `g`, true if it is in `last` or ordered before a node in `last`.
     static std::vector<bool> before(detail::sim_graph_state const& g,
                                     std::vector<std::size_t>       last) {
         std::vector<bool> ordered(g.nodes.size());

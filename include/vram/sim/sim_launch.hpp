@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_launch` queues a kernel on a stream: a host callable with the ranges that it reads and
-/// writes.
+/// `sim_launch` queues a kernel on a stream: a host callable with the ranges that it accesses.
 
 #include <vram/sim/sim_copy.hpp>        // detail::sim_address
 #include <vram/sim/sim_range.hpp>       // sim_range
@@ -52,8 +51,7 @@ template <class Type, std::size_t Extent>
 ///
 /// Failure   The call throws `sim_error`. An exception of `body` is thrown by the next call that
 ///           waits for the device.
-/// Streams   The kernel runs in stream order. Its declared reads and writes are checked by this
-///           call.
+/// Streams   The kernel runs in stream order. This call checks its declared accesses.
 template <class Body>
 void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
                 std::source_location where = std::source_location::current()) {

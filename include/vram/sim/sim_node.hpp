@@ -32,8 +32,7 @@ namespace vram {
 /// Failure   The constructor throws `std::bad_alloc` if the address ranges cannot be reserved.
 /// Threads   Any thread may call the members. The caller must not construct or destroy a node while
 ///           another thread uses the current node.
-/// Cost      The constructor makes a few mmap calls. Physical memory is committed as contents are
-///           written.
+/// Cost      The constructor makes a few mmap calls. Writing contents commits memory.
 class sim_node {
 public:
     explicit sim_node(sim_options options = {}) : machine_{std::move(options)} {
@@ -56,8 +55,7 @@ public:
         }
     }
 
-    /// Returns the newest node that still exists. Creates one with default options if there is
-    /// none.
+    /// Returns the newest node that still exists, or creates one with default options.
     [[nodiscard]] static sim_node& current() {
         if (sim_node* const made = newest().load(std::memory_order_acquire)) { return *made; }
         // never destroyed, because static objects may still use it
@@ -179,8 +177,7 @@ public:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // without a handle, the memory is still mapped, and the mapping was reported as a leak
-            // above
+            // without a handle, it is still mapped, and the mapping was reported above
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }

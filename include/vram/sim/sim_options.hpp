@@ -58,8 +58,7 @@ enum class sim_order : unsigned char {
     freely,
 };
 
-/// The meaning of a default stream view: the legacy default stream, or one default stream per
-/// thread.
+/// The meaning of a default stream view: the legacy default stream, or one for each thread.
 enum class sim_default_stream : unsigned char { legacy, per_thread };
 
 /// The description of a simulated node. The defaults are one device with round numbers, and all

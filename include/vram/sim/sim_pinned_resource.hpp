@@ -9,8 +9,7 @@
 
 namespace vram {
 
-/// Allocates pinned host memory. Devices can access it, and copies from and to it do not block the
-/// host.
+/// Allocates pinned host memory, which devices can access. Copies from and to it do not block.
 ///
 /// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`.
 /// Threads   Any thread may use the resource.

@@ -19,8 +19,7 @@ namespace vram {
 
 /// The kinds of mistakes that the simulated device reports.
 enum class sim_mistake : unsigned char {
-    /// Two accesses to the same bytes, at least one of them a write, that no stream, event or wait
-    /// orders.
+    /// Two accesses to the same bytes, one a write, that no stream, event or wait orders.
     race,
     overlapping_copy,     ///< a copy with a source and destination that overlap
     use_before_ready,     ///< an access that no stream, event or wait orders after the allocation
@@ -146,8 +145,7 @@ inline std::string describe(sim_event_of const& e) {
            std::to_string(e.time.count()) + " ns" + place(e) + ")";
 }
 
-/// A part of vram that allocates memory for itself, such as a pool, and how a user frees this
-/// memory.
+/// A part of vram that allocates memory for itself, such as a pool, and how to free this memory.
 struct sim_allocating_part {
     std::string_view folder; ///< a folder of include/vram, with "/" at the end
     char const*      name;   ///< description of the part; null for the user's own code

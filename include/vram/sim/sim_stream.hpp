@@ -14,8 +14,7 @@
 
 namespace vram {
 
-/// The kind of a new stream. A blocking stream is ordered with the legacy default stream of its
-/// device.
+/// The kind of a new stream. A blocking stream is ordered with the legacy default stream.
 struct sim_stream_options {
     bool blocking = false;
     /// If true, the stream behaves as a plain `cudaStream_t`: resources are not notified when it is
@@ -30,8 +29,7 @@ struct sim_stream_options {
 ///
 /// Failure   The constructor throws `sim_error`.
 /// Threads   Any thread may use the stream.
-/// Cost      A new stream reuses the state of a destroyed one. Memory is allocated only if there is
-///           none.
+/// Cost      A new stream reuses the state of a destroyed one. Only if there is none, it allocates.
 class sim_stream {
 public:
     explicit sim_stream(sim_device device = sim_device::current(), sim_stream_options options = {},

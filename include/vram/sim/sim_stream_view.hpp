@@ -31,8 +31,7 @@ public:
 
     sim_stream_view() = default;
     explicit sim_stream_view(detail::sim_stream_state* state) noexcept : state_{state} {}
-    /// Does not compile: the argument is a stream of another platform. The compile error states the
-    /// remedy.
+    /// Does not compile: the argument is a stream of another platform. The error states the remedy.
     template <detail::stream_of_another_platform<sim_platform> S>
         requires(!std::derived_from<S, sim_stream_view>)
     sim_stream_view(S const&) {
@@ -42,13 +41,12 @@ public:
     sim_stream_view(int)            = delete;
     sim_stream_view(std::nullptr_t) = delete;
 
-    /// Returns the legacy default stream of a device. It waits for every blocking stream, and they
-    /// wait for it.
+    /// Returns the legacy default stream of a device. It and every blocking stream wait for each
+    /// other.
     [[nodiscard]] static sim_stream_view legacy(sim_device device) {
         return sim_stream_view{device.machine().at(device.index()).legacy};
     }
-    /// Returns the calling thread's per-thread default stream of a device, which is a blocking
-    /// stream.
+    /// Returns the calling thread's per-thread default stream of a device, a blocking stream.
     [[nodiscard]] static sim_stream_view per_thread(sim_device device) {
         detail::sim_machine& machine = device.machine();
         detail::sim_self&    self    = detail::self(machine.id);

@@ -74,8 +74,7 @@ public:
         join_all(&self, 1);
     }
 
-    /// Blocks until all of `threads` have ended. The scheduler treats it as one wait of the calling
-    /// thread.
+    /// Blocks until all of `threads` have ended. For the scheduler it is one wait of the caller.
     template <class... Threads>
     static void join_together(Threads&... threads) noexcept {
         sim_thread* all[] = {&threads...};

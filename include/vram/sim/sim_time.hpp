@@ -15,8 +15,7 @@ namespace vram {
 /// A time since the node was created, or a duration, in whole nanoseconds. Sums are exact.
 using sim_time = std::chrono::nanoseconds;
 
-/// Returns the duration of a transfer of `bytes` at `bytes_per_second` (not 0), rounded up to a
-/// nanosecond.
+/// Returns the duration of a transfer of `bytes` at `bytes_per_second` (not 0), rounded up.
 [[nodiscard]] constexpr sim_time sim_transfer_time(std::size_t bytes,
                                                    std::size_t bytes_per_second) noexcept {
     __extension__ using wide = unsigned __int128; // bytes * 1e9 overflows 64 bits at 18 GB

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `host_platform` is a platform without a device: each operation is complete when its call
-/// returns.
+/// `host_platform` is a platform without a device: each call completes its operation.
 
 #include <vram/concepts/memory_info.hpp>  // memory_info
 #include <vram/concepts/pitched_copy.hpp> // pitched_copy
@@ -21,9 +20,9 @@ class worker; // defined in base/core/worker.hpp
 
 class host_resource; // defined in source/host_resource.hpp
 
-/// A platform whose memory is pageable host memory. It has one device and one stream, and each
-/// operation is complete when its call returns. With it, stream-ordered resources such as `pool`
-/// also work on host memory.
+/// A platform with pageable host memory. It has one device and one stream, and each operation is
+/// complete when its call returns. With it, stream-ordered resources such as `pool` also work on
+/// host memory.
 ///
 /// Failure   No function fails.
 /// Threads   Any thread may call any function.

@@ -22,13 +22,10 @@ namespace vram {
 ///     host_resource mr;
 ///     void* p = mr.allocate_sync(1_MiB, 4096);
 ///
-/// Failure   Throws `out_of_memory`. A size over `PTRDIFF_MAX` is refused without a call to the
-///           system.
+/// Failure   Throws `out_of_memory`. A size over `PTRDIFF_MAX` is refused without a system call.
 /// Threads   Any thread.
-/// Streams   The platform's only stream is always idle, so `allocate` and `allocate_sync` do the
-///           same.
-/// Cost      One call of `operator new` or `operator delete`. The size is rounded up to the
-///           alignment.
+/// Streams   The only stream is always idle, so `allocate` and `allocate_sync` do the same.
+/// Cost      One call of `operator new` or `operator delete`. Rounds the size up to the alignment.
 class host_resource {
 public:
     using platform   = host_platform;

@@ -28,9 +28,8 @@ namespace vram {
 ///     std::byte buffer[64_KiB];
 ///     region_resource mr{buffer, sizeof buffer};
 ///
-/// If the block with the highest address is freed, its bytes can be allocated again. The bytes of
-/// other freed blocks, and those skipped for alignment, can be allocated again once no block is
-/// live.
+/// If the block with the highest address is freed, its bytes can be allocated again. Those of other
+/// freed blocks, and those skipped for alignment, can be allocated again once no block is live.
 ///
 /// Failure   Throws `out_of_memory` if the bytes after the last block do not suffice.
 /// Threads   One thread at a time. For several, compose `locked` over it.

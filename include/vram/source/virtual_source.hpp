@@ -37,7 +37,7 @@ namespace vram {
 ///
 /// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing. If memory
 ///           cannot be unmapped or released, the error is reported to the error sink and the memory
-///           is kept.
+///           kept.
 /// Threads   Any thread. A lock is held during driver calls.
 /// Streams   No function waits for a stream. If a stream still uses memory that is freed, or that
 ///           `drop` or `remap` takes from its page, the device faults. If `remap` moves memory back
@@ -52,8 +52,7 @@ public:
     using platform   = typename Memory::platform;
     using properties = property_set<device_accessible>;
 
-    /// Reserves the address range. `memory` is the interface to the virtual memory functions of the
-    /// device.
+    /// Reserves the addresses. `memory` is the interface to the virtual memory of the device.
     explicit virtual_source(Memory memory, virtual_options const& options = {})
         : virtual_source{memory, options, page_for(memory, options)} {}
     virtual_source(virtual_source&& other) noexcept
@@ -132,8 +131,7 @@ public:
     }
 
     /// Extends the block at `p`, of `bytes` bytes, by `more` bytes with physical memory, in place.
-    /// Returns false, and changes nothing, if the addresses after it are in use or no memory is
-    /// left.
+    /// Returns false, and changes nothing, if the addresses after it are in use or memory is short.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more),
                       [&](block const& b, block const& to) { span_.fill(b.last, to.last); });
@@ -194,8 +192,7 @@ public:
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
     /// Moves the physical memory of the pages in [from, from + n) to the pages without memory that
-    /// overlap [to, to + m), until one of the two ranges is exhausted. Returns the number of bytes
-    /// moved.
+    /// overlap [to, to + m), until one range is exhausted. Returns the bytes moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -246,8 +243,7 @@ public:
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();
     }
-    /// `live` counts the physical memory of blocks. Addresses without memory count only in
-    /// `requested`.
+    /// `live` counts the physical memory of blocks; addresses without memory count in `requested`.
     [[nodiscard]] memory_usage usage() const noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_;

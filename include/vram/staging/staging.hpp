@@ -35,8 +35,7 @@ namespace vram {
 /// Failure   A call throws `staging_error` with the number of complete bytes and the cause; no copy
 ///           is in progress then. The constructor throws the exceptions of memory, threads and
 ///           streams, and then leaks nothing.
-/// Threads   Any thread may call. Calls run one at a time. The calling thread is one of the threads
-///           that copy.
+/// Threads   Any thread may call. Calls run one at a time. The calling thread copies too.
 /// Streams   A call is ordered after the earlier work of its stream and before the later work. Host
 ///           memory is read or written only between the call and its return.
 /// Cost      Waking the threads takes 50 us. On two hosts of an H200, 8 threads reached 0.93 and
@@ -58,8 +57,8 @@ public:
         requires std::default_initializable<Pinned>
         : staging{s, make_pinned(s), options} {}
 
-    /// Creates a `staging` whose pinned memory comes from the resource `pinned`, which it owns.
-    /// Pass a handle such as `shared` to share a resource.
+    /// Creates a `staging` with pinned memory from the resource `pinned`, which it owns. Pass a
+    /// handle such as `shared` to share a resource.
     staging(stream s, Pinned pinned, staging_options const& options = {})
         : core{s, std::move(pinned), options} {}
 

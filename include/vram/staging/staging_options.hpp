@@ -12,22 +12,19 @@
 
 namespace vram {
 
-/// Options of a `staging`. The defaults were measured on an H200's host (PCIe Gen5, 55 GB/s each
-/// way).
+/// Options of a `staging`. The defaults suit an H200 (PCIe Gen5, 55 GB/s each way).
 struct staging_options {
     /// Number of threads that copy, including the caller's. 0 means one for each core, up to 8.
     unsigned threads = 0;
-    /// Number of pinned chunks of each thread. With two, a thread fills one while the device copies
-    /// the other.
+    /// Number of pinned chunks of each thread. With two, a thread fills one while the other is
+    /// copied.
     unsigned chunks = 2;
-    /// Bytes of a chunk, a multiple of 4 KiB. All chunks together should fit in the last-level
-    /// cache.
+    /// Bytes of a chunk, a multiple of 4 KiB. All chunks should fit in the last-level cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
     /// Bytes of the first piece that is copied, or a 2048th of all bytes if that is more. Pieces
     /// grow to a whole chunk, and shrink at the end.
     std::size_t first_bytes = std::size_t{128} << 10;
-    /// Largest number of bytes of host memory that the platform copies directly, because that is as
-    /// fast.
+    /// Largest size of host memory that the platform copies directly, which is as fast.
     std::size_t direct_bytes = std::size_t{1} << 20;
     /// Largest number of bytes of a file that the caller's thread copies alone, because other
     /// threads would wake too late. Also applies to host memory if it is more than `direct_bytes`.

@@ -10,8 +10,7 @@
 
 namespace vram {
 
-/// The result of a call of a `staging`, which has copied all bytes; if it cannot, it throws
-/// instead.
+/// The result of a call of a `staging`, which has copied all bytes; otherwise it throws.
 struct staging_result {
     /// Number of bytes that were copied.
     std::size_t bytes = 0;

@@ -28,8 +28,8 @@ namespace vram {
 ///
 /// Failure   `span<Element>` throws `loader_error{wrong_alignment}` if the bytes of the batch are
 ///           not a multiple of the element's size.
-/// Threads   One thread at a time. A batch may be released on any thread, also after the loader is
-///           destroyed.
+/// Threads   One thread at a time. A batch may be released on any thread, even after the loader's
+///           end.
 /// Streams   `record_stream` adds a stream that uses the batch. The loader overwrites the memory
 ///           only after the work on all these streams.
 /// Cost      A release records one event for the loop's stream and one for each further stream.
@@ -63,8 +63,7 @@ public:
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }
-    /// Returns the number of bytes that came from the source. The bytes after them, up to `size()`,
-    /// are padding.
+    /// Returns the number of bytes that came from the source. The rest, up to `size()`, is padding.
     [[nodiscard]] std::size_t filled() const noexcept {
         return slot_ != nullptr ? slot_->filled : 0;
     }

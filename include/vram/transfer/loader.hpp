@@ -138,8 +138,7 @@ public:
     /// or if `last_batch::drop` leaves out batches of a source without `batch_bytes(index)`.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
-    /// Returns counters and times since the construction, such as the time spent filling and
-    /// waiting.
+    /// Returns counters and times since the construction, such as the time spent waiting.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
     /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() const { return core_->states(); }
@@ -187,8 +186,7 @@ private:
     call_site             at_; ///< line of the loop or, before it, of the constructor
 };
 
-/// The input iterator of a loader. It waits for its batch when it is first dereferenced or
-/// compared.
+/// The iterator of a loader. It waits for its batch when it is first dereferenced or compared.
 template <class Source, class Platform, class Device, class Pinned>
 class loader<Source, Platform, Device, Pinned>::iterator {
 public:

@@ -16,11 +16,9 @@
 
 namespace vram {
 
-/// Thrown by a loader or unloader, with a reason and the numbers of the batch. `what()` contains
-/// them.
+/// Thrown by a loader or unloader, with a reason and the numbers of the batch.
 ///
-/// After `all_held`, `capturing` and `timed_out` no batch is lost: the loop may remove the cause
-/// and continue.
+/// After `all_held`, `capturing` and `timed_out` no batch is lost: the loop may continue.
 ///
 ///     catch (loader_error const& e) {
 ///         e.index(), e.source_index();    // number of the batch, and index given to the source
@@ -59,8 +57,7 @@ public:
         : why_{why}, index_{index}, bytes_{bytes}, limit_{limit}, states_{states} {
         write();
     }
-    /// Makes an error with the reason `source_failed` from an exception `cause` that the source
-    /// threw.
+    /// Makes an error with the reason `source_failed` from the exception of the source.
     explicit loader_error(std::exception_ptr cause) noexcept
         : why_{reason::source_failed}, cause_{std::move(cause)} {
         write();
@@ -97,8 +94,7 @@ public:
     [[nodiscard]] reason    why() const noexcept { return why_; }
     /// Returns the number of the batch in the order in which the loop gets them, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
-    /// Returns the index that was passed to the source, or `unknown` if the error has no such
-    /// index.
+    /// Returns the index that was passed to the source, or `unknown` if there is none.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
     /// Returns the bytes of the batch, if the reason concerns them.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

@@ -75,9 +75,8 @@ struct loader_options {
     /// Priority of the loader's own copy stream, if the platform has priorities. Lower is more
     /// urgent. Ignored if the caller supplied the copy stream.
     int priority = 0;
-    /// If true, the device calls a host function at the end of a copy, so that no thread waits for
-    /// the copy. If false, the producer that fills the pinned block next waits for the copy's
-    /// event.
+    /// If true, the device calls a host function after each copy, so that no thread waits for it.
+    /// If false, the producer that fills the pinned block next waits for the copy's event.
     bool call_back = true;
     /// If true, and `call_back` is true, the device writes a flag in pinned memory at the end of a
     /// copy instead of calling a host function, if the device supports it. An idle producer polls

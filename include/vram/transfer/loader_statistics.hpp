@@ -53,8 +53,7 @@ struct loader_statistics {
                             : detail::smaller_of(1.0, static_cast<double>(slowest_ns()) /
                                                           static_cast<double>(wall_ns));
     }
-    /// Returns the bytes copied to the device divided by the total time, in GB/s (1e9 bytes per
-    /// second).
+    /// Returns the bytes copied to the device divided by the total time, in 1e9 bytes per second.
     [[nodiscard]] double gigabytes_per_second() const noexcept {
         return wall_ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(wall_ns);
     }

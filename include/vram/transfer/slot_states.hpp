@@ -19,12 +19,13 @@ struct slot_states {
     std::size_t empty   = 0;
     std::size_t filling = 0; ///< number of pinned blocks that the source is writing
     /// Number of filled pinned blocks that wait for a device block or their turn.
-    std::size_t filled  = 0;
-    std::size_t copying = 0; ///< number of pinned blocks whose copy is not known to be complete
+    std::size_t filled = 0;
+    /// Number of pinned blocks with a copy that is not known to be complete.
+    std::size_t copying = 0;
     // Device blocks.
     std::size_t unused = 0; ///< number of device blocks that are free
     std::size_t ready  = 0; ///< number of device blocks with a batch that waits for the loop
-    std::size_t held   = 0; ///< number of device blocks whose batch the loop is using
+    std::size_t held   = 0; ///< number of device blocks with a batch that the loop is using
 
     std::size_t waiting = 0; ///< number of producers that wait for a free block
 

@@ -41,8 +41,7 @@ concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t
 /// Failure   An exception of the sink or of a copy is thrown by every later `next`, `push` and
 ///           `finish`, and the sink receives no further result. Mistakes of the program throw
 ///           `loader_error`. The destructor waits for all results that were sent. If no call has
-///           thrown the exception, the destructor reports it to the error sink with the index of
-///           the result.
+///           thrown the exception, it reports it to the error sink with the index of the result.
 /// Threads   One thread of the caller. The sink runs on the unloader's thread. `next` blocks the
 ///           calling thread while every device block contains a result that waits for the sink.
 /// Streams   Before the producer's stream overwrites a device block, it waits for the copy of the
@@ -90,8 +89,7 @@ public:
     }
     ~unloader() { shut_down(); }
 
-    /// Returns device memory for the next result. Blocks the calling thread while no device block
-    /// is free.
+    /// Returns device memory for the next result. Waits while no device block is free.
     [[nodiscard]] result next(call_site at = call_site::current()) {
         auto& slot = detail::naming<loader_error>(
             at, [&]() -> typename core::slot& { return core_->take(producer_); });

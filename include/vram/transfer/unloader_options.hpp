@@ -17,8 +17,7 @@ struct unloader_options {
     /// Number of results in progress at the same time. 2 overlap computing, copying and the sink;
     /// more than 2 only even out varying times.
     std::size_t depth = 2;
-    /// Number of pinned blocks. A pinned block is free again when the sink has returned. 0 means
-    /// `depth`.
+    /// Number of pinned blocks. One is free again when the sink has returned. 0 means `depth`.
     std::size_t pinned_depth = 0;
     /// Number of device blocks. A device block is free again once its copy to the host is complete.
     /// 0 means `depth`.

@@ -34,8 +34,7 @@ public:
     }
     ~address_map() = default;
 
-    /// Allocates cells for `more` further entries, so that the next `more` calls of `insert` cannot
-    /// fail.
+    /// Allocates cells for `more` further entries, so that the next `more` inserts cannot fail.
     void reserve(std::size_t more) {
         std::size_t const count = cells_.enough(size_ + more, room);
         if (count == cells_.count()) { return; }

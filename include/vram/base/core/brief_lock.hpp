@@ -27,16 +27,14 @@ namespace detail {
 /// often enough in a row, it owns the bias again. The required number doubles each time, up to a
 /// million. A moved-to object contains a new, unlocked lock.
 ///
-/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a memory fence that only
-/// the thread that revokes the bias executes (Dice, Huang, Yang, 2001). In addition, the bias can
-/// return.
+/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence executed only by
+/// the thread that revokes the bias (Dice, Huang, Yang, 2001). The bias can also return.
 ///
-/// Threads   Any thread may lock. The owner must not move the lock while another thread holds or
-///           awaits it.
+/// Threads   Any thread may lock. The owner must not move it while a thread holds or awaits it.
 /// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
 ///           several. A waiting thread occupies a core for some microseconds and then yields it. So
-///           code that holds this lock calls no upstream resource, and no function of the platform
-///           that waits.
+///           code that holds this lock calls no upstream resource, and no platform function that
+///           waits.
 class brief_lock {
 public:
     /// Locks in its constructor and unlocks in its destructor. All functions are inlined, so that
@@ -106,9 +104,8 @@ private:
         }
         return await();
     }
-    /// Takes the lock and returns true if no thread holds it and no thread owns the bias. The
-    /// second check is needed because the bias may have returned to `first_` since the caller
-    /// checked.
+    /// Takes the lock and returns true if no thread holds it and no thread owns the bias. It checks
+    /// the bias again, which may have returned to `first_` since.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
@@ -197,8 +194,7 @@ private:
     mutable std::atomic<bool> inside_ = false;
     /// True if a thread holds the lock by an exchange.
     mutable std::atomic<bool> taken_ = false;
-    /// Number of times that `first_` has taken the lock by an exchange, with no other thread in
-    /// between.
+    /// Number of times in a row that `first_` has taken the lock by an exchange.
     mutable unsigned in_a_row_ = 0;
     /// Value of `in_a_row_` at which `first_` owns the bias again.
     mutable unsigned   enough_ = 1024;

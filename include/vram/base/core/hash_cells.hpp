@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns a hash of `key` whose high bits are well mixed: Fibonacci hashing (Knuth, volume 3,
-/// section 6.4).
+/// Returns a hash of `key` with well-mixed high bits: Fibonacci hashing (Knuth, volume 3, section
+/// 6.4).
 [[nodiscard]] constexpr std::uint64_t scramble(std::uint64_t key) noexcept {
     return key * 0x9E3779B97F4A7C15U;
 }

@@ -13,8 +13,7 @@ namespace vram {
 namespace detail {
 
 /// A mutex that can be a member of a movable class: a moved-to object has a new, unlocked mutex. A
-/// thread that holds it must not call an upstream resource, nor a function of the platform that
-/// waits.
+/// thread that holds it calls no upstream resource, and no platform function that waits.
 ///
 /// Threads   The owner must not be moved while another thread holds or waits for the lock.
 class lock {

@@ -28,11 +28,9 @@ namespace detail {
 /// A memory fence for two threads that each store one variable and then load the other's. The
 /// thread on the frequent path needs only a compiler fence between its store and its load; the
 /// thread on the rare path calls `make`, which acts as the fence of both threads. Uses the system
-/// call `membarrier` of Linux 4.14. Not available under ThreadSanitizer, which does not understand
-/// the call.
+/// call `membarrier` of Linux 4.14. Not available under ThreadSanitizer.
 ///
-/// Failure   If the system has no `membarrier`, `available` returns false and `make` must not be
-///           called.
+/// Failure   If the system has no `membarrier`, `available` returns false; do not call `make`.
 /// Threads   Any thread may call both functions.
 /// Cost      `make` takes a few microseconds and interrupts each core that runs this process.
 class process_fence {

@@ -24,8 +24,7 @@ class what_text {
 public:
     explicit what_text(char const* literal) noexcept : literal_{literal} {}
 
-    /// Builds the text by `build()`, which returns a `std::string`. If that throws, the text is
-    /// `literal`.
+    /// Builds the text by `build()`, a `std::string`. If that throws, the text is `literal`.
     template <class Build>
     what_text(char const* literal, Build const& build) noexcept : literal_{literal} {
         try {

@@ -13,8 +13,7 @@ namespace vram {
 namespace detail {
 
 /// A host thread, for platforms that run in real time. The destructor and the assignment wait for
-/// the end of the thread; before that, the owner must make its callable return, for example through
-/// a stop token.
+/// the end of the thread; the owner makes its callable return before, for example by a stop token.
 ///
 ///     worker w{device, [&] { ... }};
 ///

@@ -18,8 +18,7 @@ template <class>
 inline constexpr bool never = false;
 
 /// `type` is the upstream `Upstream` of a layer or pool. The static assertions are checked before
-/// anything else of the layer is instantiated, so their text is the first line of the compile
-/// error.
+/// anything else is instantiated, so their text is the first line of the compile error.
 template <class Upstream>
 struct check_upstream {
     static_assert(!std::is_pointer_v<Upstream>,
@@ -52,8 +51,7 @@ struct check_ordered_upstream : check_upstream<Upstream> {
 template <class Upstream>
 using checked_ordered_upstream = typename check_ordered_upstream<Upstream>::type;
 
-/// Checks at compile time that the two resources of a layer such as `fallback` belong to one
-/// platform.
+/// Checks that the two resources of a layer, such as `fallback`, belong to one platform.
 template <class First, class Second>
 struct check_pair {
     static_assert(std::same_as<typename First::platform, typename Second::platform>,

@@ -22,7 +22,7 @@ namespace detail {
 
 /// A member by which an object detects that it is used in a forked child of the process that
 /// constructed it. A child has neither its parent's threads nor its device, and a lock that a
-/// thread of the parent held at the fork stays locked. A child made by `_Fork` or `clone` is not
+/// thread of the parent held at the fork stays locked. Children made by `_Fork` or `clone` are not
 /// detected.
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the system cannot register the fork

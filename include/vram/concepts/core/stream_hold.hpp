@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_hold` is a reference that keeps the handle of a stream valid after its owner was
-/// destroyed.
+/// `stream_hold` is a reference that keeps a stream's handle valid after its owner was destroyed.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -18,7 +17,7 @@ namespace detail {
 /// of the end of this stream. As long as a copy of the hold exists, the platform does not destroy
 /// the stream, and no other stream has its handle. `ended()` returns true after the stream's owner
 /// (such as a `cuda_stream`) was destroyed; `record(event)` is legal even then. `P::ends()` returns
-/// the number of streams whose owner was destroyed so far.
+/// the number of owners destroyed so far.
 template <class P>
 concept announces_ends =
     requires(typename P::stream s, typename P::event& e, typename P::stream_hold const& held) {

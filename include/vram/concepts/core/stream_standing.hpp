@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_standing` states if a stored stream handle still denotes the stream for which it was
-/// stored.
+/// `stream_standing` states if a stored stream handle still denotes the same stream.
 
 #include <vram/base/requirements.hpp> // C++20
 

@@ -12,8 +12,7 @@
 namespace vram {
 namespace detail {
 
-/// An array, and the position of a box in it. The array is stored row by row: its last dimension is
-/// contiguous.
+/// An array, stored row by row (the last dimension is contiguous), and the position of a box in it.
 template <std::size_t Rank>
 struct box_side {
     std::size_t const (&extent)[Rank]; ///< elements of the array in each dimension
@@ -92,7 +91,7 @@ struct box_plan {
 ///     box_copies<3>(device, {tile, zero}, host, {volume, origin}, tile, sizeof(float),
 ///                   [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   None of its own. The box must lie in both arrays, and their sizes in bytes must not
+/// Failure   None of its own. The box must lie in both arrays; their sizes in bytes must not
 ///           overflow.
 /// Threads   Any thread may call.
 /// Cost      One visit for up to three dimensions after merging, otherwise one visit for each

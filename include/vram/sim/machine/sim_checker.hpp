@@ -29,8 +29,7 @@ namespace detail {
 /// FastTrack, Flanagan and Freund 2009, stored per range.)
 ///
 /// Threads   The caller holds the machine's lock.
-/// Cost      O(log intervals) for each declared range. Operations without declared ranges cost
-///           nothing.
+/// Cost      O(log intervals) for each declared range. Without ranges: nothing.
 class sim_checker {
 public:
     sim_checker(sim_memory& memory, sim_options const& options)
@@ -79,8 +78,7 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // A copy has read its pageable source when the call returns, so only its writes are
-        // recorded.
+        // A copy's pageable source is read when the call returns, so only writes are recorded.
         if (block == &pageable_ && copy && access == sim_access::read) { return; }
         if (block != nullptr) { touch(*block, step, clock, range, access); }
     }
@@ -97,8 +95,7 @@ public:
         if (on_.races) { memory.history = {memory.bytes, {}}; }
     }
 
-    /// Records `step` as the free of `block`, and reports an earlier access that does not happen
-    /// before it.
+    /// Records `step` as the free of `block`, and reports an access that is not ordered before it.
     void released(sim_block& block, sim_event_of step, vector_clock const& clock) {
         step.what      = sim_event_of::kind::release;
         block.released = step;

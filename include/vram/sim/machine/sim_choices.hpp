@@ -13,8 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// A random number generator, splitmix64 (Steele, Lea, Flood 2014). Its numbers are equal on all
-/// machines.
+/// A random number generator, splitmix64 (Steele, Lea, Flood 2014). It is equal on all machines.
 class sim_random {
 public:
     explicit sim_random(std::uint64_t seed) noexcept : state_{seed} {}

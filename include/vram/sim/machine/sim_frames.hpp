@@ -24,8 +24,7 @@ namespace detail {
 ///
 /// Failure   Members throw `std::bad_alloc` if the system cannot create the file or a mapping.
 /// Threads   The caller holds the machine's lock.
-/// Cost      One system call per member function. Physical memory is committed as contents are
-///           written.
+/// Cost      One system call per member function. Writing contents commits physical memory.
 class sim_frames {
 public:
     /// Offsets and sizes in the file are multiples of this.
@@ -48,8 +47,7 @@ public:
     }
     /// Frees the file's `bytes` bytes at the offset `place`. They must not be used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
-        // If the file system cannot punch holes, the contents are freed with the `sim_frames`
-        // object.
+        // If the file system cannot punch holes, the contents are freed at the end.
         static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }

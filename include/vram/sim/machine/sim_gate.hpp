@@ -59,8 +59,7 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()` returns true. The gate is released during the wait, and held while
-    /// `ready` runs.
+    /// Blocks until `ready()` returns true. The gate is held only while `ready` runs.
     template <class Ready>
     void wait(guard&, Ready ready) {
         while (!ready()) { await_notice(); }
@@ -111,8 +110,8 @@ public:
     }
 
 private:
-    /// Wakes all threads that wait at the gate after the virtual time `in`, unless it is destroyed
-    /// before.
+    /// Wakes all threads that wait at the gate after the virtual time `in`, if it still exists
+    /// then.
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
@@ -189,8 +188,7 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) {
-            // No host memory to join the vector clocks: the next holder loses this happens-before
-            // edge.
+            // Without host memory to join the vector clocks, the next holder loses this order.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }

@@ -28,8 +28,8 @@ class sim_heap {
 public:
     explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Allocates memory without stream order. Any stream or thread that is ordered after this call
-    /// may use it.
+    /// Allocates memory without stream order. Everything that is ordered after this call may use
+    /// it.
     void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
         call_.unsafe();
         std::size_t const counted = round(bytes);
@@ -141,16 +141,14 @@ public:
         return gone;
     }
 
-    /// Called when a pool ends: returns its unused memory to the device now, and each block when it
-    /// is freed.
+    /// Called when a pool ends: returns its unused memory now, and each block when it is freed.
     static void retire(sim_machine& m, sim_pool& pool) {
         pool.threshold = 0;
         trim(m, pool, 0);
     }
 
 private:
-    /// Its destructor returns memory to the device that the pool reserved for an allocation that
-    /// then failed.
+    /// Its destructor returns memory that the pool reserved for an allocation that then failed.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
@@ -309,9 +307,9 @@ private:
     }
 
     /// Makes `bytes` bytes of the pool available to stream `s`. Takes, in this order: free memory;
-    /// memory whose free `s` is ordered after; memory of the device; memory whose free is queued on
-    /// another stream, for which `s` must then wait. If all that is too little, returns false and
-    /// changes nothing.
+    /// freed memory if `s` is ordered after the free; memory of the device; memory with a queued
+    /// free on another stream, for which `s` must then wait. If all that is too little, returns
+    /// false and changes nothing.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes(w.slot, w.count);

@@ -23,9 +23,8 @@ struct sim_stream_state;
 /// started one). Number 0 stands for all ordinary threads together. The simulation does not see the
 /// locks between them, so it treats everything that they do as ordered.
 struct sim_host {
-    /// The thread may run (`runnable`), waits in virtual time (`blocked`), blocks in real time, for
-    /// something that the simulation does not see, so that other threads run instead (`away`), or
-    /// has ended.
+    /// The thread may run (`runnable`), waits in virtual time (`blocked`), blocks in real time,
+    /// unseen by the simulation, so that other threads run (`away`), or has ended.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;
@@ -40,8 +39,8 @@ struct sim_host {
     bool deadlocked = false;
     /// True if an ordinary thread (not a `sim_thread`) may end the wait, so that it is no deadlock.
     bool may_be_outside = false;
-    /// The operation that this thread waits for, if any. Instead, it may wait at `gate` or for
-    /// `threads`.
+    /// The operation that this thread waits for, if any. It may wait at `gate` or for `threads`
+    /// instead.
     sim_moment                   operation{};
     void const*                  gate       = nullptr;
     bool                         locked_out = false; ///< true if `gate` is a `sim_lock`
@@ -56,8 +55,7 @@ struct sim_host {
     void advance() { vclock.advance(slot); }
 };
 
-/// The state of a real thread on one node: its current device, and its participation in virtual
-/// time.
+/// The state of a real thread on one node: its current device, and its part in virtual time.
 struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;

@@ -93,8 +93,7 @@ private:
         try {
             if (!detail::inside_effect) { machine_->acquire(state_of(self), vclock_); }
         } catch (...) {
-            // No host memory to join the vector clocks: another waiting thread gets the lock
-            // instead.
+            // Without host memory to join the vector clocks, another waiting thread gets the lock.
             wake(machine_->schedule.now());
             throw;
         }
@@ -125,8 +124,7 @@ private:
             vclock_.join(state_of(self).vclock);
             state_of(self).advance();
         } catch (...) {
-            // No host memory to join the vector clocks: the next holder loses this happens-before
-            // edge.
+            // Without host memory to join the vector clocks, the next holder loses this order.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }

@@ -107,8 +107,7 @@ public:
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
 
-    /// Destroys a stream. Its queued work still runs, and a new stream may reuse its state from now
-    /// on.
+    /// Destroys a stream. Its queued work still runs; a new stream may reuse its state.
     void destroy_stream(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         leave_behind(s, d.orphans, d.orphans_vclock);
@@ -198,7 +197,7 @@ public:
 
     /// Ids of streams and nodes, unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of streams so far whose owner was destroyed and whose end resources were notified of.
+    /// Number of streams so far of which resources were notified that the owner was destroyed.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);

@@ -82,8 +82,7 @@ public:
         return known ? sim_kind::registered : sim_kind::pageable;
     }
 
-    /// Returns the host address of the contents at `p`: `p` itself for host memory, 0 if there are
-    /// no contents.
+    /// Returns the host address of the contents at `p`: `p` for host memory, 0 without contents.
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }
@@ -127,8 +126,7 @@ private:
     /// Limit in bytes for the address ranges of all devices of a node together.
     static constexpr std::size_t all_addresses = 2 * most;
     /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
-    /// the device; sizes in a zone differ by at most a factor of two. Therefore a zone always has a
-    /// gap.
+    /// the device; sizes in a zone differ by at most a factor of two. So a zone always has a gap.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     // one zone, because sanitizers need shadow memory for all addresses
     static constexpr std::size_t zones = 1;

@@ -17,8 +17,7 @@
 namespace vram {
 namespace detail {
 
-/// The description of an operation: its engine and duration, the memory that it accesses, and its
-/// effect.
+/// The description of an operation: engine, duration, memory that it accesses, and effect.
 struct sim_task {
     struct use {
         sim_range  range;
@@ -27,7 +26,7 @@ struct sim_task {
 
     char const* name   = "";
     sim_engine  engine = sim_engine::none;
-    int         device = 0; ///< device whose engine executes the operation
+    int         device = 0; ///< device that executes the operation
     sim_time    duration{};
     bool        copy = false; ///< true for a copy or a fill
     /// True if a fault is injected: the operation has no effect.

@@ -35,8 +35,7 @@ struct sim_pool {
     std::size_t   live      = 0;
     std::size_t   peak_live = 0, peak_reserved = 0;
     std::uint64_t tickets = 0;
-    /// Frees that the program has called and whose streams have not reached them yet, by ticket
-    /// (their order).
+    /// Queued frees, which their streams have not reached yet, by ticket (their order).
     std::map<std::uint64_t, waiting> pending = {};
     /// The tickets of queued frees, by the vector-clock index of their stream. A stream that is
     /// ordered after one free of another stream is ordered after all earlier frees of that stream.

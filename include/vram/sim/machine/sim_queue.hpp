@@ -13,13 +13,11 @@
 namespace vram {
 namespace detail {
 
-/// Adds the operations of one call to streams: kernels, copies, event records, waits and graph
-/// launches.
+/// Adds the operations of one call to streams: kernels, copies, records, waits and graphs.
 ///
 /// Failure   Members throw `sim_error` or `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
-/// Cost      `enqueue` and a timed event create one operation. `record` copies the stream's vector
-///           clock.
+/// Cost      `enqueue` and a timed event create one operation. `record` copies a vector clock.
 class sim_queue {
 public:
     explicit sim_queue(sim_call& call) : call_{call}, m_{call.machine} {}
@@ -238,8 +236,8 @@ private:
         }
     }
 
-    /// Makes `op`, the next operation of `s`, start after all earlier work of `s` and the events it
-    /// waits for.
+    /// Makes `op`, the next of `s`, start after all earlier work of `s` and the events it waits
+    /// for.
     void depend(sim_operation& op, sim_stream_state& s) {
         m_.schedule.after(op, s.tail);
         for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }

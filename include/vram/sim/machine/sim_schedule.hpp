@@ -25,11 +25,9 @@
 namespace vram {
 namespace detail {
 
-/// True while this thread runs the effect of an operation, which must not call the simulated
-/// device.
+/// True while this thread runs an operation's effect, which must not call the device.
 inline thread_local bool inside_effect = false;
-/// Vector clock of the host function (`sim_call_host`) that this thread runs; null if there is
-/// none.
+/// Vector clock of the host function (`sim_call_host`) that this thread runs, or null.
 inline thread_local vector_clock const* effect_vclock = nullptr;
 
 /// A discrete-event simulator of the devices. An operation is *ready* if it was submitted and all
@@ -89,8 +87,7 @@ public:
         if (op.blockers == 0) { push(op, op.ready, false); }
     }
 
-    /// Returns the virtual time of the next event of the simulation, or the largest time if nothing
-    /// is queued.
+    /// Returns the virtual time of the next event, or the largest time if nothing is queued.
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
@@ -114,8 +111,7 @@ public:
         }
     }
 
-    /// Returns the first exception that an operation of `device`, such as a kernel, threw, and
-    /// removes it.
+    /// Returns and removes the first exception that an operation of `device` (a kernel) threw.
     [[nodiscard]] std::exception_ptr take_failure(int device) noexcept {
         return std::exchange(failures_[static_cast<std::size_t>(device)], {});
     }

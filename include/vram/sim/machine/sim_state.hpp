@@ -33,8 +33,7 @@ struct sim_graph_state {
         std::vector<std::size_t> after;
         sim_block*               allocates = nullptr; ///< block that becomes live at this node
         sim_block*               frees     = nullptr; ///< block that is freed at this node
-        /// Number of the branch of the graph, a chain of nodes that run one after the other; the
-        /// first is 0.
+        /// Number of the branch, a chain of nodes that run one after the other; from 0.
         std::size_t branch = 0;
     };
     std::vector<node> nodes;
@@ -61,8 +60,7 @@ struct sim_stream_state {
     /// True for the legacy default stream of its device.
     bool legacy = false;
 
-    /// If true, resources that use the stream hold references to it and are notified when its owner
-    /// is destroyed.
+    /// If true, resources hold references to the stream and are notified of its owner's end.
     bool              announced = false;
     std::atomic<bool> ended{false}; ///< true after the owner of the stream was destroyed
     /// Number of references: the owner and each `sim_stream_hold`.
@@ -88,8 +86,7 @@ struct sim_stream_state {
     std::vector<std::size_t> branch_slots;
 };
 
-/// The state of an event: the operation after which it was recorded, and the vector clock at that
-/// point.
+/// The state of an event: the operation after which it was recorded, and its vector clock.
 struct sim_event_state {
     sim_machine*  machine  = nullptr;
     int           device   = 0;

@@ -36,8 +36,7 @@ class sim_turns {
 public:
     using lock = std::unique_lock<std::mutex>;
 
-    /// Called if all scheduled threads wait for each other. The argument lists the threads and
-    /// their waits.
+    /// Called if all scheduled threads wait for each other; the argument lists their waits.
     std::function<void(std::string)> on_deadlock;
 
     sim_turns(sim_schedule& schedule, sim_options const& options)
@@ -184,8 +183,7 @@ public:
         return running_ == nullptr && !schedule_.executing();
     }
 
-    /// Notified whenever virtual time advances or a thread changes state, for threads that are not
-    /// scheduled.
+    /// Notified when virtual time advances or a thread changes state, for threads not scheduled.
     std::condition_variable progress;
 
 private:
@@ -232,8 +230,7 @@ private:
         self.now = sim_host::state::runnable;
         progress.notify_all();
     }
-    /// Makes a thread runnable again that was replaced because it blocked in real time, and waits
-    /// for its turn.
+    /// Makes a thread that blocked in real time runnable again, and waits for its turn.
     void come_back(lock& held, sim_host& self) {
         self.now   = sim_host::state::runnable;
         self.clock = std::max(self.clock, schedule_.now());

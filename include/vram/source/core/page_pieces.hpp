@@ -77,8 +77,7 @@ public:
     }
 
     [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
-    /// Returns a page that does not own the piece `k` but is mapped to it, or `nowhere` if there is
-    /// none.
+    /// Returns a page that is mapped to the piece `k` but does not own it, or `nowhere`.
     [[nodiscard]] number stale_page(number k) const noexcept { return pieces_[k].first_stale; }
 
     /// Returns the number of pieces of physical memory, with or without an owner.

@@ -97,8 +97,7 @@ public:
     // of the block. For a range that does not lie within the pages of one block, the following
     // functions return an empty block or no pages.
 
-    /// Returns the block whose pages contain the range of `bytes` bytes at `p`, or an empty block
-    /// if there is none.
+    /// Returns the block that has all pages of the `bytes` bytes at `p`, or an empty block.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
         auto const         from = reinterpret_cast<std::uintptr_t>(p);
         block const* const b    = last_up_to(from);
@@ -111,8 +110,7 @@ public:
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
     }
-    /// Returns the pages whose bytes, as far as they belong to the block, all lie in the `n` bytes
-    /// at `q`.
+    /// Returns the pages of which all bytes that the block has lie in the `n` bytes at `q`.
     [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
         block const b = around(q, n);
         if (b.empty()) { return {}; }
@@ -122,8 +120,7 @@ public:
         std::size_t const last  = from + n >= b.address + b.bytes ? b.last : pages.last;
         return first < last ? run{first, last} : run{};
     }
-    /// Returns how many bytes of page `i` are among the `n` bytes at `q`, which must overlap the
-    /// page.
+    /// Returns how many bytes of page `i`, which must overlap them, are among the `n` bytes at `q`.
     [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
         std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
         std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;

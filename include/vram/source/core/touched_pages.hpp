@@ -28,8 +28,7 @@ struct touched_pages_options {
     unsigned    threads     = 0;
     bool        huge_pages  = true; ///< if true, requests 2 MiB pages from the system
     std::size_t piece_bytes = std::size_t{64} << 20; ///< bytes that one thread touches at a time
-    /// NUMA node from which the system should take the pages; -1: that of the thread that touches
-    /// them.
+    /// Preferred NUMA node of the pages; -1: the node of the thread that touches them.
     int numa_node = -1;
 };
 
@@ -40,8 +39,8 @@ struct touched_pages_options {
 ///     void* const p = touched_pages::map(1_GiB);      // null if there is no memory
 ///     touched_pages::unmap(p, 1_GiB);
 ///
-/// Failure   `map` returns null. If the system has no huge pages or no such NUMA node, the option
-///           is ignored.
+/// Failure   `map` returns null. Without huge pages, or without the NUMA node, the option is
+///           ignored.
 /// Threads   Any thread.
 /// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one. A mapping of 2 MiB or more starts
 ///           at a multiple of 2 MiB.

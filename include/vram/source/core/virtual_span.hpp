@@ -20,8 +20,8 @@ namespace detail {
 /// Pages are numbered from the start of the range. If the physical memory of a page is moved to
 /// another page, the first page stays mapped to it as well (a stale mapping). If the memory
 /// returns, no driver call is needed, so a program that repeats itself, such as a training loop,
-/// soon makes none (after the stitched blocks of GMLake, 2024). Physical memory that backs no page
-/// is a spare.
+/// soon makes none (after the stitched blocks of GMLake, 2024). A spare is memory that backs no
+/// page.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
 ///     span.fill(0, 10);        // backs the first ten pages
@@ -35,7 +35,7 @@ namespace detail {
 /// Streams   No function waits for a stream. The caller ensures that no stream uses a page whose
 ///           memory `drop` releases, or a page to which other memory is mapped than before.
 /// Cost      One driver call to create, map, unmap or destroy each page. One call per contiguous
-///           run of pages to set access rights. No call for memory that returns to the page that it
+///           run of pages to set access rights. None for memory that returns to the page that it
 ///           backed last.
 template <virtual_memory Memory>
 class virtual_span {
@@ -194,8 +194,7 @@ private:
         ++calls_;
     }
     /// Destroys the piece `k` of physical memory, which backs no page, after unmapping all pages
-    /// that are still mapped to it. If a call fails, reports the error, keeps the piece and returns
-    /// false.
+    /// that are still mapped to it. If a call fails, reports the error and returns false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
             try {
@@ -233,8 +232,7 @@ private:
             if (!pieces_.granted(i)) { unmap(i); }
         } catch (...) {}
     }
-    /// Sets access rights for the pages `which` that have none, with one driver call per contiguous
-    /// run of pages.
+    /// Sets access rights for those pages of `which` that have none, one driver call per run.
     void grant(numbers const& which) {
         for (auto i = which.begin(); i != which.end();) {
             auto end = i;

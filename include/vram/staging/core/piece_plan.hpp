@@ -23,8 +23,7 @@ namespace detail {
 /// last pieces leave little work after the last copy. Threads that each take the next piece finish
 /// one after the other, not all at the same time.
 ///
-/// Cost      About forty additions in the constructor, a few for each query. Offsets are multiples
-///           of 4 KiB.
+/// Cost      About forty additions in the constructor, a few for each query.
 class piece_plan {
 public:
     /// Offsets of pieces are multiples of this many bytes.

@@ -108,8 +108,7 @@ protected:
         }
     }
 
-    /// Calls `body`, and rethrows each exception as a `staging_error` with the path and the number
-    /// of bytes.
+    /// Calls `body`, and rethrows each exception as a `staging_error` with the path and the bytes.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         return detail::naming<staging_error>(at, [&] {
@@ -142,8 +141,7 @@ protected:
         }
         return {bytes, way, 1, 1};
     }
-    /// Copies the bytes through the ring of pinned chunks. Blocks the calling thread until they are
-    /// copied.
+    /// Copies the bytes through the ring of pinned chunks. Returns when they are copied.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -168,9 +166,8 @@ protected:
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};
     }
 
-    /// Copies the bytes between storage and the device without host memory (GPUDirect Storage). The
-    /// calling thread first waits for the stream `s`, because the storage does not take part in
-    /// stream order.
+    /// Copies the bytes between storage and the device without host memory (GPUDirect Storage).
+    /// First waits for the stream `s`, because storage does not take part in stream order.
     template <class Move>
     staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
@@ -189,8 +186,7 @@ private:
     /// Bytes of one transfer: the largest that cuFile makes.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// A guard for the ring, which one call at a time uses. The constructor waits until no other
-    /// call uses it.
+    /// A guard for the ring. The constructor waits until no other call uses the ring.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -216,8 +212,7 @@ private:
         }
     }
 
-    /// Returns the kind of memory of the first and the last byte of a range, or `pageable` if the
-    /// two differ.
+    /// Returns the kind of memory of a range; `pageable` if its first and last byte differ.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);

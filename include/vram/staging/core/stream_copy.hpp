@@ -32,8 +32,7 @@ enum class stream_copy_width : unsigned char { none, bytes_16, bytes_32, bytes_6
 
 #ifdef VRAM_STREAM_COPY
 
-/// Copies `blocks` times 256 bytes with non-temporal stores of 16 bytes. `to` must be aligned to
-/// 64.
+/// Copies `blocks` times 256 bytes by non-temporal stores of 16 bytes to a multiple of 64.
 inline void stream_16(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
     asm volatile("1:\n\t"
                  "prefetchnta 1024(%1)\n\t"
@@ -122,8 +121,7 @@ inline void stream_64(std::byte* to, std::byte const* from, std::size_t blocks) 
 
 #endif
 
-/// Returns the widest non-temporal stores of this processor, or `none` if `stream_copy` is a
-/// memcpy.
+/// Returns the widest non-temporal stores of this processor; `none`: a memcpy.
 [[nodiscard]] inline stream_copy_width widest_stream_copy() noexcept {
 #ifdef VRAM_STREAM_COPY
     static stream_copy_width const found =

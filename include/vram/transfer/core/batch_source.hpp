@@ -121,10 +121,8 @@ concept restartable_source =
 ///
 /// Failure   `fill` and `enqueue` throw the exceptions of the source. `checked` throws
 ///           `loader_error`.
-/// Threads   Several threads may call `fill` concurrently if `concurrent` is true; otherwise one
-///           thread.
-/// Cost      A range costs one more copy on the host than a source that writes into the pinned
-///           memory.
+/// Threads   Several threads may call `fill` concurrently if `concurrent` is true; else one.
+/// Cost      A range costs one copy on the host more than a source that writes into pinned memory.
 template <class Source>
 class batch_source {
     using itself = source_itself<Source>;
@@ -183,8 +181,8 @@ public:
     }
     static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
 
-    /// Returns the largest number of bytes of a batch if the source has `batch_bytes()`, otherwise
-    /// 0.
+    /// Returns the source's `batch_bytes()`, the largest number of bytes of a batch, or 0 without
+    /// it.
     [[nodiscard]] std::size_t batch_bytes() const {
         if constexpr (requires(itself const& s) {
                           { s.batch_bytes() } -> std::convertible_to<std::size_t>;

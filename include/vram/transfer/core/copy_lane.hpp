@@ -16,8 +16,7 @@
 namespace vram {
 namespace detail {
 
-/// A platform with stream priorities: `P::stream_of(device, priority)` creates a non-blocking
-/// stream.
+/// A platform with stream priorities. `P::stream_of(device, priority)` creates such a stream.
 template <class P>
 concept has_priorities = requires(typename P::device d, int priority) {
     { P::stream_of(d, priority) } -> std::same_as<typename P::own_stream>;

@@ -16,7 +16,7 @@
 namespace vram {
 namespace detail {
 
-/// A platform whose errors can be extended by a text: `e.in(what)` returns an error of the same
+/// A platform with errors that can be extended by a text: `e.in(what)` returns an error of the same
 /// type and status, with `what` in front of its message.
 template <class P>
 concept explained_errors = requires(typename P::error const& e, std::string const& what) {

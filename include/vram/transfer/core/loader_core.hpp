@@ -216,8 +216,7 @@ private:
         if (!drop || exact()) { batches_ = mine; }
         return mine;
     }
-    /// Returns true if it is known before any batch is filled which ones `last_batch::drop` leaves
-    /// out.
+    /// Returns true if it is known in advance which batches `last_batch::drop` leaves out.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || this->options_.shards > 1;
     }
@@ -405,8 +404,7 @@ private:
 
     batch_source<Source> source_;
     device               where_;
-    /// Keeps the handle of the loop's stream valid: it may be destroyed before its batches are
-    /// released.
+    /// Keeps the loop's stream handle valid: the stream may be destroyed before its batches are.
     stream_hold<Platform>           held_;
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< its token requests the source to return

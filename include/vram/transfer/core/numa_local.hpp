@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `numa_local` keeps a host thread and its memory on the NUMA node of a device, if the platform
-/// can.
+/// `numa_local` keeps a host thread and its memory on the NUMA node of a device.
 
 #include <vram/base/requirements.hpp> // C++20
 

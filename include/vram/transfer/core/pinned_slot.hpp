@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `pinned_slot` is a place for one batch on the host: a block of pinned memory, its state and its
-/// events.
+/// `pinned_slot` is a block of pinned memory for one batch, with its state and its events.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -50,10 +49,9 @@ struct pinned_slot {
     std::uint64_t copy_number = 0; ///< number of copies of this slot so far
     /// Number of the slot's last copy in the order of the copies of all slots.
     std::uint64_t sequence = 0;
-    /// Completion flag: a word in pinned memory into which the device writes `copy_number` after
-    /// the copy.
+    /// Completion flag: a word in pinned memory; after the copy, the device writes `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Copies found complete by an event query whose callbacks have not yet run.
+    /// Number of copies found complete by an event query before their callbacks ran.
     std::size_t completed_early = 0;
 
     /// Event that is complete when the slot's last copy, or a later one, is complete.
@@ -71,11 +69,10 @@ struct pinned_slot {
     /// True if neither an event nor a wait proves that the last copy is complete.
     bool end_unknown = false;
     bool left_out    = false; ///< the batch is left out of the range, so it is not copied
-    /// True if `begun` and `copied` enclose a copy whose time has not been read yet.
+    /// True if the time between `begun` and `copied` has not been read yet.
     bool unmeasured = false;
 
-    /// Returns true if `*flag` shows that the copy with the number `which`, or a later one, is
-    /// complete.
+    /// Returns true if `*flag` shows that copy number `which`, or a later one, is complete.
     [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
         return static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) >= 0;

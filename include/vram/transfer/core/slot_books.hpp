@@ -206,7 +206,7 @@ private:
         s.asked = order_[s.index];
         return s;
     }
-    /// Makes the pinned blocks empty whose batch is next in the order but left out.
+    /// Makes pinned blocks empty as long as the next batch in the order is left out.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
             make_empty(*filled_.pop());

@@ -65,8 +65,7 @@ protected:
 
     using guard = decltype(std::declval<typename Platform::gate&>().hold());
 
-    /// Creates the slots. Each 0 in `options` that means a default must have been replaced by a
-    /// number.
+    /// Creates the slots. Defaults (0) in `options` must have been replaced by numbers.
     slot_supply(loader_options const& options, device where)
         : options_{options}, books_{options.pinned_depth, options.device_depth, options.ordered} {
         slots_.reserve(options.device_depth);
@@ -88,7 +87,7 @@ protected:
 
     /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`).
     virtual void copy_all() noexcept = 0;
-    /// Queries the events of copies whose callback has not run yet.
+    /// Queries the event of each copy that has not called back yet.
     virtual void check_copies() noexcept = 0;
 
     /// Waits for an empty pinned block and assigns the next batch to it. While it waits, the
@@ -275,8 +274,7 @@ protected:
         return books_.take_empties();
     }
 
-    /// The time for which a waiting thread polls before it sleeps. A small batch takes about as
-    /// long.
+    /// The time for which a waiting thread polls before it sleeps: about that of a small batch.
     static constexpr std::chrono::microseconds awake{100};
     static constexpr bool                      stays_awake =
         requires(typename Platform::gate& g, guard& held, bool (*ready)()) {
@@ -389,8 +387,7 @@ private:
     }
     /// Returns true if this producer should poll, with increasing pauses, for the release of a
     /// device block that a filled pinned block needs. The producer then enqueues the copy, so that
-    /// the consumer neither copies nor wakes another thread. After one second the producer blocks
-    /// instead.
+    /// the consumer neither copies nor wakes another thread. After one second it blocks.
     [[nodiscard]] bool should_back_off(std::uint64_t since) {
         if constexpr (stays_awake) {
             return !backing_off_ && books_.waiting() && clock::now() - since < watchdog_ns;
@@ -427,7 +424,7 @@ private:
         }
         return first;
     }
-    /// Makes each pinned block empty whose completion flag shows that its copy is complete.
+    /// Makes each pinned block empty if its completion flag shows that its copy is complete.
     void complete_flagged() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {

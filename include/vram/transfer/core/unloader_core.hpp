@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `unloader_core` is the state of an unloader that its results share: the sink, its thread, and
-/// the memory.
+/// `unloader_core` is the state that an unloader and its results share.
 
 #include <vram/base/contract.hpp>               // expects
 #include <vram/base/core/smaller_of.hpp>        // larger_of
@@ -101,8 +100,7 @@ private:
 
     Sink   sink_;
     device where_;
-    /// Keeps the handle of the producer's stream valid: it may be destroyed before its results are
-    /// sent.
+    /// Keeps the producer's stream handle valid: the stream may be destroyed before its results.
     stream_hold<Platform>     held_;
     memory                    memory_;
     std::size_t               pageable_ = 0;

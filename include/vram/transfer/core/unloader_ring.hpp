@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `unloader_ring` records the states of an unloader's blocks (slots), and enqueues the copies
-/// between them.
+/// `unloader_ring` records the states of an unloader's blocks, and enqueues its copies.
 
 #include <vram/base/core/durations.hpp>        // seconds
 #include <vram/base/core/gate.hpp>             // the gate of platforms where time is real
@@ -144,8 +143,7 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return options_.batch_bytes; }
 
 protected:
-    /// Creates the slots. Each 0 in `options` that means a default must have been replaced by a
-    /// number.
+    /// Creates the slots. Defaults (0) in `options` must have been replaced by numbers.
     unloader_ring(unloader_options const& options, device where)
         : options_{options},
           lane_{where, std::nullopt, options.priority},
@@ -305,7 +303,7 @@ private:
         }
         return nullptr;
     }
-    /// Adds to `copied_` each pinned block whose completion flag shows that its copy is complete.
+    /// Adds each pinned block to `copied_` if its completion flag shows that its copy is complete.
     /// The lock must be held.
     void complete_flagged() noexcept {
         while (pinned* const p = flagged_.front()) {
@@ -325,8 +323,8 @@ private:
         gate_.notify();
     }
 
-    /// Queries the events of copies whose callback has not run in time, because a device that has
-    /// failed calls no callbacks. Stores the error that the query returns, if any.
+    /// Queries the event of each copy that has not called back in time, because a device that has
+    /// failed calls no callbacks. Stores the error that a query returns, if any.
     void check_copies() noexcept {
         try {
             expect_platform(none); // `index_` belongs to the program's thread
@@ -368,8 +366,7 @@ private:
     }
 
     [[nodiscard]] bool idle() const noexcept { return full_.empty() && in_flight_ == 0; }
-    /// Throws the stored exception of the sink or of a copy, if there is one. The lock must be
-    /// held.
+    /// Throws the stored exception of the sink or of a copy, if any. The lock must be held.
     void rethrow() {
         if (problem_ == nullptr) { return; }
         thrown_ = true;
@@ -383,11 +380,12 @@ private:
     home_process            home_;
     typename Platform::gate gate_;
     slot_queue<slot>        free_;
-    slot_queue<slot>        full_; ///< device blocks whose results wait for an empty pinned block
-    slot_queue<pinned>      empty_;
-    /// Pinned blocks with a copy in progress whose end a completion flag shows, in order.
+    /// Device blocks with results that wait for an empty pinned block.
+    slot_queue<slot>   full_;
+    slot_queue<pinned> empty_;
+    /// Pinned blocks with a copy in progress that sets a completion flag at its end, in order.
     slot_queue<pinned> flagged_;
-    slot_order<pinned> copied_; ///< pinned blocks whose results wait for the sink, in order
+    slot_order<pinned> copied_; ///< pinned blocks with results that wait for the sink, in order
     std::exception_ptr problem_;
     char const*        failed_ = "";   ///< "the sink" or "the copy", which threw `problem_`
     std::size_t        at_     = none; ///< index of the result that failed, or `none`

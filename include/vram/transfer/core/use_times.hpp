@@ -22,8 +22,7 @@ namespace detail {
 ///
 /// Threads   One thread calls `begin` and `sum`. Any thread may call `end` for a slot for which
 ///           `begin` was called.
-/// Cost      Two events for each batch. Nothing if there are no pairs, or if the platform has no
-///           timed events.
+/// Cost      Two events for each batch. Nothing without pairs or without timed events.
 template <class Platform>
 class use_times {
 public:
