@@ -8,7 +8,6 @@
 #include <vram/base/call_site.hpp>               // call_site
 #include <vram/base/contract.hpp>                // expects
 #include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
-#include <vram/concepts/powers.hpp>              // the concepts that the proofs below check
 #include <vram/cuda/core/cuda_freed_streams.hpp> // cuda_freed_streams
 #include <vram/cuda/core/over_aligned.hpp>       // over_aligned
 #include <vram/cuda/cuda_platform.hpp>           // cuda_platform
@@ -233,9 +232,5 @@ private:
     cuda_stream                own_; ///< stream of `allocate_sync` and `deallocate_sync`
     detail::cuda_freed_streams freed_;
 };
-
-static_assert(resource<cuda_async_resource> && fallible_resource<cuda_async_resource>);
-static_assert(trimmable_resource<cuda_async_resource> && measured_resource<cuda_async_resource>);
-static_assert(has_property<cuda_async_resource, device_accessible>);
 
 } // namespace vram

@@ -4,7 +4,6 @@
 /// \file
 /// `cuda_platform` is CUDA as the other parts of vram use it.
 
-#include <vram/concepts/batched_copies.hpp>       // the concepts that the proofs below check
 #include <vram/concepts/completion_flags.hpp>     // completion_flags
 #include <vram/concepts/core/stream_hold.hpp>     // announces_ends
 #include <vram/concepts/core/stream_standing.hpp> // stream_standing
@@ -182,10 +181,5 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_fill(s, to, value, bytes);
     }
 };
-
-static_assert(platform<cuda_platform> && batched_copies<cuda_platform> &&
-              completion_flags<cuda_platform>);
-static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform> &&
-              detail::announces_ends<cuda_platform>);
 
 } // namespace vram

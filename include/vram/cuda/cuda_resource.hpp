@@ -4,7 +4,6 @@
 /// \file
 /// `cuda_resource` is the memory of a device, straight from the driver: cudaMalloc and cudaFree.
 
-#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
 #include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
 
 #include <cuda_runtime_api.h> // cudaMalloc, cudaFree
@@ -40,9 +39,5 @@ private:
     static cudaError_t take(void** p, std::size_t bytes) noexcept { return cudaMalloc(p, bytes); }
     static cudaError_t give(void* p) noexcept { return cudaFree(p); }
 };
-
-static_assert(synchronous_resource<cuda_resource> && fallible_resource<cuda_resource>);
-static_assert(has_property<cuda_resource, device_accessible>);
-static_assert(!has_property<cuda_resource, host_accessible>);
 
 } // namespace vram

@@ -5,7 +5,6 @@
 /// `managed_resource` is memory that moves to the processor that touches it: cudaMallocManaged,
 /// with advice and prefetch.
 
-#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
 #include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
 
 #include <cuda_runtime_api.h> // cudaMallocManaged, cudaMemAdvise, cudaMemPrefetchAsync
@@ -91,9 +90,5 @@ private:
     }
     static cudaError_t give(void* p) noexcept { return cudaFree(p); }
 };
-
-static_assert(synchronous_resource<managed_resource> && fallible_resource<managed_resource>);
-static_assert(has_property<managed_resource, device_accessible>);
-static_assert(has_property<managed_resource, host_accessible>);
 
 } // namespace vram

@@ -4,7 +4,6 @@
 /// \file
 /// `pinned_resource` is host memory that devices copy from and to at full speed: cudaHostAlloc.
 
-#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
 #include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
 
 #include <cuda_runtime_api.h> // cudaHostAlloc, cudaFreeHost
@@ -54,8 +53,5 @@ private:
 
     unsigned flags_;
 };
-
-static_assert(synchronous_resource<pinned_resource> && fallible_resource<pinned_resource>);
-static_assert(has_property<pinned_resource, host_accessible>);
 
 } // namespace vram

@@ -6,7 +6,6 @@
 /// cudaHostAlloc.
 
 #include <vram/base/core/address_map.hpp>     // address_map
-#include <vram/concepts/powers.hpp>           // the concepts that the proofs below check
 #include <vram/cuda/core/cuda_direct.hpp>     // cuda_direct
 #include <vram/cuda/core/cuda_numa_local.hpp> // node_of
 #include <vram/source/core/touched_pages.hpp> // touched_pages
@@ -154,9 +153,6 @@ private:
     detail::touched_pages_options pages_;
     unsigned                      flags_;
 };
-
-static_assert(synchronous_resource<registered_resource> && fallible_resource<registered_resource>);
-static_assert(has_property<registered_resource, host_accessible>);
 
 } // namespace vram
 

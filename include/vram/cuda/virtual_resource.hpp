@@ -28,10 +28,4 @@ public:
     [[nodiscard]] cuda_device device() const noexcept { return memory().device(); }
 };
 
-static_assert(synchronous_resource<virtual_resource> && fallible_resource<virtual_resource>);
-static_assert(owning_resource<virtual_resource> && measured_resource<virtual_resource>);
-static_assert(trimmable_resource<virtual_resource> && remappable_resource<virtual_resource>);
-static_assert(has_property<virtual_resource, device_accessible>);
-static_assert(!has_property<virtual_resource, host_accessible> && !resource<virtual_resource>);
-
 } // namespace vram
