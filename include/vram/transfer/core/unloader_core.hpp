@@ -43,10 +43,10 @@ public:
     using typename ring::slot;
     using typename ring::stream;
 
-    unloader_core(Sink sink, stream producer, Device on_device, Pinned on_host,
+    unloader_core(Sink receiver, stream producer, Device on_device, Pinned on_host,
                   unloader_options options)
         : ring{complete(options), Platform::device_of(producer)},
-          sink_{std::move(sink)},
+          sink_{std::move(receiver)},
           where_{Platform::device_of(producer)},
           held_{hold_stream<Platform>(producer)},
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
