@@ -60,7 +60,7 @@ void     count(error const&) noexcept { ++told; }
 TEST_CASE("nvcc: options are aggregates, and stacks take them") {
     machine const          here;
     pool_options const     sizes{.initial_size = 1_MiB, .max_size = 1_GiB};
-    arena_options const    private_pools{.count = 2, .key = arena_key::stream};
+    arena_options const    arena_shards{.count = 2, .key = arena_key::stream};
     binned_options const   classes{.largest = 1_MiB};
     virtual_options const  pages{};
     unloader_options const results{.batch_bytes = 1_MiB};
@@ -71,7 +71,7 @@ TEST_CASE("nvcc: options are aggregates, and stacks take them") {
     CHECK(memory.usage().reserved == 1_MiB);
     free_pieces const free = memory.free_memory();
     CHECK(free.bytes == 1_MiB);
-    arena<stream_ordered<cuda_resource>> many{private_pools};
+    arena<stream_ordered<cuda_resource>> many{arena_shards};
     CHECK(many.options().count == 2);
     binned<stream_ordered<cuda_resource>> bins{classes};
     CHECK(bins.largest() == 1_MiB);

@@ -17,7 +17,7 @@
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
-#include <vram/pool/core/registered_source.hpp>
+#include <vram/pool/core/shard_source.hpp>
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
@@ -71,8 +71,8 @@ static_assert(resource<monotonic<null_resource<>>> &&
 static_assert(powers<pool<null_resource<>>>::include<null_resource<>>);
 static_assert(resource<pool<null_resource<>>> && retiring_resource<pool<null_resource<>>>);
 
-static_assert(resource<registered_source<null_resource<>>>);
-static_assert(fallible_resource<registered_source<null_resource<>>>);
+static_assert(resource<shard_source<null_resource<>>>);
+static_assert(fallible_resource<shard_source<null_resource<>>>);
 
 static_assert(powers<slab<null_resource<>>>::include<null_resource<>>);
 static_assert(resource<slab<null_resource<>>> && retiring_resource<slab<null_resource<>>>);

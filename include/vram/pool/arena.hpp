@@ -17,14 +17,14 @@
 #include <vram/layer/layer_base.hpp>   // layer_base
 #include <vram/layer/with.hpp>         // with::word
 #include <vram/pool/arena_options.hpp> // arena_options
-#include <vram/pool/core/private_pool.hpp>      // private_pool
-#include <vram/pool/core/private_pools.hpp>     // private_pools
-#include <vram/pool/core/registered_source.hpp> // registered_source
-#include <vram/pool/core/stream_key.hpp>        // stream_key
-#include <vram/pool/core/stream_seats.hpp>      // stream_seats
-#include <vram/pool/free_pieces.hpp>            // free_pieces
-#include <vram/pool/geometric_growth.hpp>       // geometric_growth
-#include <vram/pool/pool.hpp>                   // pool
+#include <vram/pool/core/arena_shard.hpp>     // arena_shard
+#include <vram/pool/core/arena_shards.hpp>    // arena_shards
+#include <vram/pool/core/shard_source.hpp>    // shard_source
+#include <vram/pool/core/stream_affinity.hpp> // stream_affinity
+#include <vram/pool/core/stream_key.hpp>      // stream_key
+#include <vram/pool/free_pieces.hpp>          // free_pieces
+#include <vram/pool/geometric_growth.hpp>     // geometric_growth
+#include <vram/pool/pool.hpp>                 // pool
 
 #include <bit>      // bit_ceil
 #include <concepts> // default_initializable, assignable_from, copy_constructible
@@ -66,8 +66,8 @@ class arena : public layer_base<detail::checked_upstream<Upstream>> {
                   "arena: the growth policy must be copyable: each shard has a copy");
 
     using base   = layer_base<Upstream>;
-    using source = detail::registered_source<Upstream>;
-    using member = detail::private_pool<detail::pool_core<source, Growth>>;
+    using source = detail::shard_source<Upstream>;
+    using member = detail::arena_shard<detail::pool_core<source, Growth>>;
 
 public:
     using typename base::platform;
@@ -87,7 +87,9 @@ public:
           growth_{std::move(growth)} {
         expects(options.count <= most, "arena: `count` is at most 64");
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
-        if (options.key == arena_key::stream) { seats_ = detail::stream_seats{options_.count}; }
+        if (options.key == arena_key::stream) {
+            affinity_ = detail::stream_affinity{options_.count};
+        }
     }
     /// A size alone does not compile: the error message names the options.
     template <detail::size_alone<Upstream> Size>
@@ -105,7 +107,7 @@ public:
         : base{std::move(other)},
           chunks_{std::move(other.chunks_)},
           pools_{std::move(other.pools_)},
-          seats_{std::move(other.seats_)},
+          affinity_{std::move(other.affinity_)},
           options_{other.options_},
           growth_{std::move(other.growth_)} {
         rebind_shards();
@@ -116,11 +118,11 @@ public:
         if (this == &other) { return *this; }
         pools_.clear(); // the pools end while their upstream still exists
         base::operator=(std::move(other));
-        chunks_  = std::move(other.chunks_);
-        pools_   = std::move(other.pools_);
-        seats_   = std::move(other.seats_);
-        options_ = other.options_;
-        growth_  = std::move(other.growth_);
+        chunks_   = std::move(other.chunks_);
+        pools_    = std::move(other.pools_);
+        affinity_ = std::move(other.affinity_);
+        options_  = other.options_;
+        growth_   = std::move(other.growth_);
         rebind_shards();
         return *this;
     }
@@ -269,7 +271,7 @@ public:
     void retire(stream s) {
         for_each([&](member& each) { each.core().retire(s); });
         if (options_.key == arena_key::stream) {
-            seats_.forget(detail::stream_key<platform>::named(s));
+            affinity_.forget(detail::stream_key<platform>::named(s));
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
@@ -290,7 +292,7 @@ private:
         std::size_t   alignment;
     };
 
-    static constexpr unsigned most = detail::private_pools<member>::most;
+    static constexpr unsigned most = detail::arena_shards<member>::most;
 
     [[nodiscard]] static unsigned usual_count() noexcept {
         unsigned const together = std::thread::hardware_concurrency();
@@ -327,7 +329,7 @@ private:
     }
     [[nodiscard]] std::size_t seat_of(stream s) noexcept {
         try {
-            return seats_.of(detail::stream_key<platform>::named(s));
+            return affinity_.of(detail::stream_key<platform>::named(s));
             // If the stream's id cannot be queried, for example during a capture, any shard will
             // do.
         } catch (...) { return 0; }
@@ -459,11 +461,11 @@ private:
         return its->free_remotely(r.on, p, r.bytes, r.alignment, tried, at);
     }
 
-    detail::chunk_registry<Upstream> chunks_;
-    detail::private_pools<member>    pools_;
-    detail::stream_seats             seats_; ///< used if the key is `arena_key::stream`
-    arena_options                    options_;
-    [[no_unique_address]] Growth     growth_;
+    detail::chunk_directory<Upstream> chunks_;
+    detail::arena_shards<member>      pools_;
+    detail::stream_affinity           affinity_; ///< used if the key is `arena_key::stream`
+    arena_options                     options_;
+    [[no_unique_address]] Growth      growth_;
 };
 
 namespace with {

@@ -36,7 +36,7 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
 ///           must not partly overlap this one.
 /// Cost      One `reset_peaks()` at the beginning and one `raise_peaks()` at the end: the lock of
 ///           the pool once or twice, or that of each shard of an arena. Each query costs a
-///           `usage()`. twice, or that of each private pool; a `usage()` for each question
+///           `usage()`.
 template <resettable_peaks Pool>
 class peak_scope {
 public:

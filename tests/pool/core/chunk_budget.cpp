@@ -8,7 +8,7 @@
 
 #include <utility>
 
-// The calls of an upstream are tested through the owners: growing_base.cpp, chunk_registry.cpp.
+// The calls of an upstream are tested through the owners: growing_base.cpp, chunk_directory.cpp.
 
 using namespace vram;
 using namespace vram::detail;

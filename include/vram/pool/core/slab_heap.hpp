@@ -10,7 +10,7 @@
 #include <vram/pool/core/chunk_finder.hpp>     // chunk_finder
 #include <vram/pool/core/heap_array.hpp>       // heap_array
 #include <vram/pool/core/slab_chunk.hpp>       // slab_chunk
-#include <vram/pool/core/slab_shelves.hpp>     // slab_shelves
+#include <vram/pool/core/slab_free_lists.hpp>  // slab_free_lists
 
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
@@ -52,7 +52,7 @@ public:
           inverse_{other.inverse_},
           finder_{std::move(other.finder_)},
           chunks_{std::move(other.chunks_)},
-          shelves_{std::move(other.shelves_)},
+          free_lists_{std::move(other.free_lists_)},
           with_clean_{std::exchange(other.with_clean_, nullptr)},
           quarantined_{std::exchange(other.quarantined_, nullptr)},
           total_{std::exchange(other.total_, 0)},
@@ -65,7 +65,7 @@ public:
         inverse_     = other.inverse_;
         finder_      = std::move(other.finder_);
         chunks_      = std::move(other.chunks_);
-        shelves_     = std::move(other.shelves_);
+        free_lists_  = std::move(other.free_lists_);
         with_clean_  = std::exchange(other.with_clean_, nullptr);
         quarantined_ = std::exchange(other.quarantined_, nullptr);
         total_       = std::exchange(other.total_, 0);
@@ -95,18 +95,18 @@ public:
     }
 
     /// Makes room for the list of freed blocks of the stream with timeline index `slot`.
-    void                      reserve_slot(std::size_t slot) { shelves_.reserve(slot); }
-    [[nodiscard]] std::size_t slots() const noexcept { return shelves_.size(); }
+    void                      reserve_slot(std::size_t slot) { free_lists_.reserve(slot); }
+    [[nodiscard]] std::size_t slots() const noexcept { return free_lists_.size(); }
 
     /// These functions allocate a block, or return null if there is none. `take_own` takes the
     /// newest block that the stream in `slot` freed. `take_retained` takes the newest block
     /// retained for graphs of that stream. `take_clean` takes the lowest clean block.
     [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
-        entry* const n = shelves_.take_newest(slot);
+        entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
     [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
-        entry* const n = take(shelves_.retained(slot));
+        entry* const n = take(free_lists_.retained(slot));
         if (n != nullptr) { n->in_graph = true; }
         return n;
     }
@@ -121,13 +121,17 @@ public:
     /// Allocates a block that is in the list of a stream. Null stays null.
     entry* take(entry* n) noexcept {
         if (n == nullptr) { return nullptr; }
-        shelves_.remove(*n);
+        free_lists_.remove(*n);
         return hand_out(n);
     }
     /// Returns the block that the stream in `slot` freed first, or null.
-    [[nodiscard]] entry* oldest(std::size_t slot) const noexcept { return shelves_.oldest(slot); }
+    [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
+        return free_lists_.oldest(slot);
+    }
     /// Returns the block that the stream in `slot` freed last, or null.
-    [[nodiscard]] entry* newest(std::size_t slot) const noexcept { return shelves_.newest(slot); }
+    [[nodiscard]] entry* newest(std::size_t slot) const noexcept {
+        return free_lists_.newest(slot);
+    }
 
     /// Returns the live block that begins at `p`, or null.
     [[nodiscard]] entry* find(void const* p) noexcept {
@@ -170,20 +174,20 @@ public:
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
-        shelves_.add(n);
+        free_lists_.add(n);
     }
     /// Frees a live block again that was the oldest of its stream before it was taken.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
-        shelves_.add_oldest(n);
+        free_lists_.add_oldest(n);
     }
     /// Frees a live block that a graph captured on the stream in `slot` uses.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
         n->home->make_pending(*n, slot, 0, place::retained);
         n->in_graph = false;
-        shelves_.add_retained(n);
+        free_lists_.add_retained(n);
     }
     /// Frees a live block that is retained for a graph of one stream, while the stream in `slot`
     /// may use it up to `epoch` (0: no stream does). No stream can allocate it until captures are
@@ -198,7 +202,7 @@ public:
     /// Makes every block clean if its pending use is complete according to `done(slot, epoch)`.
     template <class Done>
     void collect_complete(Done const& done) noexcept {
-        for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
+        for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
             while (oldest(slot) != nullptr && done(slot, oldest(slot)->epoch)) {
                 give_clean(take(oldest(slot)));
             }
@@ -212,12 +216,12 @@ public:
         for (chunk* c : chunks_) {
             for (entry& n : c->entries) { n.in_graph = false; }
         }
-        for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
-            while (entry* const n = shelves_.retained(slot)) {
-                shelves_.remove(*n);
+        for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
+            while (entry* const n = free_lists_.retained(slot)) {
+                free_lists_.remove(*n);
                 n->at    = place::pending;
                 n->epoch = epoch(slot);
-                shelves_.add(n);
+                free_lists_.add(n);
             }
         }
         while (entry* const n = quarantined_) {
@@ -226,7 +230,7 @@ public:
                 give_clean(hand_out(n));
             } else {
                 n->at = place::pending;
-                shelves_.add_in_order(n);
+                free_lists_.add_in_order(n);
             }
         }
     }
@@ -297,7 +301,7 @@ private:
     std::uint64_t       inverse_ = 0; ///< inverse of the odd part of the block size
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
-    slab_shelves        shelves_;
+    slab_free_lists     free_lists_;
     chunk*              with_clean_  = nullptr;
     entry*              quarantined_ = nullptr; ///< first block in the list of blocks laid aside
     std::size_t         total_       = 0;

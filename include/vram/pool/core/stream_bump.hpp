@@ -13,7 +13,7 @@
 #include <vram/concepts/core/stream_standing.hpp>   // standing_of, was_reset
 #include <vram/pool/core/availability.hpp>          // availability
 #include <vram/pool/core/bump_chunk.hpp>            // bump_chunk
-#include <vram/pool/core/bump_row.hpp>              // bump_row
+#include <vram/pool/core/bump_stack.hpp>            // bump_stack
 #include <vram/pool/core/clocks.hpp>                // clocks
 #include <vram/pool/core/heap_array.hpp>            // heap_array
 #include <vram/pool/core/platform_lock.hpp>         // platform_lock
@@ -66,16 +66,16 @@ public:
         forget_ended();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
-        if (mine != nullptr && !captured && !row_.empty()) {
-            chunk&               c     = row_.current();
+        if (mine != nullptr && !captured && !stack_.empty()) {
+            chunk&               c     = stack_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
             if (start != 0 && c.try_extend(start, r.bytes, mine->id(), mine->slot())) {
                 return reinterpret_cast<void*>(start);
             }
         }
         clocks_.readmit();
-        while (!row_.empty()) {
-            chunk&               c     = row_.current();
+        while (!stack_.empty()) {
+            chunk&               c     = stack_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
             auto                 price = availability::ready;
             tags                 dear;
@@ -94,7 +94,7 @@ public:
                 }
             }
             if (start == 0 || price == availability::unavailable) {
-                if (!row_.use_next(r.bytes, r.alignment)) { return nullptr; }
+                if (!stack_.use_next(r.bytes, r.alignment)) { return nullptr; }
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
@@ -105,7 +105,7 @@ public:
                 mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
             // Other threads may have allocated during the wait, so search again.
             if (held_up == nullptr) { continue; }
-            if (!exclude_or_retain(*held_up) && !row_.use_next(r.bytes, r.alignment)) {
+            if (!exclude_or_retain(*held_up) && !stack_.use_next(r.bytes, r.alignment)) {
                 return nullptr;
             }
         }
@@ -113,7 +113,7 @@ public:
     }
 
     /// Adds a chunk that any stream may use.
-    void add(piece const& p) { row_.add({p.base, p.bytes, p.alignment}); }
+    void add(piece const& p) { stack_.add({p.base, p.bytes, p.alignment}); }
     /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
     /// `r` from it. If `order` is not null, `r.on` is the same stream.
     void* add(piece const& p, stream const* order, request const& r) {
@@ -125,7 +125,7 @@ public:
                 {fresh.begin(), fresh.begin() + p.bytes, mine->epoch_of_free(), mine->slot()});
             fresh.reserve();
         }
-        chunk& c = row_.add_current(std::move(fresh));
+        chunk& c = stack_.add_current(std::move(fresh));
         if (order != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return hand_out(c, c.begin(), r, mine);
     }
@@ -141,10 +141,10 @@ public:
     /// Frees a block.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return freed::done; }
-        chunk* const c = row_.used_around(p);
+        chunk* const c = stack_.used_around(p);
         run*         r = c != nullptr ? c->find(p, bytes) : nullptr;
         if (r == nullptr || bytes == 0 || bytes > r->bytes - r->freed) { return freed::no_block; }
-        bool const newest = c == &row_.current();
+        bool const newest = c == &stack_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
         bool const cut    = top && try_cut(*c, p, bytes, on);
         if (top && !cut) { r = c->find(p, bytes); } // `try_cut` may have moved the array of runs
@@ -159,7 +159,7 @@ public:
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         void const* const p = e.what.pointer;
         if (!owns(p)) { return; }
-        chunk* const     c  = row_.used_around(p);
+        chunk* const     c  = stack_.used_around(p);
         run const* const r  = c != nullptr ? c->find(p, 1) : nullptr;
         auto const       at = reinterpret_cast<std::uintptr_t>(p);
         e.found_free();
@@ -170,17 +170,17 @@ public:
 
     /// Creates a mark at the current position with the number `serial`, and returns it. If no
     /// allocation was made since the last mark, returns the number of that mark instead.
-    std::uint64_t mark(std::uint64_t serial) { return row_.mark(serial); }
+    std::uint64_t mark(std::uint64_t serial) { return stack_.mark(serial); }
     /// Returns true if the mark exists and no unwind to an earlier position removed it.
-    [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return row_.has(serial); }
+    [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return stack_.has(serial); }
     /// Frees all blocks allocated since an existing mark. Returns the bytes that had not been
     /// freed.
-    std::size_t unwind(std::uint64_t serial) noexcept { return row_.unwind(serial, tag_of()); }
+    std::size_t unwind(std::uint64_t serial) noexcept { return stack_.unwind(serial, tag_of()); }
     /// Frees all blocks and removes every mark. Returns the bytes that had not been freed.
-    std::size_t reset() noexcept { return row_.reset(tag_of()); }
+    std::size_t reset() noexcept { return stack_.reset(tag_of()); }
     /// Called if no block is live: starts at the first chunk again, unless there is a mark.
     void rewind() noexcept {
-        if (!row_.marked() && !row_.at_start()) { reset(); }
+        if (!stack_.marked() && !stack_.at_start()) { reset(); }
     }
 
     /// Removes an idle chunk that no stream uses, and returns it; returns a chunk without bytes if
@@ -190,12 +190,12 @@ public:
         clocks_.readmit();
         for (;;) {
             tags              almost; // the pending uses of an idle chunk that can be waited for
-            std::size_t const first_idle = row_.first_idle();
-            for (std::size_t i = row_.chunks().size(); i-- != first_idle;) {
-                chunk& c = row_.chunks()[i];
+            std::size_t const first_idle = stack_.first_idle();
+            for (std::size_t i = stack_.chunks().size(); i-- != first_idle;) {
+                chunk& c = stack_.chunks()[i];
                 c.drop([&](tag const& t) { return clocks_.is_complete(t); });
                 if (c.waits().size() == 0) {
-                    chunk const gone = row_.take_idle(i);
+                    chunk const gone = stack_.take_idle(i);
                     return {gone.base(), gone.bytes(), gone.alignment()};
                 }
                 tags const first{c.waits()[0]};
@@ -224,17 +224,17 @@ public:
     }
     void forget_captures() noexcept {
         clocks_.forget_captures();
-        for (chunk& c : row_.chunks()) {
+        for (chunk& c : stack_.chunks()) {
             c.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
         }
     }
 
-    [[nodiscard]] bool        owns(void const* p) const noexcept { return row_.owns(p); }
-    [[nodiscard]] free_pieces free_memory() const noexcept { return row_.free_memory(); }
+    [[nodiscard]] bool        owns(void const* p) const noexcept { return stack_.owns(p); }
+    [[nodiscard]] free_pieces free_memory() const noexcept { return stack_.free_memory(); }
     /// Returns the free bytes that some stream may still use.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
-        for (chunk const& c : row_.chunks()) {
+        for (chunk const& c : stack_.chunks()) {
             std::size_t here = 0;
             for (tag const& t : c.waits()) {
                 if (!clocks_.is_complete(t)) { here += t.end - t.begin; }
@@ -245,7 +245,7 @@ public:
     }
     [[nodiscard]] std::uint64_t      events() const noexcept { return clocks_.events(); }
     [[nodiscard]] std::uint64_t      waits() const noexcept { return clocks_.waits(); }
-    [[nodiscard]] heap_array<chunk>& chunks() noexcept { return row_.chunks(); }
+    [[nodiscard]] heap_array<chunk>& chunks() noexcept { return stack_.chunks(); }
 
 private:
     using run   = typename chunk::run;
@@ -259,7 +259,7 @@ private:
             clocks_.exclude(captured.slot());
             return false;
         }
-        for (chunk& each : row_.chunks()) {
+        for (chunk& each : stack_.chunks()) {
             each.keep_for_capture(captured.slot(), captured.running());
         }
         return true;
@@ -281,15 +281,15 @@ private:
     /// apply.
     bool give_quick(void* p, std::size_t bytes, stream on) noexcept {
         clock* last = nullptr;
-        if (row_.empty() || !row_.current().owns(p)) { return false; }
+        if (stack_.empty() || !stack_.current().owns(p)) { return false; }
         try {
             last = clocks_.known(on);
         } catch (...) {} // `give` makes the call again and reports the error
         if (last == nullptr) { return false; }
-        if (!row_.current().try_pop(p, bytes, {0, 0, last->epoch_of_free(), last->slot()})) {
+        if (!stack_.current().try_pop(p, bytes, {0, 0, last->epoch_of_free(), last->slot()})) {
             return false;
         }
-        unwind_freed(row_.current());
+        unwind_freed(stack_.current());
         return true;
     }
     /// Lowers the top to the last live block. Skipped if host memory for the pending use of the
@@ -373,7 +373,7 @@ private:
     /// Calls `visit(run)` for each run of that stream that has not ended.
     template <class Visit>
     void each_run_of(std::uint64_t id, Visit const& visit) noexcept {
-        for (chunk& c : row_.chunks()) {
+        for (chunk& c : stack_.chunks()) {
             for (run& r : c.runs()) {
                 if (r.named && !r.ended && r.id == id) { visit(r); }
             }
@@ -449,11 +449,11 @@ private:
             {.kind = error_kind::dead_stream, .stream = name_of_stream<Platform>(r.user, r.id)});
     }
 
-    event_policy     events_;
-    bool             graphs_;
-    bool             plain_; ///< true if a free needs neither an event nor a check for captures
-    clocks<Platform> clocks_;
-    bump_row<stream> row_;
+    event_policy       events_;
+    bool               graphs_;
+    bool               plain_; ///< true if a free needs neither an event nor a check for captures
+    clocks<Platform>   clocks_;
+    bump_stack<stream> stack_;
 };
 
 } // namespace detail

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_seats` assigns streams to the shards of an arena, and remembers the assignment.
+/// `stream_affinity` assigns streams to the shards of an arena, and remembers the assignment.
 
 #include <vram/base/core/hash_cells.hpp> // scramble
 #include <vram/base/core/lock.hpp>       // lock
@@ -26,13 +26,13 @@ namespace detail {
 ///           shared.
 /// Cost      A known stream costs about one cache line, which no thread writes to. After 256
 ///           streams that were not forgotten, all assignments start again.
-class stream_seats {
+class stream_affinity {
 public:
     static constexpr std::size_t most = 256; ///< largest number of streams that are remembered
 
     /// Creates an object without seats, to which another must be assigned before use.
-    stream_seats() = default;
-    explicit stream_seats(std::size_t seats) {
+    stream_affinity() = default;
+    explicit stream_affinity(std::size_t seats) {
         taken_.reserve(seats);
         while (taken_.size() < seats) { taken_.push(0U); }
         cells_.reserve(2 * most);

@@ -2,12 +2,12 @@
 #pragma once
 
 /// \file
-/// `registered_source` is the upstream of one shard of an arena: a reference to the shared
-/// `chunk_registry`.
+/// `shard_source` is the upstream of one shard of an arena: a reference to the shared
+/// `chunk_directory`.
 
-#include <vram/base/error.hpp>               // report_error
-#include <vram/concepts/powers.hpp>          // resource, fallible_resource
-#include <vram/pool/core/chunk_registry.hpp> // chunk_registry
+#include <vram/base/error.hpp>                // report_error
+#include <vram/concepts/powers.hpp>           // resource, fallible_resource
+#include <vram/pool/core/chunk_directory.hpp> // chunk_directory
 
 #include <cstddef> // size_t
 #include <new>     // bad_alloc
@@ -15,19 +15,19 @@
 namespace vram {
 namespace detail {
 
-/// A resource that allocates chunks from the arena's upstream through the `chunk_registry`, which
+/// A resource that allocates chunks from the arena's upstream through the `chunk_directory`, which
 /// records the shard as the owner of each chunk. Only allocations and frees are passed on. Queries,
 /// `trim`, `retire` and similar calls are made by the arena on its upstream. Two objects are equal
 /// if they have the same registry.
 ///
-/// Failure   The functions fail as those of `chunk_registry`. `try_allocate` also returns null if
+/// Failure   The functions fail as those of `chunk_directory`. `try_allocate` also returns null if
 ///           host memory cannot be allocated.
-/// Threads   The rules are those of `chunk_registry`.
-/// Cost      The cost is that of `chunk_registry`.
+/// Threads   The rules are those of `chunk_directory`.
+/// Cost      The cost is that of `chunk_directory`.
 template <synchronous_resource Upstream>
-class registered_source {
+class shard_source {
 public:
-    using registry   = chunk_registry<Upstream>;
+    using registry   = chunk_directory<Upstream>;
     using platform   = typename Upstream::platform;
     using stream     = typename platform::stream;
     using properties = typename Upstream::properties;
@@ -35,7 +35,7 @@ public:
     /// The resource that the errors of a pool over this one name.
     static constexpr char const* pool_name = "arena";
 
-    registered_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}
+    shard_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment)
@@ -88,7 +88,7 @@ public:
     /// Sets the address of the registry after it was moved.
     void rebind(registry& all) noexcept { all_ = &all; }
 
-    friend bool operator==(registered_source const& a, registered_source const& b) noexcept {
+    friend bool operator==(shard_source const& a, shard_source const& b) noexcept {
         return a.all_ == b.all_;
     }
 

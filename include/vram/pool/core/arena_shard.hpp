@@ -2,13 +2,13 @@
 #pragma once
 
 /// \file
-/// `private_pool` is a shard of an arena: a pool with a queue of remote frees.
+/// `arena_shard` is a shard of an arena: a pool with a queue of remote frees.
 
 #include <vram/base/call_site.hpp>                  // call_site
 #include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
 #include <vram/concepts/core/is_ending.hpp>         // is_ending
 #include <vram/concepts/core/refused_free.hpp>      // collects_refusals
-#include <vram/pool/core/returned_blocks.hpp>       // returned_blocks
+#include <vram/pool/core/remote_free_list.hpp>      // remote_free_list
 #include <vram/pool/event_policy.hpp>               // event_policy
 #include <vram/pool/pool_options.hpp>               // pool_options
 
@@ -34,18 +34,18 @@ namespace detail {
 ///           stream. Without such a pool, the stream is asked for its id. If 256 frees are queued,
 ///           all of them are drained with the pool's lock.
 template <class Core>
-class private_pool {
+class arena_shard {
 public:
     using platform      = typename Core::platform;
     using stream        = typename Core::stream;
     using upstream_type = typename Core::upstream_type;
 
     /// Creates the shard with the arguments of a pool.
-    explicit private_pool(upstream_type upstream, pool_options const& options = {},
-                          typename Core::growth_policy policy = {})
+    explicit arena_shard(upstream_type upstream, pool_options const& options = {},
+                         typename Core::growth_policy policy = {})
         : core_{std::move(upstream), options, std::move(policy)} {}
-    private_pool(private_pool&&) = delete; ///< other threads have its address
-    ~private_pool() {
+    arena_shard(arena_shard&&) = delete; ///< other threads have its address
+    ~arena_shard() {
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
@@ -53,9 +53,9 @@ public:
     /// use the block, or null if none does. `from` is the shard of the calling thread, or null if
     /// it has none.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
-                       private_pool* from = nullptr, call_site at = {}) noexcept {
+                       arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
-            if (returned_.push({p, bytes, alignment, at, on != nullptr, on ? *on : stream{}})) {
+            if (remote_frees_.push({p, bytes, alignment, at, on != nullptr, on ? *on : stream{}})) {
                 return;
             }
             drain_remote_frees();
@@ -73,7 +73,7 @@ public:
     /// Drains the queue of remote frees with the pool's lock taken once. Cost: one load if the
     /// queue is empty.
     void drain_remote_frees() noexcept {
-        if (returned_.any()) { core_.drain(returned_); }
+        if (remote_frees_.any()) { core_.drain(remote_frees_); }
     }
 
     /// Returns `p`, a block that this shard has just allocated. On a platform that collects refused
@@ -82,8 +82,8 @@ public:
     /// owner.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
-            typename returned_blocks<platform>::remote_free stale;
-            while (p != nullptr && returned_.any() && returned_.remove(p, stale)) {
+            typename remote_free_list<platform>::remote_free stale;
+            while (p != nullptr && remote_frees_.any() && remote_frees_.remove(p, stale)) {
                 core_.refuse_remote(stale, true);
             }
         }
@@ -91,7 +91,7 @@ public:
     }
 
 private:
-    [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
+    [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
@@ -102,7 +102,7 @@ private:
     /// it, so that the query is made once. To remember only the last handle would be wrong: a new
     /// stream may have the handle of a destroyed one and would be mistaken for it. Pools forget a
     /// stream when it is retired, which must happen before its end.
-    [[nodiscard]] static bool has_said(stream s, private_pool* from) noexcept {
+    [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         try {
             from != nullptr ? from->core_.meet(s) : (void)platform::id(s);
             return true;
@@ -111,7 +111,7 @@ private:
 
     Core core_;
     /// On cache lines of its own, because other threads write it.
-    returned_blocks<platform> returned_;
+    remote_free_list<platform> remote_frees_;
 };
 
 } // namespace detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/private_pools.hpp> // first: the header stands alone
+#include <vram/pool/core/arena_shards.hpp> // first: the header stands alone
 
 #include <vram/base/core/worker.hpp>
 #include <vram/pool/pool.hpp>
@@ -16,7 +16,7 @@
 using namespace vram;
 using namespace vram::detail;
 
-template class vram::detail::private_pools<pool<sim_resource>>;
+template class vram::detail::arena_shards<pool<sim_resource>>;
 
 namespace {
 
@@ -33,12 +33,11 @@ struct counted_pool {
     static inline std::atomic<int> alive = 0;
 };
 
-using places = private_pools<counted_pool>;
+using places = arena_shards<counted_pool>;
 
 } // namespace
 
-TEST_CASE(
-    "private_pools: a shard is created on first use, does not move, and ends with the arena") {
+TEST_CASE("arena_shards: a shard is created on first use, does not move, and ends with the arena") {
     {
         places all;
         CHECK(all.find(3) == nullptr);
@@ -64,7 +63,7 @@ TEST_CASE(
     CHECK(counted_pool::alive == 0);
 }
 
-TEST_CASE("private_pools: no two shards share a cache line") {
+TEST_CASE("arena_shards: no two shards share a cache line") {
     places     all;
     auto const first  = reinterpret_cast<std::uintptr_t>(&all.make(0, 0));
     auto const second = reinterpret_cast<std::uintptr_t>(&all.make(1, 1));
@@ -72,7 +71,7 @@ TEST_CASE("private_pools: no two shards share a cache line") {
     CHECK(apart >= sizeof(counted_pool) + 128);
 }
 
-TEST_CASE("private_pools: a shard that cannot be created leaves its place free") {
+TEST_CASE("arena_shards: a shard that cannot be created leaves its place free") {
     places all;
     CHECK_THROWS_AS(all.make(2, -1), std::runtime_error);
     {
@@ -85,7 +84,7 @@ TEST_CASE("private_pools: a shard that cannot be created leaves its place free")
     CHECK(all.find(2) != nullptr);
 }
 
-TEST_CASE("private_pools: concurrent threads create a shard once") {
+TEST_CASE("arena_shards: concurrent threads create a shard once") {
     for (int round = 0; round < 50; ++round) {
         places        all;
         counted_pool* seen[4]{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/stream_seats.hpp> // first: the header stands alone
+#include <vram/pool/core/stream_affinity.hpp> // first: the header stands alone
 
 #include <vram/base/core/worker.hpp>
 
@@ -16,10 +16,10 @@
 using namespace vram;
 using namespace vram::detail;
 
-TEST_CASE("stream_seats: as many streams as seats have one each, for any keys") {
+TEST_CASE("stream_affinity: as many streams as seats have one each, for any keys") {
     std::mt19937_64 random{3};
     for (int round = 0; round < 200; ++round) {
-        stream_seats               seats{8};
+        stream_affinity            seats{8};
         std::set<std::size_t>      taken;
         std::vector<std::uint64_t> keys;
         for (int i = 0; i < 8; ++i) {
@@ -37,8 +37,8 @@ TEST_CASE("stream_seats: as many streams as seats have one each, for any keys") 
     }
 }
 
-TEST_CASE("stream_seats: the seat of a forgotten stream is reused first") {
-    stream_seats seats{4};
+TEST_CASE("stream_affinity: the seat of a forgotten stream is reused first") {
+    stream_affinity seats{4};
     for (std::uint64_t key = 1; key <= 4; ++key) { (void)seats.of(key); }
     auto const left = seats.of(3);
     seats.forget(3);
@@ -51,8 +51,8 @@ TEST_CASE("stream_seats: the seat of a forgotten stream is reused first") {
     CHECK(on == std::vector{1, 1, 1, 1});
 }
 
-TEST_CASE("stream_seats: streams that stay are found beside others that come and go") {
-    stream_seats               seats{16};
+TEST_CASE("stream_affinity: streams that stay are found beside others that come and go") {
+    stream_affinity            seats{16};
     std::mt19937_64            random{9};
     std::vector<std::uint64_t> keys;
     std::vector<std::size_t>   expected;
@@ -71,25 +71,25 @@ TEST_CASE("stream_seats: streams that stay are found beside others that come and
     }
 }
 
-TEST_CASE("stream_seats: streams that are never forgotten do not accumulate") {
-    stream_seats seats{8};
+TEST_CASE("stream_affinity: streams that are never forgotten do not accumulate") {
+    stream_affinity seats{8};
     for (std::uint64_t key = 1; key < 10'000; ++key) { CHECK(seats.of(key) < 8); }
-    CHECK(seats.known() <= stream_seats::most);
+    CHECK(seats.known() <= stream_affinity::most);
 }
 
-TEST_CASE("stream_seats: all host memory is allocated by the constructor") {
+TEST_CASE("stream_affinity: all host memory is allocated by the constructor") {
     for (std::uint64_t n = 1; n <= 2; ++n) {
         doubles::bombing const armed{n};
-        CHECK_THROWS_AS(stream_seats{8}, std::bad_alloc);
+        CHECK_THROWS_AS(stream_affinity{8}, std::bad_alloc);
     }
-    stream_seats seats{8};
-    auto const   before = doubles::host_allocations();
+    stream_affinity seats{8};
+    auto const      before = doubles::host_allocations();
     for (std::uint64_t key = 1; key < 1000; ++key) { (void)seats.of(key); }
     CHECK(doubles::host_allocations() == before);
 }
 
-TEST_CASE("stream_seats: concurrent lookups and changes always give a seat") {
-    stream_seats      seats{8};
+TEST_CASE("stream_affinity: concurrent lookups and changes always give a seat") {
+    stream_affinity   seats{8};
     std::atomic<bool> wrong = false;
     auto const        some  = [&](std::uint64_t first) {
         return [&, first] {

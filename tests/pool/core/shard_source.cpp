@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/registered_source.hpp> // first: the header stands alone
+#include <vram/pool/core/shard_source.hpp> // first: the header stands alone
 
 #include <vram/pool/pool.hpp>
 
@@ -22,35 +22,35 @@ using plain = doubles::minimal_resource<>;
 
 } // namespace
 
-template class vram::detail::registered_source<whole>;
-template class vram::detail::registered_source<plain>;
+template class vram::detail::shard_source<whole>;
+template class vram::detail::shard_source<plain>;
 
-static_assert(fallible_resource<registered_source<whole>>);
-static_assert(!resource<registered_source<plain>> && !fallible_resource<registered_source<plain>>);
+static_assert(fallible_resource<shard_source<whole>>);
+static_assert(!resource<shard_source<plain>> && !fallible_resource<shard_source<plain>>);
 // Trim belongs to the owner of all memory.
-static_assert(!trimmable_resource<registered_source<whole>>);
-static_assert(!retiring_resource<registered_source<whole>>);
-static_assert(!reusing_resource<registered_source<whole>>); // as its upstream is
-static_assert(reusing_resource<registered_source<pool<whole>>>);
-static_assert(std::is_trivially_copyable_v<registered_source<whole>>);
-static_assert(std::is_same_v<registered_source<whole>::properties, whole::properties>);
+static_assert(!trimmable_resource<shard_source<whole>>);
+static_assert(!retiring_resource<shard_source<whole>>);
+static_assert(!reusing_resource<shard_source<whole>>); // as its upstream is
+static_assert(reusing_resource<shard_source<pool<whole>>>);
+static_assert(std::is_trivially_copyable_v<shard_source<whole>>);
+static_assert(std::is_same_v<shard_source<whole>::properties, whole::properties>);
 
-TEST_CASE("registered_source: it keeps the laws of a resource") {
-    whole             up;
-    chunk_registry    all{up, unsatisfiable, unsatisfiable};
-    registered_source mr{all, 4};
+TEST_CASE("shard_source: it keeps the laws of a resource") {
+    whole           up;
+    chunk_directory all{up, unsatisfiable, unsatisfiable};
+    shard_source    mr{all, 4};
     laws::obeyed_by(mr);
-    plain             few;
-    chunk_registry    least{few, unsatisfiable, unsatisfiable};
-    registered_source bare{least, 4};
+    plain           few;
+    chunk_directory least{few, unsatisfiable, unsatisfiable};
+    shard_source    bare{least, 4};
     laws::obeyed_by(bare);
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("registered_source: its chunks are registered for its owner") {
-    whole             up;
-    chunk_registry    all{up, 1000, unsatisfiable};
-    registered_source first{all, 1}, second{all, 2};
+TEST_CASE("shard_source: its chunks are registered for its owner") {
+    whole           up;
+    chunk_directory all{up, 1000, unsatisfiable};
+    shard_source    first{all, 1}, second{all, 2};
     CHECK(first == second);
     void* const p = first.allocate({}, 600);
     void* const q = second.try_allocate({}, 100);
@@ -60,7 +60,7 @@ TEST_CASE("registered_source: its chunks are registered for its owner") {
     CHECK_THROWS_AS((void)second.allocate_sync(400), out_of_memory);
     second.deallocate({}, p, 600); // the registry is one
     second.deallocate_sync(q, 100);
-    chunk_registry other{up, 1000, unsatisfiable};
+    chunk_directory other{up, 1000, unsatisfiable};
     second.rebind(other);
     CHECK(first != second);
     void* none = p;
@@ -72,10 +72,10 @@ TEST_CASE("registered_source: its chunks are registered for its owner") {
 }
 
 TEST_CASE(
-    "registered_source: chunks that the upstream has ready are registered as well, and no others") {
-    pool<whole>       up{whole{}, {.initial_size = 1_MiB}};
-    chunk_registry    all{up, 100'000, unsatisfiable};
-    registered_source mr{all, 7};
+    "shard_source: chunks that the upstream has ready are registered as well, and no others") {
+    pool<whole>     up{whole{}, {.initial_size = 1_MiB}};
+    chunk_directory all{up, 100'000, unsatisfiable};
+    shard_source    mr{all, 7};
     CHECK(mr.try_allocate_ready({}, 0) == nullptr);
     CHECK(mr.try_allocate_ready({}, 2_MiB) == nullptr);
     CHECK(mr.try_allocate_ready({}, 200'000) == nullptr); // though the upstream has that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/chunk_registry.hpp> // first: the header stands alone
+#include <vram/pool/core/chunk_directory.hpp> // first: the header stands alone
 
 #include <vram/base/core/lock.hpp>
 #include <vram/base/core/worker.hpp>
@@ -28,14 +28,14 @@ std::byte* byte_at(void* p, std::size_t offset) { return static_cast<std::byte*>
 
 } // namespace
 
-template class vram::detail::chunk_registry<full_upstream>;
-template class vram::detail::chunk_registry<doubles::minimal_resource<>>;
+template class vram::detail::chunk_directory<full_upstream>;
+template class vram::detail::chunk_directory<doubles::minimal_resource<>>;
 
-TEST_CASE("chunk_registry: a chunk belongs to its owner until it is returned, and usage follows") {
-    full_upstream  up;
-    chunk_registry all{up, unsatisfiable, unsatisfiable};
-    void* const    p = all.take<true>(3, nullptr, 1000, 256);
-    void* const    q = all.take<false>(5, nullptr, 500, 256);
+TEST_CASE("chunk_directory: a chunk belongs to its owner until it is returned, and usage follows") {
+    full_upstream   up;
+    chunk_directory all{up, unsatisfiable, unsatisfiable};
+    void* const     p = all.take<true>(3, nullptr, 1000, 256);
+    void* const     q = all.take<false>(5, nullptr, 500, 256);
     CHECK(all.owner_of(p) == 3);
     CHECK(all.owner_of(byte_at(p, 999)) == 3);
     CHECK(all.owner_of(byte_at(q, 499)) == 5);
@@ -46,7 +46,7 @@ TEST_CASE("chunk_registry: a chunk belongs to its owner until it is returned, an
     all.report_to(figures);
     CHECK(figures.reserved == 500);
     CHECK(figures.peak_reserved == 1500);
-    chunk_registry moved{std::move(all)};
+    chunk_directory moved{std::move(all)};
     CHECK(moved.owner_of(q) == 5);
     CHECK(all.reserved() == 0);
     full_upstream elsewhere{std::move(up)};
@@ -57,13 +57,13 @@ TEST_CASE("chunk_registry: a chunk belongs to its owner until it is returned, an
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("chunk_registry: peaks can be reset and raised, and move along") {
-    full_upstream  up;
-    chunk_registry all{up, unsatisfiable, unsatisfiable};
-    void* const    p = all.take<true>(0, nullptr, 1000, 256);
-    void* const    q = all.take<true>(1, nullptr, 500, 256);
+TEST_CASE("chunk_directory: peaks can be reset and raised, and move along") {
+    full_upstream   up;
+    chunk_directory all{up, unsatisfiable, unsatisfiable};
+    void* const     p = all.take<true>(0, nullptr, 1000, 256);
+    void* const     q = all.take<true>(1, nullptr, 500, 256);
     all.give(p, 1000, 256);
-    auto const figures = [](chunk_registry<full_upstream> const& of, std::size_t live) {
+    auto const figures = [](chunk_directory<full_upstream> const& of, std::size_t live) {
         memory_usage now{.peak_live = live};
         of.report_to(now);
         return now;
@@ -77,7 +77,7 @@ TEST_CASE("chunk_registry: peaks can be reset and raised, and move along") {
     CHECK(figures(all, 400) ==
           memory_usage{.reserved = 500, .peak_live = 900, .peak_reserved = 1500, .restarts = 3});
     CHECK(figures(all, 901).peak_live == 901);
-    chunk_registry moved{std::move(all)};
+    chunk_directory moved{std::move(all)};
     CHECK(figures(all, 0) == memory_usage{});
     CHECK(figures(moved, 0).peak_live == 900);
     CHECK(figures(moved, 0).restarts == 3);
@@ -93,10 +93,10 @@ TEST_CASE("chunk_registry: peaks can be reset and raised, and move along") {
     all.give(q, 500, 256);
 }
 
-TEST_CASE("chunk_registry: all owners together never exceed the limit") {
-    full_upstream  up;
-    chunk_registry all{up, 1000, unsatisfiable};
-    void* const    p = all.take<true>(0, nullptr, 600, 256);
+TEST_CASE("chunk_directory: all owners together never exceed the limit") {
+    full_upstream   up;
+    chunk_directory all{up, 1000, unsatisfiable};
+    void* const     p = all.take<true>(0, nullptr, 600, 256);
     CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr);
     try {
         (void)all.take<true>(1, nullptr, 401, 256);
@@ -113,12 +113,12 @@ TEST_CASE("chunk_registry: all owners together never exceed the limit") {
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("chunk_registry: after any failure the reservation is dropped and nothing is lost") {
+TEST_CASE("chunk_directory: after any failure the reservation is dropped and nothing is lost") {
     doubles::ledger book;
     doubles::faults plan;
     {
         doubles::failing_resource up{doubles::counting_resource{full_upstream{}, book}, plan};
-        chunk_registry            all{up, 1000, unsatisfiable};
+        chunk_directory           all{up, 1000, unsatisfiable};
         {
             doubles::bombing const armed{1};
             CHECK_THROWS_AS((void)all.take<true>(0, nullptr, 1000, 256), std::bad_alloc);
@@ -142,10 +142,10 @@ TEST_CASE("chunk_registry: after any failure the reservation is dropped and noth
     CHECK(book.blocks() == 0);
 }
 
-TEST_CASE("chunk_registry: it reports a crossed watermark, and again after a reset") {
-    full_upstream  up;
-    chunk_registry all{up, unsatisfiable, 1000};
-    void* const    p = all.take<true>(0, nullptr, 1000, 256);
+TEST_CASE("chunk_directory: it reports a crossed watermark, and again after a reset") {
+    full_upstream   up;
+    chunk_directory all{up, unsatisfiable, 1000};
+    void* const     p = all.take<true>(0, nullptr, 1000, 256);
     CHECK_FALSE(all.crowded());
     void* const q = all.take<true>(0, nullptr, 3000, 256);
     CHECK(all.crowded());
@@ -187,11 +187,11 @@ struct unlocked_only : layer_base<Upstream> {
 
 } // namespace
 
-TEST_CASE(
-    "chunk_registry: no lock is held during calls of the upstream, and threads may be concurrent") {
-    unlocked_only  up{full_upstream{}};
-    chunk_registry all{up, unsatisfiable, unsatisfiable};
-    auto const     some = [&](unsigned owner) {
+TEST_CASE("chunk_directory: no lock is held during calls of the upstream, and threads may be "
+          "concurrent") {
+    unlocked_only   up{full_upstream{}};
+    chunk_directory all{up, unsatisfiable, unsatisfiable};
+    auto const      some = [&](unsigned owner) {
         return [&all, owner] {
             for (int i = 0; i < 300; ++i) {
                 void* const p = all.take<true>(owner, nullptr, 512, 256);
@@ -206,9 +206,9 @@ TEST_CASE(
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("chunk_registry: a chunk is removed before another thread can get its address") {
+TEST_CASE("chunk_directory: a chunk is removed before another thread can get its address") {
     doubles::interrupted_resource up;
-    chunk_registry                all{up, unsatisfiable, unsatisfiable};
+    chunk_directory               all{up, unsatisfiable, unsatisfiable};
     void* const                   p     = all.take<true>(3, nullptr, 1000, 256);
     bool                          known = true;
     up.meanwhile                        = [&] { known = all.owner_of(p) != chunk_map::nobody; };
@@ -216,9 +216,9 @@ TEST_CASE("chunk_registry: a chunk is removed before another thread can get its 
     CHECK_FALSE(known);
 }
 
-TEST_CASE("chunk_registry: memory being allocated or returned counts against the limit") {
+TEST_CASE("chunk_directory: memory being allocated or returned counts against the limit") {
     doubles::interrupted_resource up;
-    chunk_registry                all{up, 1000, unsatisfiable};
+    chunk_directory               all{up, 1000, unsatisfiable};
     up.meanwhile  = [&] { CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr); };
     void* const p = all.take<true>(0, nullptr, 600, 256);
     CHECK(all.reserved() == 600);
@@ -231,9 +231,9 @@ TEST_CASE("chunk_registry: memory being allocated or returned counts against the
     all.give(q, 1000, 256);
 }
 
-TEST_CASE("chunk_registry: a concurrent request for ready memory causes no refusal") {
+TEST_CASE("chunk_directory: a concurrent request for ready memory causes no refusal") {
     doubles::lending_resource<> up;
-    chunk_registry              all{up, 1000, unsatisfiable};
+    chunk_directory             all{up, 1000, unsatisfiable};
     void*                       p = nullptr;
     up.meanwhile                  = [&] { p = all.take<true>(1, nullptr, 401, 256); };
     CHECK(all.take_at_once(0, {}, 600, 256) == nullptr);
@@ -250,9 +250,9 @@ TEST_CASE("chunk_registry: a concurrent request for ready memory causes no refus
     all.give(p, 401, 256);
 }
 
-TEST_CASE("chunk_registry: a ready chunk without a place in the map is returned in order") {
+TEST_CASE("chunk_directory: a ready chunk without a place in the map is returned in order") {
     doubles::lending_resource<> up;
-    chunk_registry              all{up, 1000, unsatisfiable};
+    chunk_directory             all{up, 1000, unsatisfiable};
     up.lends = true;
     void* p  = &all;
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/slab_shelves.hpp> // first: the header stands alone
+#include <vram/pool/core/slab_free_lists.hpp> // first: the header stands alone
 
 #include <doctest/doctest.h>
 
@@ -21,8 +21,8 @@ slab_chunk::entry shelf_note(std::uint32_t     slot,
 
 } // namespace
 
-TEST_CASE("slab_shelves: each stream's blocks are ordered by age, and any can be removed") {
-    slab_shelves shelves;
+TEST_CASE("slab_free_lists: each stream's blocks are ordered by age, and any can be removed") {
+    slab_free_lists shelves;
     CHECK(shelves.oldest(3) == nullptr); // a stream that has no shelf yet
     CHECK(shelves.take_newest(3) == nullptr);
     CHECK(shelves.retained(3) == nullptr);
@@ -50,9 +50,9 @@ TEST_CASE("slab_shelves: each stream's blocks are ordered by age, and any can be
     CHECK(shelves.oldest(1) == &other);
 }
 
-TEST_CASE("slab_shelves: a block that is inserted late is placed by its epoch") {
+TEST_CASE("slab_free_lists: a block that is inserted late is placed by its epoch") {
     for (std::uint64_t const epoch : {1U, 3U, 5U}) { // the oldest, in the middle, the newest
-        slab_shelves shelves;
+        slab_free_lists shelves;
         shelves.reserve(0);
         auto a = shelf_note(0), b = shelf_note(0), late = shelf_note(0);
         a.epoch    = 2;
@@ -73,8 +73,8 @@ TEST_CASE("slab_shelves: a block that is inserted late is placed by its epoch") 
     }
 }
 
-TEST_CASE("slab_shelves: graph-retained blocks are separate from pending ones") {
-    slab_shelves shelves;
+TEST_CASE("slab_free_lists: graph-retained blocks are separate from pending ones") {
+    slab_free_lists shelves;
     shelves.reserve(0);
     auto waits = shelf_note(0), first = shelf_note(0, slab_chunk::place::retained), second = first;
     shelves.add(&waits);

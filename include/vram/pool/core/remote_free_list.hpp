@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `returned_blocks` is the remote free list of a shard: blocks that other threads freed and the
+/// `remote_free_list` is the remote free list of a shard: blocks that other threads freed and the
 /// shard has not drained yet.
 
 #include <vram/base/call_site.hpp>            // call_site
@@ -28,7 +28,7 @@ namespace detail {
 /// Cost      `push`, and each block that is drained, cost some twenty instructions and the lock.
 ///           The first `push` also allocates host memory for `most` frees.
 template <class Platform>
-class returned_blocks {
+class remote_free_list {
 public:
     using stream = typename Platform::stream;
     using hold   = stream_hold<Platform>;

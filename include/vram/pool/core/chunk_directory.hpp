@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `chunk_registry` allocates the chunks of all shards of an arena, and records the owner of each.
+/// `chunk_directory` allocates the chunks of all shards of an arena, and records the owner of each.
 
 #include <vram/base/align.hpp>              // saturating_add
 #include <vram/base/memory_usage.hpp>       // memory_usage
@@ -31,22 +31,22 @@ namespace detail {
 ///           that is moved must not be shared.
 /// Cost      A call of the upstream and the lock twice.
 template <synchronous_resource Upstream>
-class chunk_registry {
+class chunk_directory {
 public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
     /// `trim_above`: the reserved bytes above which idle chunks should be returned.
-    chunk_registry(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
+    chunk_directory(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
         : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, crowd_{trim_above} {}
-    chunk_registry(chunk_registry&& other) noexcept
+    chunk_directory(chunk_directory&& other) noexcept
         : crowded_{other.crowded_.exchange(false)},
           upstream_{other.upstream_},
           least_{other.least_},
           chunks_{std::move(other.chunks_)},
           budget_{std::move(other.budget_)},
           crowd_{std::exchange(other.crowd_, other.least_)} {}
-    chunk_registry& operator=(chunk_registry&& other) noexcept {
+    chunk_directory& operator=(chunk_directory&& other) noexcept {
         upstream_ = other.upstream_;
         chunks_   = std::move(other.chunks_);
         budget_   = std::move(other.budget_);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `bump_row` is a row of bump-allocated chunks that are used one after the other, with marks to
+/// `bump_stack` is a row of bump-allocated chunks that are used one after the other, with marks to
 /// return to.
 
 #include <vram/pool/core/bump_chunk.hpp> // bump_chunk
@@ -25,16 +25,16 @@ namespace detail {
 /// Cost      Adding a chunk, marking, and allocating from the current chunk take constant time.
 ///           Other functions are linear in the number of chunks.
 template <class Stream>
-class bump_row {
+class bump_stack {
 public:
     using chunk = bump_chunk<Stream>;
 
-    bump_row() = default;
-    bump_row(bump_row&& other) noexcept
+    bump_stack() = default;
+    bump_stack(bump_stack&& other) noexcept
         : chunks_{std::move(other.chunks_)},
           marks_{std::move(other.marks_)},
           current_{std::exchange(other.current_, 0)} {}
-    bump_row& operator=(bump_row&& other) noexcept {
+    bump_stack& operator=(bump_stack&& other) noexcept {
         chunks_  = std::move(other.chunks_);
         marks_   = std::move(other.marks_);
         current_ = std::exchange(other.current_, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/returned_blocks.hpp> // first: the header stands alone
+#include <vram/pool/core/remote_free_list.hpp> // first: the header stands alone
 
 #include <vram/base/core/worker.hpp>
 #include <vram/sim/sim.hpp>
@@ -16,12 +16,12 @@
 using namespace vram;
 using namespace vram::detail;
 
-template class vram::detail::returned_blocks<host_platform>;
-template class vram::detail::returned_blocks<sim_platform>;
+template class vram::detail::remote_free_list<host_platform>;
+template class vram::detail::remote_free_list<sim_platform>;
 
 namespace {
 
-using left_blocks = returned_blocks<host_platform>;
+using left_blocks = remote_free_list<host_platform>;
 
 left_blocks::remote_free note_of(std::size_t n) {
     return {.p = nullptr, .bytes = n, .alignment = 256};
@@ -35,7 +35,7 @@ std::vector<std::size_t> bytes_left(left_blocks& from) {
 
 } // namespace
 
-TEST_CASE("returned_blocks: each queued block comes out once and unchanged, first in, first out") {
+TEST_CASE("remote_free_list: each queued block comes out once and unchanged, first in, first out") {
     left_blocks mr;
     CHECK_FALSE(mr.any());
     CHECK(bytes_left(mr).empty());
@@ -61,7 +61,7 @@ TEST_CASE("returned_blocks: each queued block comes out once and unchanged, firs
 }
 
 TEST_CASE(
-    "returned_blocks: the oldest free of a block can be removed, and the others stay in order") {
+    "remote_free_list: the oldest free of a block can be removed, and the others stay in order") {
     left_blocks              mr;
     left_blocks::remote_free out;
     int                      places[3];
@@ -80,7 +80,7 @@ TEST_CASE(
     CHECK_FALSE(mr.any());
 }
 
-TEST_CASE("returned_blocks: the queue has a fixed capacity, and none without host memory") {
+TEST_CASE("remote_free_list: the queue has a fixed capacity, and none without host memory") {
     left_blocks mr;
     {
         doubles::bombing armed{1};
@@ -107,7 +107,7 @@ TEST_CASE("returned_blocks: the queue has a fixed capacity, and none without hos
     for (std::size_t i = 0; i < found.size(); ++i) { CHECK(found[i] == i); }
 }
 
-TEST_CASE("returned_blocks: concurrent pushes and drains lose and duplicate nothing") {
+TEST_CASE("remote_free_list: concurrent pushes and drains lose and duplicate nothing") {
     constexpr std::size_t count = 20'000;
     left_blocks           mr;
     std::set<std::size_t> found[2];

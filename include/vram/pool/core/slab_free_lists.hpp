@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `slab_shelves` are lists of the free blocks with pending uses, one for each stream, ordered by
-/// age.
+/// `slab_free_lists` are lists of the free blocks with pending uses, one for each stream, ordered
+/// by age.
 
 #include <vram/pool/core/heap_array.hpp> // heap_array
 #include <vram/pool/core/slab_chunk.hpp> // slab_chunk
@@ -21,7 +21,7 @@ namespace detail {
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
 /// Cost      Constant, except `add_in_order`.
-class slab_shelves {
+class slab_free_lists {
 public:
     using entry = slab_chunk::entry;
     using place = slab_chunk::place;

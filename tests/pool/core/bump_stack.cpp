@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/bump_row.hpp> // first: the header stands alone
+#include <vram/pool/core/bump_stack.hpp> // first: the header stands alone
 
 #include "../../doubles/at.hpp"
 
@@ -13,11 +13,11 @@ using namespace vram;
 using namespace vram::detail;
 using doubles::at;
 
-template class vram::detail::bump_row<int>;
+template class vram::detail::bump_stack<int>;
 
 namespace {
 
-using int_row = bump_row<int>;
+using int_row = bump_stack<int>;
 
 /// Allocates `bytes` from the current chunk; returns null if they do not fit.
 void* row_take(int_row& row, std::size_t bytes) {
@@ -35,7 +35,7 @@ std::size_t idle(int_row const& row) { return row.chunks().size() - row.first_id
 
 } // namespace
 
-TEST_CASE("bump_row: it advances to a chunk with room, and finds the used chunk of an address") {
+TEST_CASE("bump_stack: it advances to a chunk with room, and finds the used chunk of an address") {
     int_row row;
     CHECK(row.empty());
     CHECK_FALSE(row.use_next(1, 1));
@@ -58,7 +58,7 @@ TEST_CASE("bump_row: it advances to a chunk with room, and finds the used chunk 
           at(0x4000)); // still behind all that is in use
 }
 
-TEST_CASE("bump_row: blocks since a mark are freed, over chunks and earlier marks") {
+TEST_CASE("bump_stack: blocks since a mark are freed, over chunks and earlier marks") {
     int_row row;
     row.mark(3); // before there is a chunk
     row.add({at(0x1000), 0x400, 256});
@@ -83,7 +83,7 @@ TEST_CASE("bump_row: blocks since a mark are freed, over chunks and earlier mark
     CHECK_FALSE(row.marked());
 }
 
-TEST_CASE("bump_row: a mark without allocations after the previous one is the previous one") {
+TEST_CASE("bump_stack: a mark without allocations after the previous one is the previous one") {
     int_row row;
     CHECK(row.mark(1) == 1);
     CHECK(row.mark(2) == 1);
@@ -102,7 +102,7 @@ TEST_CASE("bump_row: a mark without allocations after the previous one is the pr
 }
 
 TEST_CASE(
-    "bump_row: chunks behind the current one may be freed, and the first if nothing is live") {
+    "bump_stack: chunks behind the current one may be freed, and the first if nothing is live") {
     int_row row;
     CHECK(idle(row) == 0);
     CHECK(row.at_start());
@@ -129,7 +129,7 @@ TEST_CASE(
     CHECK(idle(row) == 1);
 }
 
-TEST_CASE("bump_row: it is not at its start if the first chunk was skipped") {
+TEST_CASE("bump_stack: it is not at its start if the first chunk was skipped") {
     int_row row;
     row.add({at(0x1000), 0x100, 256});
     row.add({at(0x8000), 0x800, 256});
@@ -147,7 +147,7 @@ TEST_CASE("bump_row: it is not at its start if the first chunk was skipped") {
 }
 
 TEST_CASE(
-    "bump_row: the current chunk may be freed if nothing of it is live, also behind a used one") {
+    "bump_stack: the current chunk may be freed if nothing of it is live, also behind a used one") {
     int_row row;
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `private_pools` is a fixed array of pools that are created on first use and then keep their
+/// `arena_shards` is a fixed array of pools that are created on first use and then keep their
 /// addresses.
 
 #include <vram/base/requirements.hpp> // C++20
@@ -23,20 +23,20 @@ namespace detail {
 ///           not be shared.
 /// Cost      `find` costs one load. `make` costs one host allocation.
 template <class Pool>
-class private_pools {
+class arena_shards {
 public:
     /// Number of places; they lie in the object, so that finding a pool is one load.
     static constexpr std::size_t most = 64;
 
-    private_pools() = default;
-    private_pools(private_pools&& other) noexcept { *this = static_cast<private_pools&&>(other); }
-    private_pools& operator=(private_pools&& other) noexcept {
+    arena_shards() = default;
+    arena_shards(arena_shards&& other) noexcept { *this = static_cast<arena_shards&&>(other); }
+    arena_shards& operator=(arena_shards&& other) noexcept {
         if (this == &other) { return *this; }
         clear();
         for (std::size_t i = 0; i < most; ++i) { made_[i] = other.made_[i].exchange(nullptr); }
         return *this;
     }
-    ~private_pools() { clear(); }
+    ~arena_shards() { clear(); }
 
     /// Destroys all pools.
     void clear() noexcept {

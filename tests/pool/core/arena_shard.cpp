@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/private_pool.hpp> // first: the header stands alone
+#include <vram/pool/core/arena_shard.hpp> // first: the header stands alone
 
 #include <vram/pool/core/pool_core.hpp>
 #include <vram/pool/exact_growth.hpp>
@@ -18,14 +18,14 @@ using namespace vram;
 using namespace vram::detail;
 using namespace std::chrono_literals;
 
-template class vram::detail::private_pool<pool_core<sim_resource, exact_growth>>;
+template class vram::detail::arena_shard<pool_core<sim_resource, exact_growth>>;
 
 namespace {
 
 /// A shard with the functions of its core that these tests use.
 template <class Upstream>
-struct shard : private_pool<pool_core<Upstream, exact_growth>> {
-    using base = private_pool<pool_core<Upstream, exact_growth>>;
+struct shard : arena_shard<pool_core<Upstream, exact_growth>> {
+    using base = arena_shard<pool_core<Upstream, exact_growth>>;
     using base::base;
     using typename base::stream;
 
@@ -48,7 +48,7 @@ void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("private_pool: a remote free is live until it is drained, with one lock for all") {
+TEST_CASE("arena_shard: a remote free is live until it is drained, with one lock for all") {
     sim_node         node;
     sim_stream const s;
     own_pool         mr{sim_resource{}};
@@ -64,7 +64,7 @@ TEST_CASE("private_pool: a remote free is live until it is drained, with one loc
     mr.deallocate(s, p, 1_MiB);
 }
 
-TEST_CASE("private_pool: a remote free keeps its stream, or none, as it was made") {
+TEST_CASE("arena_shard: a remote free keeps its stream, or none, as it was made") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     sim_stream const a, b;
     own_pool         mr{sim_resource{}};
@@ -92,8 +92,8 @@ TEST_CASE("private_pool: a remote free keeps its stream, or none, as it was made
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("private_pool: a remote free to a full queue drains the queue") {
-    constexpr std::size_t most = returned_blocks<sim_platform>::most;
+TEST_CASE("arena_shard: a remote free to a full queue drains the queue") {
+    constexpr std::size_t most = remote_free_list<sim_platform>::most;
     sim_node              node;
     sim_stream const      s;
     own_pool              mr{sim_resource{}};
@@ -108,7 +108,7 @@ TEST_CASE("private_pool: a remote free to a full queue drains the queue") {
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("private_pool: without host memory for the queue a remote free is immediate") {
+TEST_CASE("arena_shard: without host memory for the queue a remote free is immediate") {
     sim_node         node;
     sim_stream const s;
     own_pool         mr{sim_resource{}};
@@ -121,7 +121,7 @@ TEST_CASE("private_pool: without host memory for the queue a remote free is imme
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("private_pool: if the time of a free matters it is not queued") {
+TEST_CASE("arena_shard: if the time of a free matters it is not queued") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     sim_stream const s;
     SUBCASE("with eager events each has its own at once") {
@@ -147,7 +147,7 @@ TEST_CASE("private_pool: if the time of a free matters it is not queued") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("private_pool: a remote free before a capture of its stream is drained during it") {
+TEST_CASE("arena_shard: a remote free before a capture of its stream is drained during it") {
     using shy_pool = shard<doubles::shy_memory>;
     for (bool const has_own : {false, true}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
@@ -168,7 +168,7 @@ TEST_CASE("private_pool: a remote free before a capture of its stream is drained
 }
 
 TEST_CASE(
-    "private_pool: a thread with remote frees queries a stream's id once, until it is retired") {
+    "arena_shard: a thread with remote frees queries a stream's id once, until it is retired") {
     using shy_pool = shard<doubles::shy_memory>;
     sim_node              node;
     sim_stream            owners, other;
@@ -186,7 +186,7 @@ TEST_CASE(
     CHECK(questions() == 1); // another may have its handle by now
 }
 
-TEST_CASE("private_pool: a remote free on a stream without an id is immediate") {
+TEST_CASE("arena_shard: a remote free on a stream without an id is immediate") {
     using shy_pool = shard<doubles::shy_memory>;
     sim_node               node;
     doubles::mishaps const told;
@@ -203,7 +203,7 @@ TEST_CASE("private_pool: a remote free on a stream without an id is immediate") 
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("private_pool: an invalid remote free is reported when it is drained") {
+TEST_CASE("arena_shard: an invalid remote free is reported when it is drained") {
     sim_node               node;
     doubles::mishaps const told;
     sim_stream const       s;
@@ -232,7 +232,7 @@ TEST_CASE("private_pool: an invalid remote free is reported when it is drained")
     CHECK(told.count() == 5);
 }
 
-TEST_CASE("private_pool: the simulator reports a queued free of a block that is allocated again") {
+TEST_CASE("arena_shard: the simulator reports a queued free of a block that is allocated again") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream const       s, other;
@@ -256,7 +256,7 @@ TEST_CASE("private_pool: the simulator reports a queued free of a block that is 
     CHECK(node.reports().size() == 1); // the refused free
 }
 
-TEST_CASE("private_pool: remote frees at its end are no leak") {
+TEST_CASE("arena_shard: remote frees at its end are no leak") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream const       s;
