@@ -41,7 +41,7 @@ public:
         ends_.reserve(sources_.size());
         for (Source const& s : sources_) {
             size_ += s.size();
-            bytes_ = larger_of<std::size_t>(bytes_, s.batch_bytes());
+            bytes_ = detail::larger_of<std::size_t>(bytes_, s.batch_bytes());
             ends_.push_back(size_);
         }
     }

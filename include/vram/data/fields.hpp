@@ -66,8 +66,9 @@ public:
         constexpr std::size_t alignments[] = {alignof(Field)...};
         std::size_t           end          = 0;
         for (std::size_t f = 0; f < count; ++f) {
-            offsets_[f]            = align(end, larger_of(alignment, alignments[f]));
-            std::size_t const room = unsatisfiable - 1 - smaller_of(offsets_[f], unsatisfiable - 1);
+            offsets_[f] = align(end, detail::larger_of(alignment, alignments[f]));
+            std::size_t const room =
+                unsatisfiable - 1 - detail::smaller_of(offsets_[f], unsatisfiable - 1);
             if (samples > room / sizes[f]) {
                 throw layout_error{why::too_large, samples, room / sizes[f], f};
             }

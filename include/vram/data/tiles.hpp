@@ -158,22 +158,24 @@ private:
     [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
         auto const [extent, tile, halo] = at(d);
         if (extent == 0) { return 0; }
-        if (options_.outside != boundary::clip) { return smaller_of(tile, extent) + 2 * halo; }
-        return tile >= extent ? extent : smaller_of(extent, tile + 2 * halo);
+        if (options_.outside != boundary::clip) {
+            return detail::smaller_of(tile, extent) + 2 * halo;
+        }
+        return tile >= extent ? extent : detail::smaller_of(extent, tile + 2 * halo);
     }
     /// Computes position and size of the tile with the number `place` in dimension `d`, and writes
     /// them to `box`.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;
-        std::size_t const inner         = smaller_of(tile, extent - origin);
+        std::size_t const inner         = detail::smaller_of(tile, extent - origin);
         bool const        clip          = options_.outside == boundary::clip;
-        std::size_t const before        = clip ? smaller_of(halo, origin) : halo;
-        std::size_t const after         = clip ? smaller_of(halo, extent - origin - inner) : halo;
-        box.origin[d]                   = origin;
-        box.inner[d]                    = inner;
-        box.before[d]                   = before;
-        box.extent[d]                   = before + inner + after;
+        std::size_t const before        = clip ? detail::smaller_of(halo, origin) : halo;
+        std::size_t const after = clip ? detail::smaller_of(halo, extent - origin - inner) : halo;
+        box.origin[d]           = origin;
+        box.inner[d]            = inner;
+        box.before[d]           = before;
+        box.extent[d]           = before + inner + after;
     }
 
     tile_options<Rank> options_;

@@ -99,7 +99,7 @@ public:
     /// Makes `s` the stream of the buffer. The caller has ordered `s` after the work so far.
     void set_stream(stream s) noexcept {
         stream_ = s;
-        held_   = hold_stream<platform>(s);
+        held_   = detail::hold_stream<platform>(s);
     }
     /// Frees the memory on the stream `s`, which the caller has ordered after the work so far. The
     /// buffer is empty then.

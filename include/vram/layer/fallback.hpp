@@ -151,8 +151,8 @@ public:
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Primary> || rounding_resource<Secondary>
     {
-        return larger_of(detail::rounded_size(primary(), bytes, alignment),
-                         detail::rounded_size(secondary(), bytes, alignment));
+        return detail::larger_of(detail::rounded_size(primary(), bytes, alignment),
+                                 detail::rounded_size(secondary(), bytes, alignment));
     }
 
     /// Returns the number of live blocks of the secondary.

@@ -169,7 +169,7 @@ public:
         std::size_t const here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
             // Bytes that were returned above may be included in both numbers.
-            return larger_of(here, this->upstream_.trim(keep));
+            return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;
     }

@@ -58,7 +58,7 @@ public:
     /// of it.
     [[nodiscard]] std::size_t peak() const {
         heights const h = seen(now());
-        return risen(larger_of(h.then, h.since), before_.live);
+        return risen(detail::larger_of(h.then, h.since), before_.live);
     }
 
     /// Returns true if `peak()` was reached in this scope, and false if it is only an upper bound.

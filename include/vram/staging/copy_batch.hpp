@@ -60,7 +60,7 @@ public:
     staging_result run(stream s) {
         staging_result did{total_, transfer_path::nothing, 0, 1};
         for (std::size_t i = 0; i < size(); ++did.pieces) {
-            std::size_t const n = smaller_of(most_, size() - i);
+            std::size_t const n = detail::smaller_of(most_, size() - i);
             if (n > 1 && together(s, i, n)) {
                 did.path = transfer_path::batched;
                 i += n;
