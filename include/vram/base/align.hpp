@@ -15,9 +15,8 @@ namespace vram {
 /// The default alignment of an allocation in bytes, which is that of `cudaMalloc`.
 inline constexpr std::size_t default_alignment = 256;
 
-/// The result of a size computation that would overflow. It is the largest `std::size_t`: no
-/// resource has that much memory, so an overflow leads to `out_of_memory`, never to a smaller
-/// block.
+/// The result of a size computation that would overflow. It is the largest `std::size_t`, and no
+/// resource has that much memory: an overflow leads to `out_of_memory`.
 inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::max();
 
 /// Returns true if `alignment` is a power of two.
@@ -27,8 +26,7 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
            (alignment & (alignment - 1)) == 0;
 }
 
-/// Returns `bytes` rounded up to a multiple of `alignment` (a power of two); `unsatisfiable` on
-/// overflow.
+/// Returns `bytes` rounded up to a multiple of `alignment`, a power of two, or `unsatisfiable`.
 [[nodiscard]] constexpr std::size_t align(std::size_t bytes, std::size_t alignment) noexcept {
     std::size_t const mask = alignment - 1;
     return bytes > unsatisfiable - mask ? unsatisfiable : (bytes + mask) & ~mask;

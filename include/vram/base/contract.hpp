@@ -26,8 +26,7 @@ namespace detail {
 inline constinit contract_handler on_broken_contract = nullptr;
 }
 
-/// Installs `handler` as the handler of violated preconditions, or none if it is null. Returns the
-/// previous handler.
+/// Installs `handler`, or none if it is null, and returns the previous handler.
 ///
 /// Threads   The caller ensures that no other thread uses vram during the call.
 inline contract_handler set_contract_handler(contract_handler handler) noexcept {

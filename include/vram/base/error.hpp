@@ -31,8 +31,7 @@ inline constinit std::atomic<error_sink> sink = print_error;
 
 /// Number of locks of vram that this thread holds, plus the bit `errors_wait` if the thread has
 /// stored errors to report once it holds no lock. (The simulated platform reads the number too: it
-/// does not switch away from a thread that holds a lock, because another thread may be blocked on
-/// it.)
+/// does not switch away from a thread that holds a lock, for which another one may wait.)
 inline constinit thread_local unsigned locks_held  = 0;
 inline constexpr unsigned              errors_wait = 1U << 31;
 

@@ -65,8 +65,8 @@ struct code_text {
 };
 
 /// One error that is reported to the error sink, with its numbers. A member that is zero, null or
-/// unknown is not known, and the message does not mention it. The strings are valid only during the
-/// call of the sink.
+/// unknown is not known, and the message does not mention it. Its strings are valid only in the
+/// call.
 struct error {
     error_kind  kind;
     void const* pointer = nullptr; ///< the freed address, or the start of the block that leaked

@@ -156,8 +156,7 @@ private:
     void advise(char const* usually) noexcept {
         say(". %s", e_.advice != nullptr ? e_.advice : usually);
     }
-    /// Returns the last component of a path: the folder in which vram is installed is of no
-    /// interest.
+    /// Returns the last component of a path: the folder of vram is of no interest.
     [[nodiscard]] static char const* file_name(char const* path) noexcept {
         char const* name = path;
         for (; *path != '\0'; ++path) {

@@ -33,8 +33,7 @@ struct memory_usage {
     std::uint64_t upstream = 0;
     std::uint64_t restarts = 0; ///< number of calls of `restart_peaks` and `raise_peaks`
 
-    /// Returns the highest `live` since the construction of the resource, or an upper bound of it,
-    /// regardless of resets.
+    /// Returns the highest `live` since construction, or an upper bound, regardless of resets.
     [[nodiscard]] constexpr std::size_t highest_live() const noexcept {
         return peak_live > past_peak ? peak_live : past_peak;
     }

@@ -6,8 +6,7 @@
 /// vram includes this file before its first declaration.
 ///
 /// For g++ and clang the message is the name of an included file that does not exist: they print
-/// the name and stop. After `#error` they would continue and print hundreds of errors. nvcc stops
-/// after `#error`.
+/// the name and stop. After `#error` they would continue and print hundreds of errors; nvcc stops.
 
 #if __cplusplus < 202002L
 #ifdef __NVCC__

@@ -10,8 +10,7 @@
 
 namespace vram {
 
-/// The memory of a device in bytes. `free` was correct when it was queried; other threads and
-/// processes change it.
+/// The memory of a device in bytes. Other threads and processes change `free` at any time.
 struct memory_info {
     std::size_t free  = 0;
     std::size_t total = 0;

@@ -56,8 +56,7 @@ concept has_devices = std::regular<typename P::device> && requires(typename P::d
     requires std::constructible_from<typename P::device_guard, typename P::device>;
 };
 
-/// Stream-ordered copies between any two addresses that the platform knows. The direction follows
-/// from the addresses.
+/// Stream-ordered copies between any addresses, which determine the direction.
 template <class P>
 concept has_copies = requires(typename P::stream s, void* to, void const* from, std::size_t n,
                               pitched_copy const& c) {

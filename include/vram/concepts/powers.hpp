@@ -53,8 +53,7 @@ concept measured_resource = requires(R const& r) {
 
 /// A resource with `retire(stream)`, which announces that the stream is about to be destroyed, so
 /// that the resource no longer uses its handle afterwards. The call is needed for a raw
-/// `cudaStream_t`. It is not needed for a stream of vram, which announces its end (see
-/// `announces_ends`).
+/// `cudaStream_t`. A stream of vram announces its end itself (see `announces_ends`).
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
@@ -85,8 +84,7 @@ concept rounding_resource = requires(R const& r, std::size_t n) {
     requires noexcept(r.rounded_size(n, n)) || !detail::sees_noexcept;
 };
 
-/// A resource with `device()`, which returns the device of its memory or, for host memory, the
-/// nearest device.
+/// A resource with `device()`, which returns the device of its memory, or the one nearest to it.
 template <class R>
 concept located_resource = requires(R const& r) {
     { r.device() } -> std::same_as<typename R::platform::device>;
@@ -100,8 +98,7 @@ concept promptly_trimmable_resource = requires(R& r) {
     { r.trim_no_wait() } -> std::same_as<std::size_t>;
 };
 
-/// A resource with `free_memory()`, which returns the number and the sizes of its free pieces, as a
-/// `free_pieces`.
+/// A resource with `free_memory()`, which returns a `free_pieces`: number and sizes of free pieces.
 template <class R>
 concept surveyed_resource = requires(R const& r) { r.free_memory().largest; };
 
@@ -114,8 +111,7 @@ concept peaking_resource = requires(R& r, memory_usage const& before) {
 };
 
 namespace detail {
-/// Returns the number of bytes that an allocation from `r` occupies, or `bytes` if `r` has no
-/// `rounded_size`.
+/// Returns the bytes that an allocation occupies; `bytes` if `r` has no `rounded_size`.
 template <class R>
 [[nodiscard]] constexpr std::size_t rounded_size(R const& r, std::size_t bytes,
                                                  std::size_t alignment) noexcept {

@@ -53,8 +53,8 @@ concept synchronous_resource =
 ///                      std::size_t alignment = default_alignment) noexcept;
 ///
 /// The caller orders all uses on other streams: they come before the free on `s`. The resource also
-/// has the synchronous pair. A block that one pair allocated may be freed by the other pair, under
-/// the rules of both.
+/// has the synchronous pair. A block of one pair may be freed by the other, under the rules of
+/// both.
 template <class R>
 concept resource = synchronous_resource<R> &&
                    requires(R& r, typename R::platform::stream s, void* p, std::size_t n) {

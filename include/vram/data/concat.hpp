@@ -82,8 +82,7 @@ public:
         return sources_[source].batch_bytes(at);
     }
 
-    /// Calls the source of batch `index` to fill `to`. Returns the result of that source, or 0
-    /// after the last batch.
+    /// Calls the source of batch `index` to fill `to`. Returns its result; 0 after the last batch.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {

@@ -55,8 +55,7 @@ public:
     template <std::size_t Index>
     static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
-    /// Computes the layout of batches of up to `samples` samples, with each field aligned to
-    /// `alignment` bytes.
+    /// Computes the layout of up to `samples` samples, with fields aligned to `alignment` bytes.
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
         using why = layout_error::reason;
@@ -78,8 +77,7 @@ public:
 
     /// Returns the largest number of samples of a batch.
     [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
-    /// Returns the bytes of a batch of `n` samples, from the first field to the end of the last
-    /// one; 0 if `n` is 0.
+    /// Returns the bytes of `n` samples, from the first field to the end of the last one.
     [[nodiscard]] std::size_t bytes(std::size_t n) const {
         if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
@@ -118,8 +116,7 @@ public:
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
 
-    /// Returns the span of field `Index` of a batch. `batch` is any object with `data()` and
-    /// `size()` in bytes.
+    /// Returns the span of field `Index` of a batch, an object with `data()` and `size()` in bytes.
     template <std::size_t Index, class Batch>
     [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
         std::span<std::byte> const bytes{batch.data(), batch.size()};

@@ -23,8 +23,7 @@ namespace vram {
 ///
 /// Failure   The constructor throws as `tile_source`, and `layout_error{no_pattern}` if
 ///           `boundary::constant` needs an element whose bytes differ, because a device is filled
-///           byte by byte. `enqueue` throws errors of the platform; copies before the error remain
-///           queued.
+///           byte by byte. `enqueue` throws errors of the platform; earlier copies remain.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copies are enqueued on `copies`. The volume must not change
 ///           until they are complete. A pageable volume works as well, but slowly.
@@ -55,8 +54,7 @@ public:
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns
-    /// the bytes of the tile, or 0 after the last one. If the tile does not fit in `device`,
-    /// nothing is copied.
+    /// the bytes of the tile, or 0 after the last one. If it does not fit, nothing is copied.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

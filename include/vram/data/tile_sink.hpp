@@ -28,8 +28,7 @@ namespace vram {
 /// Threads   Several threads may write different tiles.
 /// Streams   `enqueue` enqueues the copies on the stream; the tile is in the volume when they are
 ///           complete. A pageable volume works as well: then the host waits for each tile.
-/// Cost      One copy, or on the host one memcpy for each row. For four dimensions see
-///           `tile_copies`.
+/// Cost      One copy, or on the host one memcpy for each row. See also `tile_copies`.
 template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {

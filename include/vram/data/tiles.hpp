@@ -99,8 +99,7 @@ public:
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
     [[nodiscard]] tile_options<Rank> const& options() const noexcept { return options_; }
 
-    /// `elements` returns the number of elements of a tile with its halo, and `inner_elements` that
-    /// of the tile without.
+    /// `elements` returns the number of elements of a tile with its halo, `inner_elements` without.
     [[nodiscard]] static constexpr std::size_t elements(box_type const& box) noexcept {
         return product(box.extent);
     }
@@ -163,8 +162,7 @@ private:
         }
         return tile >= extent ? extent : detail::smaller_of(extent, tile + 2 * halo);
     }
-    /// Computes position and size of the tile with the number `place` in dimension `d`, and writes
-    /// them to `box`.
+    /// Writes position and size of the tile with the number `place` in dimension `d` to `box`.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;

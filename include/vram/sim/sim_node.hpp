@@ -67,8 +67,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the calling host thread's virtual time. All ordinary threads (not `sim_thread`)
-    /// share one clock.
+    /// Returns the calling thread's virtual time. Ordinary threads (not `sim_thread`) share a
+    /// clock.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -93,8 +93,7 @@ public:
         std::lock_guard const held{machine_.mutex};
         return std::exchange(machine_.checker.reports(), {});
     }
-    /// Selects the mistakes that the node detects in later calls. The check `races` can be switched
-    /// off but not on again.
+    /// Selects the mistakes to detect from now on. `races` can be switched off but not on again.
     void set_checks(sim_checks const& checks) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.set(checks);

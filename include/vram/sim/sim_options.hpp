@@ -26,8 +26,7 @@ struct sim_checks {
     bool races         = true;  ///< report two unordered accesses to one byte, one of them a write
     bool bounds        = true;  ///< report accesses outside live allocations, or after the free
     bool uninitialised = false; ///< report reads of memory that was never written
-    /// Report device accesses to pageable memory, host accesses to device memory, and accesses
-    /// without peer access.
+    /// Report accesses to memory that the device or the host cannot access.
     bool residency = true;
     bool frees     = true;  ///< report double and foreign frees, and frees before the last use
     bool leaks     = true;  ///< report memory that is live when the node ends
@@ -99,8 +98,7 @@ struct sim_options {
 
     /// Virtual time by which each call advances the clock of the calling thread.
     sim_time call_cost{0};
-    /// Virtual time that a query costs if its result is "not complete", so that a loop of queries
-    /// advances virtual time.
+    /// Virtual time that a query costs if its result is "not complete", so that polling ends.
     sim_time query_cost{200};
 
     sim_default_stream default_stream = sim_default_stream::legacy;
@@ -112,13 +110,11 @@ struct sim_options {
     sim_order             threads = sim_order::by_time;
     std::uint64_t         seed    = 1;
     std::vector<unsigned> choices = {};
-    /// With `by_choice`: largest number of times in one run that a thread is stopped although it
-    /// could continue.
+    /// With `by_choice`: how often in one run a thread is stopped although it could continue.
     unsigned preemptions = 2;
 };
 
-/// Selects the threads that must not make unsafe calls during a capture: all, the capturing one, or
-/// none.
+/// The threads that must not make unsafe calls during a capture: all, the capturing one, none.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
 
 } // namespace vram

@@ -92,8 +92,7 @@ struct sim_event_of {
     }
 };
 
-/// One detected mistake, with the two operations that conflict. If only one operation is involved,
-/// `first` is empty.
+/// One detected mistake, with the two operations that conflict; `first` is empty if only one does.
 struct sim_report {
     sim_mistake    kind{};
     sim_event_of   second{};    ///< operation during which the mistake was detected
@@ -108,8 +107,7 @@ struct sim_report {
     [[nodiscard]] std::string text() const;
 };
 
-/// An exception with a report. A node with `sim_on_report::throw_it` throws it from the call that
-/// made the mistake.
+/// An exception with a report, which the call that made the mistake throws (`throw_it`).
 class sim_race : public std::exception {
 public:
     explicit sim_race(sim_report report) : report_{std::move(report)}, text_{report_.text()} {}

@@ -22,8 +22,7 @@ struct sim_platform;
 /// stream of the calling thread's current device at the time of each use. A view of a destroyed
 /// stream may refer to a new stream, as a `cudaStream_t` may; ids of streams are never reused.
 ///
-/// Failure   Members throw `sim_error`. A query of or wait for a captured stream is refused, and
-///           the capture continues.
+/// Failure   Members throw `sim_error`. A query of or wait for a captured stream is refused.
 /// Threads   Any thread may use it.
 class sim_stream_view {
 public:
@@ -41,7 +40,7 @@ public:
     sim_stream_view(int)            = delete;
     sim_stream_view(std::nullptr_t) = delete;
 
-    /// Returns the legacy default stream of a device. It and every blocking stream wait for each
+    /// Returns the legacy default stream of a device. It and all blocking streams wait for each
     /// other.
     [[nodiscard]] static sim_stream_view legacy(sim_device device) {
         return sim_stream_view{device.machine().at(device.index()).legacy};

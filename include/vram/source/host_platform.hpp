@@ -21,8 +21,7 @@ class worker; // defined in base/core/worker.hpp
 class host_resource; // defined in source/host_resource.hpp
 
 /// A platform with pageable host memory. It has one device and one stream, and each operation is
-/// complete when its call returns. With it, stream-ordered resources such as `pool` also work on
-/// host memory.
+/// complete when its call returns. With it, resources such as `pool` also work on host memory.
 ///
 /// Failure   No function fails.
 /// Threads   Any thread may call any function.

@@ -16,8 +16,7 @@
 
 namespace vram {
 
-/// Allocates pageable host memory. It is both the `device_resource` and the `pinned_resource` of
-/// `host_platform`.
+/// Allocates pageable host memory: the device and the pinned resource of `host_platform`.
 ///
 ///     host_resource mr;
 ///     void* p = mr.allocate_sync(1_MiB, 4096);

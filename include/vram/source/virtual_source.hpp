@@ -36,16 +36,14 @@ namespace vram {
 /// Each block occupies whole pages, so blocks should be large and few, as the chunks of a pool are.
 ///
 /// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing. If memory
-///           cannot be unmapped or released, the error is reported to the error sink and the memory
-///           kept.
+///           cannot be unmapped or released, the error is reported and the memory kept.
 /// Threads   Any thread. A lock is held during driver calls.
 /// Streams   No function waits for a stream. If a stream still uses memory that is freed, or that
 ///           `drop` or `remap` takes from its page, the device faults. If `remap` moves memory back
 ///           to the page that it backed last, earlier uses of that page need not be complete, only
 ///           ordered before later ones.
 /// Cost      On an H200 about 30 us to create a page and 20 us to move one, plus 14 us if other
-///           memory was mapped there. Moving memory back to the page that it backed last costs
-///           nothing.
+///           memory was mapped there. Moving memory back to its last page costs nothing.
 template <virtual_memory Memory>
 class virtual_source : public detail::synchronous_only<virtual_source<Memory>> {
 public:

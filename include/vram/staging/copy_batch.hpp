@@ -14,8 +14,7 @@
 
 namespace vram {
 
-/// A list of copies that one call enqueues. The list can be filled and run repeatedly, and keeps
-/// its host memory.
+/// A list of copies that one call enqueues. It can be filled and run repeatedly.
 ///
 ///     copy_batch<cuda_platform> rows;
 ///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }

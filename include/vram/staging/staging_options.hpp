@@ -16,8 +16,7 @@ namespace vram {
 struct staging_options {
     /// Number of threads that copy, including the caller's. 0 means one for each core, up to 8.
     unsigned threads = 0;
-    /// Number of pinned chunks of each thread. With two, a thread fills one while the other is
-    /// copied.
+    /// Number of pinned chunks of each thread. With two, one is filled while the other is copied.
     unsigned chunks = 2;
     /// Bytes of a chunk, a multiple of 4 KiB. All chunks should fit in the last-level cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;

@@ -39,8 +39,7 @@ struct loader_options {
     /// Number of device blocks. A device block is free again once the streams that use its batch
     /// are done. 0 means `depth`.
     std::size_t device_depth = 0;
-    /// If true, batches come in the order of their indices. If false, batches come in the order in
-    /// which they are filled.
+    /// If true, batches come in the order of their indices; if false, as they are filled.
     bool ordered = true;
     /// Treatment of a batch that is shorter than `batch_bytes`.
     last_batch last = last_batch::keep;
@@ -69,8 +68,7 @@ struct loader_options {
     /// If true, pageable memory is used for a block if no more memory can be pinned.
     /// `loader_statistics::pageable` counts such blocks.
     bool pageable_fallback = false;
-    /// If true, pinned memory is allocated and filled on the NUMA node of the device, if the
-    /// platform supports it.
+    /// If true, pinned memory is allocated and filled on the device's NUMA node, if that is known.
     bool numa_local = false;
     /// Priority of the loader's own copy stream, if the platform has priorities. Lower is more
     /// urgent. Ignored if the caller supplied the copy stream.

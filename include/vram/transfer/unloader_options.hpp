@@ -19,8 +19,7 @@ struct unloader_options {
     std::size_t depth = 2;
     /// Number of pinned blocks. One is free again when the sink has returned. 0 means `depth`.
     std::size_t pinned_depth = 0;
-    /// Number of device blocks. A device block is free again once its copy to the host is complete.
-    /// 0 means `depth`.
+    /// Number of device blocks. One is free again after its copy to the host. 0 means `depth`.
     std::size_t device_depth = 0;
     /// Largest sum of pinned and device memory in bytes. If the unloader needs more, its
     /// constructor throws `over_limit` before it allocates.

@@ -33,8 +33,7 @@ namespace detail {
 /// Threads   Any thread may lock. The owner must not move it while a thread holds or awaits it.
 /// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
 ///           several. A waiting thread occupies a core for some microseconds and then yields it. So
-///           code that holds this lock calls no upstream resource, and no platform function that
-///           waits.
+///           code under this lock calls no upstream, and no platform function that waits.
 class brief_lock {
 public:
     /// Locks in its constructor and unlocks in its destructor. All functions are inlined, so that

@@ -15,8 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// Returns a hash of `key` with well-mixed high bits: Fibonacci hashing (Knuth, volume 3, section
-/// 6.4).
+/// Returns a hash of `key` with well-mixed high bits (Fibonacci hashing, Knuth 6.4).
 [[nodiscard]] constexpr std::uint64_t scramble(std::uint64_t key) noexcept {
     return key * 0x9E3779B97F4A7C15U;
 }
@@ -64,8 +63,7 @@ public:
     [[nodiscard]] std::size_t count() const noexcept { return mask_ + 1; }
 
     /// `home` returns the index of the cell in which the search for `key` begins. `after` returns
-    /// the index of the cell that is searched after cell `i`; the last cell is followed by the
-    /// first.
+    /// the index of the cell that is searched after cell `i`, cyclically.
     [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
         return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
     }

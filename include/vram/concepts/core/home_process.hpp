@@ -22,8 +22,7 @@ namespace detail {
 
 /// A member by which an object detects that it is used in a forked child of the process that
 /// constructed it. A child has neither its parent's threads nor its device, and a lock that a
-/// thread of the parent held at the fork stays locked. Children made by `_Fork` or `clone` are not
-/// detected.
+/// thread of the parent held at the fork stays locked. Not detected: `_Fork`, `clone`.
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the system cannot register the fork
 ///           handler. After one success it never throws.

@@ -13,8 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// A platform that collects refused frees through `P::refused(error)`. The simulated platform adds
-/// them to its reports.
+/// A platform that collects refused frees through `P::refused(error)`, as the simulated one does.
 template <class P>
 concept collects_refusals = requires(error const& e) {
     { P::refused(e) } noexcept;
@@ -62,8 +61,7 @@ struct refused_free {
     }
     /// Sets the kind of error for a block that is live, with the start, the size and the alignment
     /// with which it was allocated. The kind is that of the first of them which differs from the
-    /// free. If none differs, it is a double free: after the first free, another caller has
-    /// allocated the block.
+    /// free. If none differs, it is a double free, and the block was allocated again in between.
     refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
         what.block           = block;
         what.block_bytes     = bytes;

@@ -19,8 +19,7 @@ struct box_side {
     std::size_t const (&origin)[Rank]; ///< first element of the box
 };
 
-/// The copies of a box between two arrays: its dimensions, after those that are contiguous in both
-/// arrays are merged.
+/// The dimensions of a box, after those that are contiguous in both arrays are merged.
 template <std::size_t Rank>
 struct box_plan {
     struct step { // one dimension: number of elements, and bytes between two of them in each array
@@ -91,8 +90,7 @@ struct box_plan {
 ///     box_copies<3>(device, {tile, zero}, host, {volume, origin}, tile, sizeof(float),
 ///                   [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   None of its own. The box must lie in both arrays; their sizes in bytes must not
-///           overflow.
+/// Failure   None of its own. The box must lie in both arrays, and their sizes must not overflow.
 /// Threads   Any thread may call.
 /// Cost      One visit for up to three dimensions after merging, otherwise one visit for each
 ///           element of the first dimension. Rows more than 2 GiB apart, for which CUDA has no

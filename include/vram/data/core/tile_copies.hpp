@@ -51,8 +51,7 @@ public:
         return true;
     }
 
-    /// Calls `visit` for each copy that collects tile `index` with its halo from the volume into
-    /// the memory at `to`.
+    /// Calls `visit` for each copy that collects tile `index` with its halo in the memory at `to`.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};

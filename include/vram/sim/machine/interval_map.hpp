@@ -60,8 +60,7 @@ public:
 private:
     using iterator = typename std::map<std::size_t, Value>::iterator;
 
-    /// Returns the interval that starts at `position`. If `position` is inside an interval, splits
-    /// that one first.
+    /// Returns the interval that starts at `position`, after splitting the one around it if needed.
     iterator split(std::size_t position) {
         auto const after  = pieces_.upper_bound(position);
         auto const around = std::prev(after);

@@ -28,8 +28,7 @@ struct sim_history {
     std::vector<sim_event_of> reads;
 };
 
-/// One allocation. After the free, the object is kept until its addresses are reused, so that late
-/// accesses are detected.
+/// One allocation. The object is kept until its addresses are reused, to detect late accesses.
 struct sim_block {
     std::uintptr_t begin = 0;
     std::size_t    bytes = 0;

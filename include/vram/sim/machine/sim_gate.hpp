@@ -20,11 +20,11 @@ namespace vram {
 namespace detail {
 
 /// A mutex with a condition variable for threads in virtual time (`sim_thread`), with the interface
-/// of `detail::gate`. Work done before a release of the gate happens before work done after the next
-/// acquisition. A gate belongs to the node that is current at its construction. A host function in
-/// a stream (`sim_call_host`) may also hold the gate; then the work before it in the stream happens
-/// before later acquisitions. Therefore a thread that holds the gate must make no other call of the
-/// simulated device.
+/// of `detail::gate`. Work done before a release of the gate happens before work done after the
+/// next acquisition. A gate belongs to the node that is current at its construction. A host
+/// function in a stream (`sim_call_host`) may also hold the gate; then the work before it in the
+/// stream happens before later acquisitions. Therefore a thread that holds the gate must make no
+/// other call of the simulated device.
 ///
 /// Failure   `wait` throws `sim_error{deadlock}` if all participating threads wait for each other.
 /// Threads   Any thread may use a gate. A participating thread waits in virtual time, an ordinary
@@ -65,8 +65,7 @@ public:
         while (!ready()) { await_notice(); }
     }
 
-    /// Blocks until `ready()` returns true, or for at most `most` of virtual time. Returns true if
-    /// `ready()` did.
+    /// Blocks until `ready()` is true, for at most `most` of virtual time. Returns its last result.
     template <class Ready>
     bool wait_for(guard&, sim_time most, Ready ready) {
         alarm const until{*this, most};
@@ -110,8 +109,8 @@ public:
     }
 
 private:
-    /// Wakes all threads that wait at the gate after the virtual time `in`, if it still exists
-    /// then.
+    /// Wakes the threads that wait at the gate after the virtual time `in`, unless destroyed
+    /// before.
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {

@@ -28,8 +28,7 @@ class sim_heap {
 public:
     explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Allocates memory without stream order. Everything that is ordered after this call may use
-    /// it.
+    /// Allocates memory without stream order: all that is ordered after this call may use it.
     void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
         call_.unsafe();
         std::size_t const counted = round(bytes);

@@ -39,8 +39,7 @@ struct sim_host {
     bool deadlocked = false;
     /// True if an ordinary thread (not a `sim_thread`) may end the wait, so that it is no deadlock.
     bool may_be_outside = false;
-    /// The operation that this thread waits for, if any. It may wait at `gate` or for `threads`
-    /// instead.
+    /// The operation that this thread waits for, if it does not wait at `gate` or for `threads`.
     sim_moment                   operation{};
     void const*                  gate       = nullptr;
     bool                         locked_out = false; ///< true if `gate` is a `sim_lock`

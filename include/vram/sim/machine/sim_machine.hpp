@@ -152,7 +152,7 @@ public:
         h.advance();
     }
     /// Stream `s` joins the vector clock of host thread `h` into its own: everything that `h` did
-    /// happens before the next work of `s`. Throws `sim_error{invalid_handle}` if the stream was
+    /// happens before the next work of `s`. Throws `sim_error{invalid_handle}` if `s` was
     /// destroyed.
     void acquire(sim_stream_state& s, sim_host const& h,
                  std::source_location where = std::source_location::current()) {

@@ -20,8 +20,7 @@ namespace detail {
 /// Pages are numbered from the start of the range. If the physical memory of a page is moved to
 /// another page, the first page stays mapped to it as well (a stale mapping). If the memory
 /// returns, no driver call is needed, so a program that repeats itself, such as a training loop,
-/// soon makes none (after the stitched blocks of GMLake, 2024). A spare is memory that backs no
-/// page.
+/// soon makes none (after the stitched blocks of GMLake, 2024). Memory without a page is a spare.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
 ///     span.fill(0, 10);        // backs the first ten pages
@@ -29,14 +28,12 @@ namespace detail {
 ///     span.move(20, 25, 0, 5); // and back, without a driver call
 ///
 /// Failure   `fill` throws `out_of_memory` or the error of the platform, and changes nothing. If
-///           memory cannot be unmapped, the error is reported to the error sink, and the memory
-///           stays a spare.
+///           memory cannot be unmapped, the error is reported, and the memory stays a spare.
 /// Threads   One thread at a time.
 /// Streams   No function waits for a stream. The caller ensures that no stream uses a page whose
 ///           memory `drop` releases, or a page to which other memory is mapped than before.
 /// Cost      One driver call to create, map, unmap or destroy each page. One call per contiguous
-///           run of pages to set access rights. None for memory that returns to the page that it
-///           backed last.
+///           run of pages to set access rights. None for memory that returns to its last page.
 template <virtual_memory Memory>
 class virtual_span {
 public:
@@ -214,8 +211,7 @@ private:
         return true;
     }
 
-    /// Maps page `i`, which has no memory, to the piece `k`, without access rights. The page does
-    /// not own the piece yet.
+    /// Maps page `i`, which has no memory, to the piece `k`, but without access or ownership.
     void put(number i, number k) {
         if (pieces_.piece(i) != nowhere) { unmap(i); }
         memory().map(address(i), pieces_.memory(k), page_);

@@ -30,8 +30,7 @@ namespace detail {
 /// Failure   The constructor throws the exceptions of the resource and the platform, and then leaks
 ///           nothing. If a copy may still use the memory when the destructor runs, it is reported
 ///           as a leak and not freed.
-/// Threads   A lane (the chunks of one thread) belongs to that thread. All threads share the
-///           stream.
+/// Threads   A lane (the chunks of one thread) belongs to that thread. They share the stream.
 /// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
 template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
 class ring {
@@ -78,8 +77,7 @@ public:
     [[nodiscard]] std::size_t           chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns false in a forked child of the process that created the ring: its threads do not
-    /// exist there.
+    /// Returns false in a forked child, in which the threads of the ring do not exist.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return home_.here() && !threads_stand_still<Platform>();
     }

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `ring_transfer` is one transfer of a `staging`: several threads move its pieces through pinned
-/// chunks.
+/// `ring_transfer` is one transfer of a `staging`, by several threads through pinned chunks.
 
 #include <vram/base/core/smaller_of.hpp>    // smaller_of
 #include <vram/staging/core/piece_plan.hpp> // piece_plan
@@ -26,8 +25,7 @@ namespace detail {
 ///
 /// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
 /// Threads   All threads of the ring call `run` concurrently.
-/// Streams   Copies are enqueued on the ring's stream. No copy is in progress when the last thread
-///           returns.
+/// Streams   Copies are on the ring's stream, and complete when the last thread returns.
 /// Cost      One copy, one event and at most one host wait for each piece. Nothing is allocated.
 template <class Ring, class Platform, class Host>
 class ring_transfer {
@@ -62,8 +60,7 @@ private:
 
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    /// Returns the number of the next piece that no thread has taken, or `none` if there is none or
-    /// a piece has failed.
+    /// Returns the number of the next piece, or `none` at the end or after a failure.
     std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);

@@ -119,8 +119,7 @@ concept restartable_source =
 
 /// Gives a loader the same interface to every kind of source.
 ///
-/// Failure   `fill` and `enqueue` throw the exceptions of the source. `checked` throws
-///           `loader_error`.
+/// Failure   `fill` and `enqueue` throw exceptions of the source, `checked` `loader_error`.
 /// Threads   Several threads may call `fill` concurrently if `concurrent` is true; else one.
 /// Cost      A range costs one copy on the host more than a source that writes into pinned memory.
 template <class Source>
@@ -147,8 +146,7 @@ public:
         return ask(to, index, stop);
     }
 
-    /// Calls the source to enqueue on `copies` the copies of batch `index` to `to`. Returns the
-    /// source's result.
+    /// Calls the source to enqueue the copies of batch `index` on `copies`. Returns its result.
     template <class Stream>
         requires enqueueing_source<itself, Stream>
     auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
@@ -181,8 +179,7 @@ public:
     }
     static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
 
-    /// Returns the source's `batch_bytes()`, the largest number of bytes of a batch, or 0 without
-    /// it.
+    /// Returns the source's largest number of bytes of a batch, or 0 if it has no `batch_bytes()`.
     [[nodiscard]] std::size_t batch_bytes() const {
         if constexpr (requires(itself const& s) {
                           { s.batch_bytes() } -> std::convertible_to<std::size_t>;

@@ -38,8 +38,7 @@ namespace detail {
 /// Failure   The constructor throws an exception of the resources, or `over_limit` if the budget is
 ///           too small. It then frees everything that it allocated. A later exception of the source
 ///           or of a copy is stored, and thrown when the loop asks for the batch that failed.
-/// Threads   `run` executes on the threads of the producers. All other functions are called on the
-///           consumer's thread.
+/// Threads   `run` executes on the threads of the producers. The loop's thread calls all others.
 /// Streams   Copies are enqueued on a non-blocking stream of the loader, or on the caller's stream
 ///           if one is given.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
@@ -315,8 +314,7 @@ private:
         } catch (...) { why = std::current_exception(); }
         this->ended(p, std::move(why));
     }
-    /// Calls a source that enqueues its own copies to fill the device block `s` with the batch
-    /// assigned to it.
+    /// Calls a source that enqueues its own copies to fill the device block `s` with its batch.
     void produce(slot& s) noexcept
         requires(!batch_source<Source>::fills)
     {

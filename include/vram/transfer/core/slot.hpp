@@ -40,14 +40,11 @@ struct slot {
     std::size_t asked = 0;
 
     std::vector<stream> others; ///< streams other than the loop's that use the batch
-    /// Keep the handles in `others` valid: the streams may be destroyed before the batch is
-    /// released.
+    /// Keep the handles in `others` valid: the streams may be destroyed before the release.
     std::vector<stream_hold<Platform>> others_held;
-    /// One event for each stream in `others`, recorded after its last use of the block; kept for
-    /// reuse.
+    /// One event for each stream in `others`, recorded after its last use; kept for reuse.
     std::vector<event> others_released;
-    /// The device of each event in `others_released`. An event can only be recorded on a stream of
-    /// its device.
+    /// The device of each event in `others_released`, which can only be recorded on its streams.
     std::vector<device> others_on;
 
     /// Word in pinned memory that the device writes after the copy into this block, or null.
@@ -114,8 +111,7 @@ struct slot {
     }
 
 private:
-    /// Makes `others_released[n]` an event of the device `where`: an existing one, if there is one,
-    /// or else a new one.
+    /// Makes `others_released[n]` an event of the device `where`: an existing or a new one.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

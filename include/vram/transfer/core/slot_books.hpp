@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `slot_books` records the state of each of a loader's blocks (slots), and the number of the next
-/// batch.
+/// `slot_books` records the state of each block (slot) of a loader, and the next batch.
 
 #include <vram/transfer/core/index_order.hpp> // index_order
 #include <vram/transfer/core/slot_order.hpp>  // slot_order
@@ -78,8 +77,7 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned block `p`: it is not copied, and the loop gets the next
-    /// one in its place.
+    /// Leaves out the batch of the pinned block `p`: it is not copied; the loop gets the next one.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -163,13 +161,11 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if no further batch can come because the loop has not released any device
-    /// block.
+    /// Returns true if no further batch can come because the loop holds all device blocks.
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if no further batch becomes ready: every batch of the range is ready or was
-    /// taken by the loop.
+    /// Returns true if every batch of the range is ready or was taken by the loop.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -181,8 +177,7 @@ public:
     }
     /// Ends the range after the batches that were assigned to blocks so far; then `why` is thrown.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
-    /// Returns the exception that ended the range, or null if there is none or it was returned
-    /// before.
+    /// Returns the exception that ended the range; null if there is none, or if called again.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
 
     [[nodiscard]] slot_states states() const noexcept {

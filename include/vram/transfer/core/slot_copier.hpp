@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `slot_copier` enqueues a loader's copies from pinned memory to the device, in order, on a
-/// separate stream.
+/// `slot_copier` enqueues a loader's copies to the device, in order, on a separate stream.
 
 #include <vram/base/core/report_caught.hpp>    // report_caught
 #include <vram/transfer/core/copy_lane.hpp>    // copy_lane

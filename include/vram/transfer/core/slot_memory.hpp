@@ -104,8 +104,7 @@ public:
         }
     }
 
-    /// Returns true if the slots have completion flags: words that the device writes after each
-    /// copy.
+    /// Returns true if the slots have completion flags, which the device writes after copies.
     [[nodiscard]] bool has_flags() const noexcept { return flags_ != nullptr; }
 
 private:
@@ -123,8 +122,7 @@ private:
             }
         }
     }
-    /// Frees the completion flags after waiting for the copy stream, in which the device writes
-    /// them.
+    /// Frees the completion flags, after waiting for the copy stream, which writes them.
     void free_flags() noexcept {
         if (flags_ == nullptr) { return; }
         if (!wait(copies_)) { return lost(flags_); }
@@ -184,8 +182,7 @@ private:
             return false;
         }
     }
-    /// Reports the block `memory` as a leak instead of freeing it, because it is not known if the
-    /// device still uses it.
+    /// Reports `memory` as a leak instead of freeing it: the device may still use it.
     void lost(std::byte* memory) noexcept {
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,

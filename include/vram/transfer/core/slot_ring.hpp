@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `slot_ring` passes a loader's filled blocks to its loop as batches, and takes released ones
-/// back.
+/// `slot_ring` passes filled blocks to a loader's loop as batches, and takes them back.
 
 #include <vram/base/core/durations.hpp>       // nanoseconds
 #include <vram/base/core/report_caught.hpp>   // report_caught
@@ -94,8 +93,7 @@ protected:
 
     /// Fills a block on the loop's thread. Does nothing if the loader has producer threads.
     virtual void produce_inline() = 0;
-    /// Called after an event was recorded on each stream that used the device block `s`, before `s`
-    /// is used again.
+    /// Called before the device block `s` is reused, once events after its last use are recorded.
     virtual void released(slot& s) noexcept = 0;
 
     /// Starts a new pass over the source. No producer is running and no copy is in progress. Other

@@ -164,8 +164,7 @@ protected:
         }
         gate_.notify();
     }
-    /// Makes the batch in the device block `s` available to the loop, because its copies are
-    /// enqueued.
+    /// Makes the batch in the device block `s` available to the loop: its copies are enqueued.
     void posted(slot& s, std::uint64_t fill_ns) noexcept {
         bool wake = false;
         {
@@ -460,8 +459,7 @@ private:
         if (idle_ > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// The time after which the event of a copy is queried, in case the device has failed. A copy
-    /// takes far less.
+    /// The time after which the event of a copy is queried, because the device may have failed.
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 

@@ -28,8 +28,7 @@ namespace detail {
 /// The state of an unloader that exists until its last result has been sent or destroyed.
 ///
 /// Failure   The constructor throws the exceptions of the resources, and then leaks nothing.
-/// Threads   The sink runs on a thread of the unloader. All other functions are called on the
-///           thread of the program.
+/// Threads   The sink runs on a thread of the unloader. The program's thread calls all others.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Sink>
 class unloader_core final
     : public unloader_ring<Platform>,

@@ -235,8 +235,7 @@ private:
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
-    /// Throws `loader_error{ended}` if the process is ending: then no copy can be enqueued, and no
-    /// callback runs.
+    /// Throws `loader_error{ended}` if the process is ending, when no copy or callback runs.
     static void expect_platform(std::size_t index) {
         if (is_ending<Platform>()) { throw loader_error{loader_error::reason::ended, index}; }
     }
@@ -348,8 +347,7 @@ private:
         failed_  = what;
         at_      = index;
     }
-    /// Reports the stored exception to the error sink, because the program makes no further call
-    /// that could throw it.
+    /// Reports the stored exception to the error sink, because no later call can throw it.
     void report_lost() noexcept {
         char what[64];
         if (at_ == none) {

@@ -20,8 +20,7 @@ namespace detail {
 /// of events than batches in progress; a pair is read before it is used again. If its previous use
 /// is not complete then, the new use is not timed.
 ///
-/// Threads   One thread calls `begin` and `sum`. Any thread may call `end` for a slot for which
-///           `begin` was called.
+/// Threads   One thread calls `begin` and `sum`. Any thread may call `end` after `begin`.
 /// Cost      Two events for each batch. Nothing without pairs or without timed events.
 template <class Platform>
 class use_times {
