@@ -381,11 +381,11 @@ private:
         } catch (std::bad_alloc const&) {
         } catch (...) {
             detail::report_caught(
-                {.kind     = error_kind::platform_error,
-                 .bytes    = r.bytes,
-                 .resource = "arena",
-                 .call     = "try_allocate",
-                 .advice   = "try_allocate returned null; allocate throws the error."});
+                error{.kind     = error_kind::platform_error,
+                      .bytes    = r.bytes,
+                      .resource = "arena",
+                      .call     = "try_allocate",
+                      .advice   = "try_allocate returned null; allocate throws the error."});
         }
         return nullptr;
     }
@@ -429,9 +429,9 @@ private:
             for_each([](member& each) { each.core().trim_no_wait(); });
             chunks_.set_crowd();
         } catch (...) {
-            detail::report_caught({.kind     = error_kind::platform_error,
-                                   .resource = "arena",
-                                   .call     = "returning idle chunks"});
+            detail::report_caught(error{.kind     = error_kind::platform_error,
+                                        .resource = "arena",
+                                        .call     = "returning idle chunks"});
         }
     }
     [[nodiscard]] static bool captured(request const& r) {
