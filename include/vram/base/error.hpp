@@ -137,8 +137,7 @@ inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) no
     detail::failed_text.store(text_of);
     detail::failed_code.store(code);
 }
-/// Makes `report_error` report every error again: for a test that goes on with another simulated
-/// device.
+/// Makes `report_error` report every error again, for a test that uses a device after a failure.
 inline void forget_device_failure() noexcept {
     detail::failed_code.store(0);
     detail::failure_told.store(false);

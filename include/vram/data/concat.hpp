@@ -60,7 +60,7 @@ public:
     };
     /// Returns the position of batch `index`, which must be less than `size()`.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
-        std::size_t s    = 0; // the first source that ends after `index`
+        std::size_t s    = 0; // becomes the number of the source that contains batch `index`
         std::size_t last = ends_.size();
         while (s < last) {
             std::size_t const middle = s + (last - s) / 2;

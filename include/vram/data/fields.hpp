@@ -77,7 +77,7 @@ public:
 
     /// Returns the largest number of samples of a batch.
     [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
-    /// Returns the bytes of `n` samples, from the first field to the end of the last one.
+    /// Returns the bytes of `n` samples up to the end of the last field; 0 if `n` is 0.
     [[nodiscard]] std::size_t bytes(std::size_t n) const {
         if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);

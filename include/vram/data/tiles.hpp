@@ -38,7 +38,7 @@ struct tile_options {
 /// plain value that kernels can use.
 template <std::size_t Rank>
 struct tile_box {
-    std::size_t origin[Rank]; ///< first element of the tile in the volume, without halo
+    std::size_t origin[Rank]; ///< index of the tile's first element in the volume, without halo
     std::size_t inner[Rank];  ///< elements of the tile in each dimension
     /// Elements of the halo in the batch before the tile, in each dimension.
     std::size_t before[Rank];

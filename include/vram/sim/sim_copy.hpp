@@ -217,7 +217,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }
     detail::sim_operation* const op = detail::sim_queue{call}.enqueue(s, std::move(task));
-    if (op == nullptr) { return; } // the stream is being captured
+    // Null: the stream is being captured, and the copy is a node of its graph.
+    if (op == nullptr) { return; }
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(*other, s); }
     }

@@ -46,14 +46,15 @@ struct sim_figures {
     std::uint64_t bytes_peer      = 0;
     std::uint64_t bytes_within    = 0; ///< bytes of copies within the device
     std::uint64_t events_recorded = 0;
-    std::uint64_t stream_waits    = 0; ///< waits of a stream for an event (cudaStreamWaitEvent)
-    std::uint64_t queries         = 0; ///< queries of a stream or event
-    /// Waits of host threads for an event, a stream or the device.
+    /// Number of waits of a stream for an event (cudaStreamWaitEvent).
+    std::uint64_t stream_waits = 0;
+    std::uint64_t queries      = 0; ///< number of queries of a stream or event
+    /// Number of waits of host threads for an event, a stream or the device.
     std::uint64_t host_waits = 0;
     sim_time      host_waiting{};  ///< total virtual time of the host waits
     std::uint64_t allocations = 0; ///< allocations of device memory, with and without a stream
     std::uint64_t frees       = 0;
-    std::uint64_t refused     = 0; ///< allocations refused for lack of memory
+    std::uint64_t refused     = 0; ///< number of allocations refused because memory was short
     std::size_t   used        = 0; ///< allocated bytes of the device, rounded up to the granularity
     std::size_t   peak_used   = 0;
 

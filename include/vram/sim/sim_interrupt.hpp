@@ -50,7 +50,8 @@ private:
         return mine;
     }
 
-    std::uint64_t         calls_ = 0; ///< calls until the function runs; 0: none is planned
+    /// Number of calls until the function runs; 0 if none is planned.
+    std::uint64_t         calls_ = 0;
     std::function<void()> what_{};
 };
 

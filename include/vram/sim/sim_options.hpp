@@ -17,7 +17,7 @@ namespace vram {
 struct sim_link {
     int         from      = 0;
     int         to        = 0;
-    std::size_t bandwidth = 50_GB; ///< bytes per second
+    std::size_t bandwidth = 50_GB; ///< speed of copies in bytes per second
     sim_time    latency{1000};
 };
 

@@ -80,7 +80,7 @@ struct sim_event_of {
     int                  device = 0;
     sim_time             time{}; ///< virtual time of the call
     std::source_location where = {};
-    std::size_t          slot  = 0; ///< index of the actor in vector clocks
+    std::size_t          slot  = 0; ///< index of the stream or thread in vector clocks
     std::uint64_t        count = 0;
 
     /// Returns the operation as reports name it, for example "`copy` #12 on stream 3 of device 0".

@@ -111,7 +111,7 @@ public:
         count(b, {});
     }
 
-    // Blocks that change
+    // Functions that change the size of a block.
 
     /// Returns the size of a page in bytes.
     [[nodiscard]] std::size_t page_size() const noexcept { return span_.page(); }
@@ -158,7 +158,7 @@ public:
         return gone;
     }
 
-    // Pages of a block
+    // Functions for the pages of a block.
 
     /// Returns how many bytes of the range [q, q + n) have physical memory.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {

@@ -15,9 +15,9 @@ namespace vram {
 /// Counts and times of one loader. Times are in nanoseconds of the platform's clock, which is
 /// virtual on a simulated device.
 struct loader_statistics {
-    std::uint64_t batches  = 0; ///< batches that the loop has received
-    std::uint64_t bytes    = 0; ///< bytes copied to the device
-    std::uint64_t left_out = 0; ///< short batches left out by `last_batch::drop`
+    std::uint64_t batches  = 0; ///< number of batches that the loop has received
+    std::uint64_t bytes    = 0; ///< number of bytes copied to the device
+    std::uint64_t left_out = 0; ///< number of short batches left out by `last_batch::drop`
     std::uint64_t fill_ns  = 0; ///< time spent in the source, summed over all producers
     std::uint64_t copy_ns  = 0; ///< device time of the copies; needs `loader_options::timing`
     /// Device time from the point at which the loop's stream received a batch to the batch's
@@ -36,7 +36,7 @@ struct loader_statistics {
     std::uint64_t allocations = 0;
     /// Number of blocks that are pageable because no more memory could be pinned.
     std::uint64_t pageable  = 0;
-    std::uint64_t producers = 1; ///< threads that fill batches
+    std::uint64_t producers = 1; ///< number of threads that fill batches
 
     /// The stages of a loop that can limit its speed: filling, copying, and using the batches.
     enum class bound { producer, transfer, compute };

@@ -14,18 +14,16 @@ namespace vram {
 /// they show the cause: if most blocks are `filling`, the source is slow; if they are `filled` and
 /// `held`, the loop does not release its batches; if they are `copying`, the device is slow.
 struct slot_states {
-    // Pinned blocks.
     /// number of pinned blocks that are free
     std::size_t empty   = 0;
     std::size_t filling = 0; ///< number of pinned blocks that the source is writing
-    /// Number of filled pinned blocks that wait for a device block or their turn.
+    /// Number of filled pinned blocks that wait for a device block, or for their turn in the order.
     std::size_t filled = 0;
     /// Number of pinned blocks with a copy that is not known to be complete.
     std::size_t copying = 0;
-    // Device blocks.
-    std::size_t unused = 0; ///< number of device blocks that are free
-    std::size_t ready  = 0; ///< number of device blocks with a batch that waits for the loop
-    std::size_t held   = 0; ///< number of device blocks with a batch that the loop is using
+    std::size_t unused  = 0; ///< number of device blocks that are free
+    std::size_t ready   = 0; ///< number of device blocks with a batch that waits for the loop
+    std::size_t held    = 0; ///< number of device blocks with a batch that the loop is using
 
     std::size_t waiting = 0; ///< number of producers that wait for a free block
 

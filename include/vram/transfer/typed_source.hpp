@@ -66,7 +66,7 @@ private:
             "typed: the callable returns the number of elements that it wrote, an integer or bool");
         if constexpr (std::is_same_v<Count, bool>) {
             return count;
-        } // true means the whole range
+        } // returned unchanged: true means the whole range
         else {
             using result = std::conditional_t<std::is_signed_v<Count>, std::ptrdiff_t, std::size_t>;
             if constexpr (std::is_signed_v<Count>) {

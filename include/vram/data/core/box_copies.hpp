@@ -16,7 +16,7 @@ namespace detail {
 template <std::size_t Rank>
 struct box_side {
     std::size_t const (&extent)[Rank]; ///< elements of the array in each dimension
-    std::size_t const (&origin)[Rank]; ///< first element of the box
+    std::size_t const (&origin)[Rank]; ///< index of the first element of the box, in each dimension
 };
 
 /// The dimensions of a box, after those that are contiguous in both arrays are merged.

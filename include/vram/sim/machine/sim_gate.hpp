@@ -228,16 +228,17 @@ private:
                 while (notices_ == seen && came) { came = machine_->outside_step(held, patience); }
             }
         } catch (...) {
-            take(held, self); // the caller's `guard` releases it
+            take(held, self); // acquires the gate again, because the caller's `guard` releases it
             throw;
         }
         take(held, self);
         return came;
     }
 
-    sim_machine*  machine_;
-    bool          held_         = false;
-    bool          used_outside_ = false; ///< a thread that is no `sim_thread` may call `notify`
+    sim_machine* machine_;
+    bool         held_ = false;
+    /// True if a thread that is no `sim_thread` may call `notify`.
+    bool          used_outside_ = false;
     std::uint64_t notices_      = 0;
     sim_time      let_go_{};
     vector_clock  vclock_;

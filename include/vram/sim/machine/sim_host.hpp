@@ -64,7 +64,7 @@ struct sim_self {
     bool                           relaxed = false;
     bool                           child   = false; ///< true if `sim_thread` started the thread
     std::vector<sim_stream_state*> streams =
-        /// Per-thread default streams, by device.
+        /// The per-thread default streams of this thread, by device.
         {};
 };
 

@@ -194,7 +194,7 @@ private:
         for (std::uintptr_t at = address(p); at < address(p) + bytes;) {
             sim_block& block = *r.mapping(at);
             at               = block.end();
-            visit(block); // may erase the block
+            visit(block); // may erase `block`
         }
     }
 

@@ -60,7 +60,7 @@ public:
                 numbers.live = numbers.reserved = d.used;
                 numbers.device_free             = d.free();
                 numbers.device_total            = d.capacity;
-            } else { // host memory
+            } else { // pinned or managed memory, limited by `pinned_capacity`
                 numbers.live  = Kind == sim_kind::managed ? m.managed_used : m.pinned_used;
                 numbers.limit = m.options.pinned_capacity;
             }
@@ -74,7 +74,7 @@ public:
         if (bytes == 0) { return nullptr; }
         try {
             return allocate_sync(bytes, alignment, w);
-        } catch (...) { // a lost device has no memory either
+        } catch (...) { // also if the device is lost
             return nullptr;
         }
     }

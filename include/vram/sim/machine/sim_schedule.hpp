@@ -91,7 +91,7 @@ public:
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
-    /// Returns the virtual time of the last event of the simulation.
+    /// Returns the present virtual time, that of the last event that `step` has run.
     [[nodiscard]] sim_time now() const noexcept { return now_; }
     /// Returns true while an effect runs, with the lock released. No other step may run then.
     [[nodiscard]] bool executing() const noexcept { return executing_; }

@@ -31,8 +31,8 @@ struct sim_graph_state {
     struct node {
         sim_task                 task;
         std::vector<std::size_t> after;
-        sim_block*               allocates = nullptr; ///< block that becomes live at this node
-        sim_block*               frees     = nullptr; ///< block that is freed at this node
+        sim_block*               allocates = nullptr; ///< block that this node allocates
+        sim_block*               frees     = nullptr; ///< block that this node frees
         /// Number of the branch, a chain of nodes that run one after the other; from 0.
         std::size_t branch = 0;
     };
@@ -74,7 +74,8 @@ struct sim_stream_state {
     vector_clock  vclock;    ///< vector clock of the next operation
     std::size_t   slot  = 0; ///< index of the stream in vector clocks
     std::uint64_t count = 0; ///< counter of the stream in vector clocks
-    std::uint64_t work  = 0; ///< number of actions on the stream so far
+    /// Number of operations, event records and waits enqueued on the stream so far.
+    std::uint64_t work = 0;
     /// Number of actions on the legacy default stream that this stream is ordered after.
     std::uint64_t legacy_seen = 0;
 
@@ -116,7 +117,7 @@ struct sim_device_state {
     sim_stream_state* legacy  = nullptr;
     /// Devices with memory that kernels of this device may access.
     std::vector<bool>              peers;
-    std::vector<sim_stream_state*> streams; ///< streams that exist
+    std::vector<sim_stream_state*> streams; ///< streams of the device that are not destroyed
     std::vector<sim_moment>        orphans; ///< last operations of streams that were destroyed
     vector_clock                   orphans_vclock;
     /// Last operations of destroyed blocking streams, which the legacy default stream waits for.

@@ -346,7 +346,7 @@ private:
 
     sim_schedule&          schedule_;
     std::deque<sim_host>   all_;
-    std::vector<sim_host*> hosts_; ///< threads that participate now, by number
+    std::vector<sim_host*> hosts_; ///< scheduled threads that have not ended, by number
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
     /// Number of the selection of a next thread that is in progress; 0 if there is none.

@@ -46,8 +46,6 @@ public:
           unused_{std::exchange(other.unused_, {})} {}
     page_pieces& operator=(page_pieces&&) = delete;
 
-    // Pieces
-
     /// Allocates host memory for one more piece, so that the next `add` cannot fail.
     void reserve() {
         if (!unused_.empty()) { return; }
@@ -86,8 +84,6 @@ public:
     /// Returns the index of the `i`-th spare (piece without an owner). `add`, `remove`, `attach`
     /// and `detach` change the order of the spares.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
-
-    // Pages
 
     /// Records that the unmapped page `i` was mapped to the piece `k`, without access rights. The
     /// page does not own the piece yet (see `attach`).

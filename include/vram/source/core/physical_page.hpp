@@ -56,7 +56,7 @@ public:
 private:
     Memory      memory_;
     handle      handle_;
-    std::size_t bytes_; ///< 0 if the object owns nothing
+    std::size_t bytes_; ///< bytes of the owned memory; 0 if the object owns nothing
 };
 
 } // namespace detail

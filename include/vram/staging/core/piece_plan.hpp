@@ -74,7 +74,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t steps = 63; ///< growth by an eighth each: a factor of 1600
+    /// So many steps of an eighth each reach a factor of 1600.
+    static constexpr std::size_t steps = 63;
 
     [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {
         if (i <= ramp_) { return ends_[i]; }

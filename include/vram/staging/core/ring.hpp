@@ -47,7 +47,7 @@ public:
         /// Index of the piece of the transfer in this chunk.
         std::size_t piece     = 0;
         bool        in_flight = false;
-        bool        recorded  = false; ///< `copied` was recorded after the copy
+        bool        recorded  = false; ///< true if `copied` was recorded after the copy
     };
 
     ring(device where, Pinned pinned, staging_options const& options)
@@ -115,7 +115,7 @@ private:
         std::size_t       chunks = 0;
         std::size_t       bytes  = 0;
         std::byte*        begin  = nullptr;
-        std::atomic<bool> lost{false}; ///< set by any thread if the memory must not be freed
+        std::atomic<bool> lost{false}; ///< true if the memory must not be freed; any thread sets it
     };
 
     home_process                  home_;

@@ -197,7 +197,7 @@ public:
         return source().batch_bytes(index);
     }
 
-    /// Takes the source back to its first batch.
+    /// Sets the source back to its first batch.
     void restart()
         requires restartable_source<Source>
     {

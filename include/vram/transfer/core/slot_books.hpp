@@ -57,7 +57,7 @@ public:
         copying_ = false;
     }
 
-    // Producers.
+    // Functions for the producers, the threads that fill batches.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -102,7 +102,7 @@ public:
         return &assign(*free_.pop());
     }
 
-    // Copies.
+    // Functions for the thread that enqueues a copy.
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
@@ -148,7 +148,7 @@ public:
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
 
-    // The consumer.
+    // Functions for the consumer, the thread of the loop.
     [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
 

@@ -193,7 +193,8 @@ private:
         }
         auto const most = this->options_.timeout;
         if (most.count() != 0) {
-            if constexpr (bounds_real_time) { // virtual time, and a limit in real time
+            // Limits the wait in virtual time, and in real time too.
+            if constexpr (bounds_real_time) {
                 return this->gate_.wait_at_most(held, most, ready);
             } else {
                 return this->gate_.wait_for(held, most, ready);

@@ -326,7 +326,7 @@ private:
     /// failed calls no callbacks. Stores the error that a query returns, if any.
     void check_copies() noexcept {
         try {
-            expect_platform(none); // `index_` belongs to the program's thread
+            expect_platform(none); // without `index_`, which only the program's thread may read
             for (pinned& p : pinned_) {
                 if (Platform::done(p.copied)) { Platform::synchronize(p.copied); }
             }
