@@ -252,10 +252,10 @@ private:
             return ask();
         } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
             detail::report_caught(
-                {.kind     = error_kind::platform_error,
-                 .resource = "stream_ordered",
-                 .call     = "try_allocate",
-                 .advice   = "try_allocate returned null; allocate throws the error."});
+                error{.kind     = error_kind::platform_error,
+                      .resource = "stream_ordered",
+                      .call     = "try_allocate",
+                      .advice   = "try_allocate returned null; allocate throws the error."});
             return nullptr;
         }
     }

@@ -49,10 +49,10 @@ public:
                                         "call dismiss() if it stays live on purpose."});
             }
         } catch (...) {
-            detail::report_caught({.kind   = error_kind::lost_exception,
-                                   .where  = where_,
-                                   .caller = where_,
-                                   .call   = "usage() at the end of the scope"});
+            detail::report_caught(error{.kind   = error_kind::lost_exception,
+                                        .where  = where_,
+                                        .caller = where_,
+                                        .call   = "usage() at the end of the scope"});
         }
     }
 

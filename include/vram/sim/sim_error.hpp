@@ -104,11 +104,11 @@ private:
 /// `p` and `bytes` are the block, and `where` is the line of the call.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
-    detail::report_caught({.kind    = error_kind::platform_error,
-                           .pointer = p,
-                           .bytes   = bytes,
-                           .where   = where,
-                           .caller  = where});
+    detail::report_caught(error{.kind    = error_kind::platform_error,
+                                .pointer = p,
+                                .bytes   = bytes,
+                                .where   = where,
+                                .caller  = where});
 }
 
 } // namespace vram

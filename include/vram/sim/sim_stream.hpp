@@ -54,7 +54,7 @@ public:
             state_->machine->end_stream(*state_);
         } catch (...) {
             detail::report_caught(
-                {.kind = error_kind::platform_error, .call = "destroying a sim_stream"});
+                error{.kind = error_kind::platform_error, .call = "destroying a sim_stream"});
         }
     }
 
