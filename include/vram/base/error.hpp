@@ -29,17 +29,17 @@ inline void print_error(error const& e) noexcept {
 namespace detail {
 inline constinit std::atomic<error_sink> sink = print_error;
 
-/// Number of locks of vram that this thread holds, plus the bit `errors_wait` if the thread has
+/// Number of locks of vram that this thread holds, plus the bit `has_errors` if the thread has
 /// stored errors to report once it holds no lock. (The simulated platform reads the number too: it
 /// does not switch away from a thread that holds a lock, for which another one may wait.)
-inline constinit thread_local unsigned locks_held  = 0;
-inline constexpr unsigned              errors_wait = 1U << 31;
+inline constinit thread_local unsigned locks_held = 0;
+inline constexpr unsigned              has_errors = 1U << 31;
 
 /// An error that is reported once its thread holds no lock, with a copy of the text `cause`.
-struct waiting_error {
-    error          what       = {};
-    waiting_error* next       = nullptr;
-    char           cause[200] = "";
+struct stored_error {
+    error         what       = {};
+    stored_error* next       = nullptr;
+    char          cause[200] = "";
 
     void keep(error const& e) noexcept {
         what = e;
@@ -52,34 +52,34 @@ struct waiting_error {
         what.cause  = cause;
     }
 };
-inline constinit thread_local waiting_error* first_error = nullptr;
+inline constinit thread_local stored_error* first_error = nullptr;
 /// Address of the member `next` of the last stored error of this thread.
-inline constinit thread_local waiting_error** error_after = nullptr;
+inline constinit thread_local stored_error** error_after = nullptr;
 /// Storage for one error of this thread, used if no host memory can be allocated for it.
-inline constinit thread_local waiting_error spare_error{};
-inline constinit thread_local bool          spare_waits = false;
+inline constinit thread_local stored_error spare_error{};
+inline constinit thread_local bool         spare_waits = false;
 
 /// Stores `e` until the calling thread holds no lock. Returns false if there is no host memory for
 /// it and the spare error of the thread is in use.
-[[nodiscard]] inline bool remember(error const& e) noexcept {
-    auto* fresh = new (std::nothrow) waiting_error;
+[[nodiscard]] inline bool store_error(error const& e) noexcept {
+    auto* fresh = new (std::nothrow) stored_error;
     if (fresh == nullptr) {
         if (spare_waits) { return false; }
         spare_waits = true;
         fresh       = &spare_error;
     }
     fresh->keep(e);
-    *((locks_held & errors_wait) != 0 ? error_after : &first_error) = fresh;
-    error_after                                                     = &fresh->next;
-    locks_held |= errors_wait;
+    *((locks_held & has_errors) != 0 ? error_after : &first_error) = fresh;
+    error_after                                                    = &fresh->next;
+    locks_held |= has_errors;
     return true;
 }
 /// Passes the stored errors of the calling thread, which must hold no lock, to the error sink.
-[[gnu::noinline, gnu::cold]] inline void tell_errors() noexcept {
-    waiting_error* each = first_error;
-    locks_held          = 0;
+[[gnu::noinline, gnu::cold]] inline void report_stored_errors() noexcept {
+    stored_error* each = first_error;
+    locks_held         = 0;
     while (each != nullptr) {
-        waiting_error one;
+        stored_error one;
         one.keep(each->what); // a copy, because the sink may report errors itself
         one.next = each->next;
         if (each != &spare_error) {
@@ -92,12 +92,12 @@ inline constinit thread_local bool          spare_waits = false;
     }
 }
 
-/// Count the locks that the calling thread holds. A lock calls `held_one()` after locking and
-/// `let_one_go()` before unlocking. If `let_one_go()` returns true, the thread has stored errors,
-/// and the lock calls `tell_errors()` after unlocking.
-[[gnu::always_inline]] inline void            held_one() noexcept { ++locks_held; }
-[[nodiscard, gnu::always_inline]] inline bool let_one_go() noexcept {
-    return --locks_held == errors_wait;
+/// Count the locks that the calling thread holds. A lock calls `count_lock()` after locking and
+/// `uncount_lock()` before unlocking. If `uncount_lock()` returns true, the thread has stored
+/// errors, and the lock calls `report_stored_errors()` after unlocking.
+[[gnu::always_inline]] inline void            count_lock() noexcept { ++locks_held; }
+[[nodiscard, gnu::always_inline]] inline bool uncount_lock() noexcept {
+    return --locks_held == has_errors;
 }
 } // namespace detail
 
@@ -112,7 +112,7 @@ inline constinit std::atomic<bool>                        failure_told{false};
 inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
 
 inline void pass_on(error const& e) noexcept {
-    if (locks_held == 0 || !remember(e)) { sink.load()(e); }
+    if (locks_held == 0 || !store_error(e)) { sink.load()(e); }
 }
 /// Returns true if a device has failed for good and `e` may be a consequence of that failure.
 [[nodiscard]] inline bool follows_failure(error const& e) noexcept {

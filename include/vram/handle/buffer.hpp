@@ -4,13 +4,13 @@
 /// \file
 /// `buffer` is a block of memory that its destructor frees, in stream order.
 
-#include <vram/base/align.hpp>                // default_alignment
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/core/smaller_of.hpp>      // smaller_of
-#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/concepts/resource.hpp>         // resource
-#include <vram/concepts/sited.hpp>            // sited
-#include <vram/handle/core/held.hpp>          // held
+#include <vram/base/align.hpp>                  // default_alignment
+#include <vram/base/call_site.hpp>              // call_site
+#include <vram/base/core/smaller_of.hpp>        // smaller_of
+#include <vram/concepts/core/stream_hold.hpp>   // stream_hold, hold_stream
+#include <vram/concepts/resource.hpp>           // resource
+#include <vram/concepts/sited.hpp>              // sited
+#include <vram/handle/core/stored_resource.hpp> // stored_resource
 
 #include <concepts> // copy_constructible
 #include <cstddef>  // size_t
@@ -150,8 +150,8 @@ private:
         size_ = 0;
     }
 
-    [[no_unique_address]] detail::held<R> mr_;
-    stream                                stream_;
+    [[no_unique_address]] detail::stored_resource<R> mr_;
+    stream                                           stream_;
     /// The stream may be destroyed before the buffer.
     [[no_unique_address]] detail::stream_hold<platform> held_;
     std::size_t                                         alignment_;

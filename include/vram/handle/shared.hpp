@@ -7,11 +7,11 @@
 #include <vram/base/call_site.hpp>              // call_site
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
-#include <vram/concepts/powers.hpp>         // fallible_resource, owning_resource, measured_resource
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/handle/core/counted.hpp>     // counted
-#include <vram/handle/core/older_calls.hpp> // older_calls
-#include <vram/layer/with.hpp>              // with::pending
+#include <vram/concepts/powers.hpp> // fallible_resource, owning_resource, measured_resource
+#include <vram/concepts/sited.hpp>  // sited
+#include <vram/handle/core/cccl_3_0_calls.hpp> // cccl_3_0_calls
+#include <vram/handle/core/counted.hpp>        // counted
+#include <vram/layer/with.hpp>                 // with::pending
 
 #include <cstddef> // size_t
 #include <utility> // move, forward, exchange, swap, as_const, in_place_t
@@ -38,14 +38,14 @@ struct shared_access;
 /// Cost      One host allocation for the first handle, one atomic operation for each copy, one
 ///           indirection for each call.
 template <synchronous_resource R>
-class shared : public detail::older_calls<shared<R>> {
+class shared : public detail::cccl_3_0_calls<shared<R>> {
 public:
     using resource_type = R;
     using platform      = typename R::platform;
     using stream        = typename platform::stream;
     using properties    = typename R::properties;
-    using detail::older_calls<shared>::allocate;
-    using detail::older_calls<shared>::deallocate;
+    using detail::cccl_3_0_calls<shared>::allocate;
+    using detail::cccl_3_0_calls<shared>::deallocate;
 
     /// Moves the resource `mr` into shared ownership.
     explicit shared(R mr) : block_{new block{std::in_place, std::move(mr)}} {}

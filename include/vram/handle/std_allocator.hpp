@@ -5,11 +5,11 @@
 /// `std_allocator` lets standard containers use the memory of a resource, such as a `std::vector`
 /// in pinned memory.
 
-#include <vram/base/align.hpp>        // unsatisfiable
-#include <vram/concepts/property.hpp> // host_accessible
-#include <vram/concepts/resource.hpp> // synchronous_resource
-#include <vram/concepts/sited.hpp>    // sited
-#include <vram/handle/core/held.hpp>  // held
+#include <vram/base/align.hpp>                  // unsatisfiable
+#include <vram/concepts/property.hpp>           // host_accessible
+#include <vram/concepts/resource.hpp>           // synchronous_resource
+#include <vram/concepts/sited.hpp>              // sited
+#include <vram/handle/core/stored_resource.hpp> // stored_resource
 
 #include <cstddef>     // size_t
 #include <type_traits> // true_type, is_empty, remove_reference_t
@@ -79,7 +79,7 @@ private:
                  has_property<std::remove_reference_t<R2>, host_accessible>
     friend class std_allocator;
 
-    [[no_unique_address]] detail::held<R> mr_;
+    [[no_unique_address]] detail::stored_resource<R> mr_;
 };
 
 } // namespace vram

@@ -4,10 +4,10 @@
 /// \file
 /// `pmr` is a resource of host memory for the standard library's polymorphic containers.
 
-#include <vram/concepts/property.hpp> // host_accessible
-#include <vram/concepts/resource.hpp> // synchronous_resource
-#include <vram/concepts/sited.hpp>    // sited
-#include <vram/handle/core/held.hpp>  // held
+#include <vram/concepts/property.hpp>           // host_accessible
+#include <vram/concepts/resource.hpp>           // synchronous_resource
+#include <vram/concepts/sited.hpp>              // sited
+#include <vram/handle/core/stored_resource.hpp> // stored_resource
 
 #include <concepts>        // copy_constructible
 #include <cstddef>         // size_t
@@ -57,7 +57,7 @@ private:
         return same != nullptr && mr_ == same->mr_;
     }
 
-    detail::held<R> mr_;
+    detail::stored_resource<R> mr_;
 };
 
 template <class R>

@@ -4,13 +4,13 @@
 /// \file
 /// `loader` fills batches of device memory in the background while the program uses earlier ones.
 
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/base/core/what_text.hpp>        // naming
-#include <vram/concepts/core/home_process.hpp> // delete_at_home
-#include <vram/concepts/platform_of.hpp>       // platform_of
-#include <vram/transfer/batch.hpp>             // batch
-#include <vram/transfer/core/loader_core.hpp>  // loader_core
-#include <vram/transfer/loader_options.hpp>    // loader_options
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/core/what_text.hpp>          // naming
+#include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
+#include <vram/concepts/platform_of.hpp>         // platform_of
+#include <vram/transfer/batch.hpp>               // batch
+#include <vram/transfer/core/loader_core.hpp>    // loader_core
+#include <vram/transfer/loader_options.hpp>      // loader_options
 
 #include <concepts> // default_initializable
 #include <cstddef>  // ptrdiff_t
@@ -159,7 +159,7 @@ private:
     static std::shared_ptr<core> make_core(call_site at, Arguments&&... arguments) {
         return detail::naming<loader_error>(at, [&] {
             return std::shared_ptr<core>{new core(std::forward<Arguments>(arguments)...),
-                                         detail::delete_at_home{}};
+                                         detail::delete_in_owning_process{}};
         });
     }
 

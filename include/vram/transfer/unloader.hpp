@@ -4,12 +4,12 @@
 /// \file
 /// `unloader` copies results from the device to the host while the next results are computed.
 
-#include <vram/base/call_site.hpp>              // call_site
-#include <vram/base/core/what_text.hpp>         // naming
-#include <vram/concepts/core/home_process.hpp>  // delete_at_home
-#include <vram/concepts/platform_of.hpp>        // platform_of
-#include <vram/transfer/core/unloader_core.hpp> // unloader_core
-#include <vram/transfer/unloader_options.hpp>   // unloader_options
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/core/what_text.hpp>          // naming
+#include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
+#include <vram/concepts/platform_of.hpp>         // platform_of
+#include <vram/transfer/core/unloader_core.hpp>  // unloader_core
+#include <vram/transfer/unloader_options.hpp>    // unloader_options
 
 #include <concepts>    // default_initializable, invocable
 #include <cstddef>     // size_t, byte
@@ -76,7 +76,7 @@ public:
     unloader(Sink sink, stream producer, Device device, Pinned pinned,
              unloader_options options = {})
         : core_{new core(std::move(sink), producer, std::move(device), std::move(pinned), options),
-                detail::delete_at_home{}},
+                detail::delete_in_owning_process{}},
           producer_{producer} {}
 
     unloader(unloader&&) noexcept = default;

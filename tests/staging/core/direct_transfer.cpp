@@ -2,7 +2,7 @@
 #include <vram/staging/core/direct_transfer.hpp> // first: the header stands alone
 
 #include <vram/source/host_platform.hpp>
-#include <vram/staging/core/crew.hpp>
+#include <vram/staging/core/thread_team.hpp>
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ using namespace vram::detail;
 
 TEST_CASE("direct_transfer: every byte is moved once, by any thread") {
     for (unsigned threads = 1; threads <= 4; ++threads) {
-        crew<host_platform> all{{}, threads};
+        thread_team<host_platform> all{{}, threads};
         for (std::size_t const bytes : {0U, 1U, 9U, 10U, 11U, 1000U, 1001U}) {
             std::atomic<std::size_t> moved = 0, calls = 0, large = 0;
             auto const               move = [&](std::size_t offset, std::size_t n) {
@@ -35,7 +35,7 @@ TEST_CASE("direct_transfer: every byte is moved once, by any thread") {
 
 TEST_CASE("direct_transfer: if a piece fails, all bytes before it are complete") {
     for (unsigned threads = 1; threads <= 4; ++threads) {
-        crew<host_platform> all{{}, threads};
+        thread_team<host_platform> all{{}, threads};
         for (std::size_t at = 0; at < 100; at += 10) {
             std::atomic<std::size_t> before = 0;
             auto const               move   = [&](std::size_t offset, std::size_t n) {

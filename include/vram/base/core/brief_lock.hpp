@@ -5,7 +5,7 @@
 /// `brief_lock` is a biased lock for critical sections of a few dozen instructions.
 
 #include <vram/base/core/process_fence.hpp> // process_fence
-#include <vram/base/error.hpp>              // locks_held, tell_errors
+#include <vram/base/error.hpp>              // locks_held, report_stored_errors
 
 #include <atomic>  // atomic
 #include <mutex>   // mutex, lock_guard
@@ -53,13 +53,13 @@ public:
         [[gnu::always_inline]] void lock() noexcept {
             flag_ = owner_->take() ? &owner_->inside_ : &owner_->taken_;
             held_ = true;
-            detail::held_one();
+            detail::count_lock();
         }
         [[gnu::always_inline]] void unlock() noexcept {
-            bool const errors = detail::let_one_go();
+            bool const errors = detail::uncount_lock();
             held_             = false;
             flag_->store(false, std::memory_order_release);
-            if (errors) [[unlikely]] { detail::tell_errors(); }
+            if (errors) [[unlikely]] { detail::report_stored_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 

@@ -4,7 +4,7 @@
 /// \file
 /// `lock` is a mutex that can be a member of a movable class.
 
-#include <vram/base/error.hpp> // held_one, let_one_go, tell_errors
+#include <vram/base/error.hpp> // count_lock, uncount_lock, report_stored_errors
 
 #include <mutex>   // mutex
 #include <utility> // exchange
@@ -32,13 +32,13 @@ public:
         void lock() {
             mutex_->lock();
             held_ = true;
-            detail::held_one();
+            detail::count_lock();
         }
         void unlock() noexcept {
-            bool const errors = detail::let_one_go();
+            bool const errors = detail::uncount_lock();
             held_             = false;
             mutex_->unlock();
-            if (errors) [[unlikely]] { detail::tell_errors(); }
+            if (errors) [[unlikely]] { detail::report_stored_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 

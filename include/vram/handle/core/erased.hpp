@@ -7,7 +7,7 @@
 
 #include <vram/base/align.hpp>                 // default_alignment
 #include <vram/base/call_site.hpp>             // call_site
-#include <vram/handle/core/older_calls.hpp>    // older_calls
+#include <vram/handle/core/cccl_3_0_calls.hpp> // cccl_3_0_calls
 #include <vram/handle/core/resource_calls.hpp> // resource_calls
 #include <vram/pool/free_pieces.hpp>           // free_pieces
 
@@ -28,12 +28,12 @@ namespace detail {
 /// Threads   As the resource.
 /// Cost      One call through a pointer.
 template <class Platform>
-class erased : public older_calls<erased<Platform>> {
+class erased : public cccl_3_0_calls<erased<Platform>> {
 public:
     using platform = Platform;
     using stream   = typename platform::stream;
-    using older_calls<erased>::allocate;
-    using older_calls<erased>::deallocate;
+    using cccl_3_0_calls<erased>::allocate;
+    using cccl_3_0_calls<erased>::deallocate;
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

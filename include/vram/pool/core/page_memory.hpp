@@ -4,7 +4,7 @@
 /// \file
 /// `page_memory` is the page table of a pool over virtual memory, with the calls that change it.
 
-#include <vram/base/error.hpp>              // locks_held, held_one, let_one_go
+#include <vram/base/error.hpp>              // locks_held, count_lock, uncount_lock
 #include <vram/pool/core/block.hpp>         // block
 #include <vram/pool/core/chunk_budget.hpp>  // chunk_budget
 #include <vram/pool/core/page_book.hpp>     // page_book
@@ -49,14 +49,14 @@ public:
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
             // Neither error reports nor other threads wait for the end of this lock.
-            (void)detail::let_one_go();
+            (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
         page_turn(page_turn const&)            = delete;
         page_turn& operator=(page_turn const&) = delete;
         ~page_turn() {
             owner_.mover_ = nullptr;
-            detail::held_one();
+            detail::count_lock();
         }
 
     private:

@@ -5,7 +5,7 @@
 /// `sim_lock` is a mutex in virtual time.
 
 #include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // report_error, held_one
+#include <vram/base/error.hpp>              // report_error, count_lock
 #include <vram/sim/sim_node.hpp>            // sim_node, sim_host
 
 #include <condition_variable> // condition_variable
@@ -41,13 +41,13 @@ public:
         void lock() {
             owner_->take();
             held_ = true;
-            detail::held_one();
+            detail::count_lock();
         }
         void unlock() noexcept {
-            bool const errors = detail::let_one_go();
+            bool const errors = detail::uncount_lock();
             held_             = false;
             owner_->let_go();
-            if (errors) [[unlikely]] { detail::tell_errors(); }
+            if (errors) [[unlikely]] { detail::report_stored_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 

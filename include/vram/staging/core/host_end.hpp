@@ -4,8 +4,8 @@
 /// \file
 /// `host_end` is the host's side of a transfer: memory or a file that is read or written.
 
-#include <vram/concepts/core/host_work.hpp>  // host_work
-#include <vram/staging/core/stream_copy.hpp> // stream_copy
+#include <vram/concepts/core/host_work.hpp>       // host_work
+#include <vram/staging/core/nontemporal_copy.hpp> // nontemporal_copy
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t, byte
@@ -61,7 +61,7 @@ struct host_end {
         void empty(std::byte const* chunk, std::size_t offset, std::size_t bytes) const {
             host_work<Platform>::copies(to + offset, chunk, bytes);
             if (streaming) {
-                stream_copy(to + offset, chunk, bytes);
+                nontemporal_copy(to + offset, chunk, bytes);
             } else {
                 std::memcpy(to + offset, chunk, bytes);
             }

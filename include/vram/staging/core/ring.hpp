@@ -4,16 +4,16 @@
 /// \file
 /// `ring` is the pinned chunks of a `staging`, with the threads and the stream that copy.
 
-#include <vram/base/align.hpp>                  // align
-#include <vram/base/contract.hpp>               // expects
-#include <vram/base/error.hpp>                  // report_error
-#include <vram/concepts/core/held_resource.hpp> // expect_resource
-#include <vram/concepts/core/home_process.hpp>  // home_process
-#include <vram/concepts/resource.hpp>           // synchronous_resource
-#include <vram/concepts/sited.hpp>              // sited
-#include <vram/staging/core/crew.hpp>           // crew
-#include <vram/staging/core/piece_plan.hpp>     // piece_plan
-#include <vram/staging/staging_options.hpp>     // staging_options
+#include <vram/base/align.hpp>                   // align
+#include <vram/base/contract.hpp>                // expects
+#include <vram/base/error.hpp>                   // report_error
+#include <vram/concepts/core/held_resource.hpp>  // expect_resource
+#include <vram/concepts/core/owning_process.hpp> // owning_process
+#include <vram/concepts/resource.hpp>            // synchronous_resource
+#include <vram/concepts/sited.hpp>               // sited
+#include <vram/staging/core/piece_plan.hpp>      // piece_plan
+#include <vram/staging/core/thread_team.hpp>     // thread_team
+#include <vram/staging/staging_options.hpp>      // staging_options
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t, byte
@@ -57,7 +57,7 @@ public:
           each_{options.chunks},
           copies_{where},
           memory_{*this, options.resolved_threads()},
-          crew_{where, options.resolved_threads()} {
+          team_{where, options.resolved_threads()} {
         chunks_.reserve(memory_.chunks);
         for (std::size_t i = 0; i < memory_.chunks; ++i) {
             chunks_.emplace_back(where).memory = memory_.begin + i * chunk_bytes_;
@@ -70,16 +70,16 @@ public:
     [[nodiscard]] std::span<chunk> lane(unsigned thread) noexcept {
         return std::span{chunks_}.subspan(thread * each_, each_);
     }
-    [[nodiscard]] device                where() const noexcept { return where_; }
-    [[nodiscard]] stream                copies() const { return copies_.view(); }
-    [[nodiscard]] crew<Platform>&       threads() noexcept { return crew_; }
-    [[nodiscard]] crew<Platform> const& threads() const noexcept { return crew_; }
-    [[nodiscard]] std::size_t           chunk_bytes() const noexcept { return chunk_bytes_; }
-    [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
+    [[nodiscard]] device                       where() const noexcept { return where_; }
+    [[nodiscard]] stream                       copies() const { return copies_.view(); }
+    [[nodiscard]] thread_team<Platform>&       threads() noexcept { return team_; }
+    [[nodiscard]] thread_team<Platform> const& threads() const noexcept { return team_; }
+    [[nodiscard]] std::size_t                  chunk_bytes() const noexcept { return chunk_bytes_; }
+    [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
     /// Returns false in a forked child, in which the threads of the ring do not exist.
     [[nodiscard]] bool in_owning_process() const noexcept {
-        return home_.here() && !threads_stand_still<Platform>();
+        return owner_.is_current() && !threads_stand_still<Platform>();
     }
     /// Makes the destructor report the pinned memory as a leak instead of freeing it. Called if no
     /// wait proves that the device has finished with it.
@@ -118,7 +118,7 @@ private:
         std::atomic<bool> lost{false}; ///< true if the memory must not be freed; any thread sets it
     };
 
-    home_process                  home_;
+    owning_process                owner_;
     device                        where_;
     [[no_unique_address]] Pinned  pinned_;
     std::size_t                   chunk_bytes_;
@@ -126,7 +126,7 @@ private:
     typename Platform::own_stream copies_;
     pinned_memory                 memory_;
     std::vector<chunk>            chunks_;
-    crew<Platform>                crew_;
+    thread_team<Platform>         team_;
 };
 
 } // namespace detail

@@ -6,7 +6,7 @@
 
 #include <vram/base/call_site.hpp>               // call_site
 #include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
-#include <vram/concepts/core/home_process.hpp>   // delete_at_home
+#include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
 #include <vram/concepts/memory_kind.hpp>         // memory_kind, knows_memory, knows_page_tables
 #include <vram/concepts/resource.hpp>            // synchronous_resource
 #include <vram/staging/core/direct_transfer.hpp> // direct_transfer
@@ -245,9 +245,9 @@ private:
     typename Platform::gate gate_;
     bool                    busy_ = false;
     /// Event recorded after the earlier work of the caller's stream.
-    typename Platform::event                 before_;
-    bool                                     page_tables_;
-    std::unique_ptr<pinning, delete_at_home> ring_;
+    typename Platform::event                           before_;
+    bool                                               page_tables_;
+    std::unique_ptr<pinning, delete_in_owning_process> ring_;
 };
 
 } // namespace detail

@@ -4,19 +4,19 @@
 /// \file
 /// `loader_core` is the state of a loader that exists until its last batch is released.
 
-#include <vram/base/contract.hpp>               // expects
-#include <vram/base/core/smaller_of.hpp>        // larger_of, smaller_of
-#include <vram/concepts/core/stream_hold.hpp>   // stream_hold, hold_stream
-#include <vram/concepts/powers.hpp>             // synchronous_resource
-#include <vram/transfer/core/batch_source.hpp>  // batch_source
-#include <vram/transfer/core/copy_problem.hpp>  // source_problem
-#include <vram/transfer/core/index_order.hpp>   // index_order
-#include <vram/transfer/core/kept_for_good.hpp> // kept_for_good
-#include <vram/transfer/core/numa_local.hpp>    // numa_local
-#include <vram/transfer/core/slot_copier.hpp>   // slot_copier
-#include <vram/transfer/core/slot_memory.hpp>   // slot_memory
-#include <vram/transfer/core/stage.hpp>         // stage
-#include <vram/transfer/loader_options.hpp>     // loader_options
+#include <vram/base/contract.hpp>                // expects
+#include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
+#include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
+#include <vram/concepts/powers.hpp>              // synchronous_resource
+#include <vram/transfer/core/batch_source.hpp>   // batch_source
+#include <vram/transfer/core/copy_problem.hpp>   // source_problem
+#include <vram/transfer/core/index_order.hpp>    // index_order
+#include <vram/transfer/core/kept_for_good.hpp>  // kept_for_good
+#include <vram/transfer/core/numa_local.hpp>     // numa_local
+#include <vram/transfer/core/profiler_range.hpp> // profiler_range
+#include <vram/transfer/core/slot_copier.hpp>    // slot_copier
+#include <vram/transfer/core/slot_memory.hpp>    // slot_memory
+#include <vram/transfer/loader_options.hpp>      // loader_options
 
 #include <cstddef>    // size_t
 #include <cstdint>    // uint64_t
@@ -263,7 +263,7 @@ private:
     }
 
     void run() {
-        stage<Platform>::name_thread("vram loader");
+        profiler_range<Platform>::name_thread("vram loader");
         numa_local<Platform> const here{where_, this->options_.numa_local};
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->await_pinned()) { produce(*p); }
@@ -292,7 +292,7 @@ private:
             std::size_t const   room  = this->options_.batch_bytes;
             std::uint64_t const since = clock::now();
             {
-                stage<Platform> const shown{"vram fill"};
+                profiler_range<Platform> const shown{"vram fill"};
                 if (pads(p.asked)) { std::memset(p.memory, padding(), room); }
                 p.filled = answer(p.index, p.asked, [&] {
                     return source_.fill({p.memory, room}, p.asked, stop_->get_token());
@@ -327,7 +327,7 @@ private:
             s.await_users(on);
             // If the source throws, some of its copies may already be enqueued.
             enqueued = true;
-            stage<Platform> const shown{"vram copy"};
+            profiler_range<Platform> const shown{"vram copy"};
             if (pads(s.asked)) { Platform::fill(on, s.memory, this->options_.pad_with, room); }
             s.filled = answer(s.index, s.asked,
                               [&] { return source_.enqueue({s.memory, room}, s.asked, on); });

@@ -4,11 +4,11 @@
 /// \file
 /// `slot_copier` enqueues a loader's copies to the device, in order, on a separate stream.
 
-#include <vram/base/core/report_caught.hpp>    // report_caught
-#include <vram/transfer/core/copy_lane.hpp>    // copy_lane
-#include <vram/transfer/core/copy_problem.hpp> // copy_problem
-#include <vram/transfer/core/slot_ring.hpp>    // slot_ring
-#include <vram/transfer/core/stage.hpp>        // stage
+#include <vram/base/core/report_caught.hpp>      // report_caught
+#include <vram/transfer/core/copy_lane.hpp>      // copy_lane
+#include <vram/transfer/core/copy_problem.hpp>   // copy_problem
+#include <vram/transfer/core/profiler_range.hpp> // profiler_range
+#include <vram/transfer/core/slot_ring.hpp>      // slot_ring
 
 #include <cstdint>   // uint64_t
 #include <cstring>   // memset
@@ -95,9 +95,9 @@ private:
     /// null, or the exception if it failed. `from` becomes empty when the copy is complete,
     /// possibly before this function returns.
     std::exception_ptr copy(pinned& from, slot& to) noexcept {
-        stage<Platform> const shown{"vram copy"};
-        stream const          on      = lane_.view();
-        bool                  started = false;
+        profiler_range<Platform> const shown{"vram copy"};
+        stream const                   on      = lane_.view();
+        bool                           started = false;
         try {
             to.size   = from.size;
             to.filled = from.filled;

@@ -4,13 +4,13 @@
 /// \file
 /// `slot_ring` passes filled blocks to a loader's loop as batches, and takes them back.
 
-#include <vram/base/core/durations.hpp>       // nanoseconds
-#include <vram/base/core/report_caught.hpp>   // report_caught
-#include <vram/layer/core/sure_wait.hpp>      // sure_wait
-#include <vram/transfer/core/slot_supply.hpp> // slot_supply
-#include <vram/transfer/core/stage.hpp>       // stage
-#include <vram/transfer/core/use_times.hpp>   // use_times
-#include <vram/transfer/loader_error.hpp>     // loader_error
+#include <vram/base/core/durations.hpp>          // nanoseconds
+#include <vram/base/core/report_caught.hpp>      // report_caught
+#include <vram/layer/core/sure_wait.hpp>         // sure_wait
+#include <vram/transfer/core/profiler_range.hpp> // profiler_range
+#include <vram/transfer/core/slot_supply.hpp>    // slot_supply
+#include <vram/transfer/core/use_times.hpp>      // use_times
+#include <vram/transfer/loader_error.hpp>        // loader_error
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
@@ -57,7 +57,7 @@ public:
             throw;
         }
         ++taken_;
-        got->range = stage<Platform>::begin("vram use");
+        got->range = profiler_range<Platform>::begin("vram use");
         return got;
     }
 
@@ -66,7 +66,7 @@ public:
     void release(slot& s, stream on) noexcept {
         // in a forked child, the block belongs to the parent
         if (!this->in_owning_process()) { return; }
-        stage<Platform>::end(s.range);
+        profiler_range<Platform>::end(s.range);
         try {
             times_.end(s, on);
             s.record_users(on);
@@ -102,7 +102,7 @@ protected:
         auto const held = this->gate_.hold();
         // every callback has run, or never will
         for (auto& p : this->pinned_) { p.completed_early = 0; }
-        this->books_.begin(batches, std::move(order));
+        this->table_.begin(batches, std::move(order));
         taken_          = 0;
         passed_ns_      = this->figures_.wall_ns;
         this->stopping_ = ended_ = false;
@@ -138,18 +138,18 @@ private:
         if (!came) {
             throw loader_error{loader_error::reason::timed_out, taken_, 0, 0, this->count_states()};
         }
-        if (this->books_.begun()) { this->figures_.wall_ns = passed_ns_ + (now - this->begun_); }
-        if (slot* const s = this->books_.take()) {
+        if (this->table_.begun()) { this->figures_.wall_ns = passed_ns_ + (now - this->begun_); }
+        if (slot* const s = this->table_.take()) {
             ++this->figures_.batches;
             this->figures_.bytes += s->size;
             return s;
         }
-        if (!this->stopping_ && !this->books_.exhausted()) {
+        if (!this->stopping_ && !this->table_.exhausted()) {
             throw loader_error{loader_error::reason::all_held, taken_, this->slots_.size(),
                                this->slots_.size()};
         }
         ended_ = true;
-        if (auto const problem = this->books_.error(); problem != nullptr && !this->stopping_) {
+        if (auto const problem = this->table_.error(); problem != nullptr && !this->stopping_) {
             std::rethrow_exception(problem);
         }
         return nullptr;
@@ -162,11 +162,11 @@ private:
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came = wait(held, [&] {
-                return this->books_.ready() || this->can_copy() || can_fill_here() ||
-                       this->stopping_ || this->books_.exhausted() || this->books_.all_held();
+                return this->table_.ready() || this->can_copy() || can_fill_here() ||
+                       this->stopping_ || this->table_.exhausted() || this->table_.all_held();
             });
             // if a batch is ready, the loop does not depend on the copy
-            bool const there = this->books_.ready();
+            bool const there = this->table_.ready();
             bool const fills = can_fill_here();
             bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
             if (!fills && !mine) { return came; }
@@ -182,7 +182,7 @@ private:
     /// Returns true if the thread of the loop must fill a free device block itself: there are no
     /// producer threads and no pinned blocks, and no batch is ready.
     [[nodiscard]] bool can_fill_here() const noexcept {
-        auto const& b = this->books_;
+        auto const& b = this->table_;
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
                !b.ready() && !b.no_more() && !this->stopping_;
     }
@@ -208,7 +208,7 @@ private:
         bool mine = false, theirs = false, fills = false;
         {
             auto const held = this->gate_.hold();
-            this->books_.give(s);
+            this->table_.give(s);
             fills = this->idle_ != 0 && this->pinned_.empty();
             // waking a sleeping producer would take longer than copying on this thread
             theirs = this->awake_ != 0 && this->can_copy();

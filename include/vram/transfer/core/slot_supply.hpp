@@ -4,20 +4,20 @@
 /// \file
 /// `slot_supply` assigns batches to a loader's blocks, and lets producers wait and enqueue copies.
 
-#include <vram/base/core/durations.hpp>        // microseconds, nanoseconds, seconds
-#include <vram/base/core/gate.hpp>             // the gate of platforms where time is real
-#include <vram/base/core/smaller_of.hpp>       // larger_of, smaller_of
-#include <vram/base/core/worker.hpp>           // their thread
-#include <vram/concepts/completion_flags.hpp>  // completion_flags
-#include <vram/concepts/core/home_process.hpp> // home_process
-#include <vram/transfer/core/await_mark.hpp>   // await_mark
-#include <vram/transfer/core/pinned_slot.hpp>  // pinned_slot
-#include <vram/transfer/core/slot.hpp>         // slot
-#include <vram/transfer/core/slot_books.hpp>   // slot_books
-#include <vram/transfer/loader_error.hpp>      // loader_error
-#include <vram/transfer/loader_options.hpp>    // loader_options
-#include <vram/transfer/loader_statistics.hpp> // loader_statistics
-#include <vram/transfer/platform_clock.hpp>    // platform_clock
+#include <vram/base/core/durations.hpp>          // microseconds, nanoseconds, seconds
+#include <vram/base/core/gate.hpp>               // the gate of platforms where time is real
+#include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
+#include <vram/base/core/worker.hpp>             // their thread
+#include <vram/concepts/completion_flags.hpp>    // completion_flags
+#include <vram/concepts/core/owning_process.hpp> // owning_process
+#include <vram/transfer/core/await_flag.hpp>     // await_flag
+#include <vram/transfer/core/pinned_slot.hpp>    // pinned_slot
+#include <vram/transfer/core/slot.hpp>           // slot
+#include <vram/transfer/core/slot_table.hpp>     // slot_table
+#include <vram/transfer/loader_error.hpp>        // loader_error
+#include <vram/transfer/loader_options.hpp>      // loader_options
+#include <vram/transfer/loader_statistics.hpp>   // loader_statistics
+#include <vram/transfer/platform_clock.hpp>      // platform_clock
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
@@ -49,7 +49,7 @@ public:
     slot_supply& operator=(slot_supply const&) = delete;
 
     [[nodiscard]] bool in_owning_process() const noexcept {
-        return home_.here() && !threads_stand_still<Platform>();
+        return owner_.is_current() && !threads_stand_still<Platform>();
     }
 
     /// Returns how many blocks of the loader are in each state at this moment.
@@ -60,21 +60,21 @@ public:
     }
 
 protected:
-    using books                       = slot_books<slot, pinned>;
-    static constexpr std::size_t none = books::none;
+    using table                       = slot_table<slot, pinned>;
+    static constexpr std::size_t none = table::none;
 
     using guard = decltype(std::declval<typename Platform::gate&>().hold());
 
     /// Creates the slots. Defaults (0) in `options` must have been replaced by numbers.
     slot_supply(loader_options const& options, device where)
-        : options_{options}, books_{options.pinned_depth, options.device_depth, options.ordered} {
+        : options_{options}, table_{options.pinned_depth, options.device_depth, options.ordered} {
         slots_.reserve(options.device_depth);
         pinned_.reserve(options.pinned_depth);
         for (std::size_t i = 0; i < options.device_depth; ++i) {
-            books_.add(slots_.emplace_back(where));
+            table_.add(slots_.emplace_back(where));
         }
         for (std::size_t i = 0; i < options.pinned_depth; ++i) {
-            books_.add(pinned_.emplace_back(where, options.timing));
+            table_.add(pinned_.emplace_back(where, options.timing));
         }
     }
     ~slot_supply() = default;
@@ -96,7 +96,7 @@ protected:
         for (;;) {
             {
                 auto held = gate_.hold();
-                idle(held, [&] { return must_copy() || books_.no_more() || books_.can_fill(); });
+                idle(held, [&] { return must_copy() || table_.no_more() || table_.can_fill(); });
                 if (!must_copy()) { return fill(); }
             }
             copy_all();
@@ -107,15 +107,15 @@ protected:
     /// copy is complete and its block empty.
     pinned* pinned_now() {
         auto held = gate_.hold();
-        if (books_.waiting() || books_.ready()) { return nullptr; }
-        idle(held, [&] { return books_.no_more() || books_.can_fill(); });
+        if (table_.waiting() || table_.ready()) { return nullptr; }
+        idle(held, [&] { return table_.no_more() || table_.can_fill(); });
         return fill();
     }
     /// Waits for a free device block and assigns the next batch to it. The caller makes the source
     /// enqueue its copies and then calls `posted`. Returns null if there is no further batch.
     slot* await_slot() {
         auto held = gate_.hold();
-        idle(held, [&] { return books_.no_more() || books_.can_fill_slot(); });
+        idle(held, [&] { return table_.no_more() || table_.can_fill_slot(); });
         return fill_slot();
     }
     /// Assigns the next batch to a free device block, for a loader without producer threads. Does
@@ -123,7 +123,7 @@ protected:
     /// batch.
     slot* slot_now() {
         auto const held = gate_.hold();
-        return books_.ready() || !books_.can_fill_slot() ? nullptr : fill_slot();
+        return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
     }
 
     /// Records that the source has filled the pinned block `p` in `fill_ns` nanoseconds. Enqueues
@@ -133,10 +133,10 @@ protected:
         {
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
-            books_.filled(p);
+            table_.filled(p);
             // Wake the waiting consumer: it copies this block, or it detects the end of the range.
             wake   = consumer_waits_;
-            passed = books_.take_passed() && idle_ != 0;
+            passed = table_.take_passed() && idle_ != 0;
         }
         if (wake || passed) { gate_.notify(); }
         if (!wake) { copy_all(); }
@@ -149,8 +149,8 @@ protected:
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             ++figures_.left_out;
-            books_.left_out(s);
-            (void)books_.take_passed();
+            table_.left_out(s);
+            (void)table_.take_passed();
         }
         gate_.notify();
     }
@@ -160,7 +160,7 @@ protected:
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
             auto const held = gate_.hold();
-            books_.ended(s, std::move(why));
+            table_.ended(s, std::move(why));
         }
         gate_.notify();
     }
@@ -170,7 +170,7 @@ protected:
         {
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
-            books_.copied(s, nullptr);
+            table_.copied(s, nullptr);
             wake = consumer_waits_;
         }
         if (wake) { gate_.notify(); }
@@ -192,12 +192,12 @@ protected:
                 from->enqueued = true;
             }
             bool const flies = from->now == pinned::state::copying && idle_ != 0;
-            bool const alone = awake_ == 0 && books_.in_flight() == 1;
+            bool const alone = awake_ == 0 && table_.in_flight() == 1;
             // true if no thread waits for or polls the end of this copy
             bool const unseen = flies && (from->flagged ? !polling_ : alone);
             bool const wanted = consumer_waits_ && !consumer_copies_;
             wake              = wanted || unseen || stopping_ || problem != nullptr;
-            books_.copied(*to, std::move(problem));
+            table_.copied(*to, std::move(problem));
             more = claim_next(from, to);
         }
         if (wake) { gate_.notify(); }
@@ -207,7 +207,7 @@ protected:
     /// one that released a batch, which nothing joins.
     void await_copier() {
         auto held = gate_.hold();
-        gate_.wait(held, [&] { return !books_.copying(); });
+        gate_.wait(held, [&] { return !table_.copying(); });
     }
     /// Makes the pinned block `p` empty again; called by the callback after its copy.
     void copy_completed(pinned& p) noexcept {
@@ -219,7 +219,7 @@ protected:
                 --p.completed_early;
                 return;
             }
-            books_.make_empty(p);
+            table_.make_empty(p);
             wake = idle_ != 0;
         }
         if (wake) { gate_.notify(); }
@@ -231,7 +231,7 @@ protected:
             auto const held = gate_.hold();
             if (p.now != pinned::state::copying || p.copy_number != copy_number) { return; }
             if (!p.flagged) { ++p.completed_early; }
-            books_.make_empty(p);
+            table_.make_empty(p);
         }
         gate_.notify();
     }
@@ -239,7 +239,7 @@ protected:
     void put_back(pinned& p) noexcept {
         {
             auto const held = gate_.hold();
-            books_.make_empty(p);
+            table_.make_empty(p);
         }
         gate_.notify();
     }
@@ -260,7 +260,7 @@ protected:
     void fail(std::exception_ptr why) noexcept {
         {
             auto const held = gate_.hold();
-            books_.fail(std::move(why));
+            table_.fail(std::move(why));
         }
         gate_.notify();
     }
@@ -270,7 +270,7 @@ protected:
     slot_queue<pinned> take_empties() noexcept {
         auto const held = gate_.hold();
         complete_flagged(); // at the end of a range no producer polls the completion flags
-        return books_.take_empties();
+        return table_.take_empties();
     }
 
     /// The time for which a waiting thread polls before it sleeps: about that of a small batch.
@@ -291,12 +291,12 @@ protected:
         return note(figures_);
     }
 
-    [[nodiscard]] bool can_copy() const noexcept { return !stopping_ && books_.can_copy(); }
+    [[nodiscard]] bool can_copy() const noexcept { return !stopping_ && table_.can_copy(); }
     /// Returns true if a waiting producer must enqueue a copy: a pair of blocks is available, and
     /// the consumer is not waiting for a batch.
     [[nodiscard]] bool        must_copy() const noexcept { return can_copy() && !consumer_waits_; }
     [[nodiscard]] slot_states count_states() const noexcept {
-        slot_states n = books_.states();
+        slot_states n = table_.states();
         n.waiting     = idle_;
         return n;
     }
@@ -305,7 +305,7 @@ protected:
     std::vector<slot>       slots_;
     std::vector<pinned>     pinned_;
     typename Platform::gate gate_;
-    books                   books_;
+    table                   table_;
     loader_statistics       figures_;
     std::size_t             idle_ = 0; ///< number of producers that wait
     /// Number of waiting producers that poll instead of sleeping.
@@ -322,20 +322,20 @@ protected:
 private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
         if (!can_copy()) { return false; }
-        books_.copy(from, to);
-        if (books_.take_passed() && idle_ != 0) { gate_.notify(); }
+        table_.copy(from, to);
+        if (table_.take_passed() && idle_ != 0) { gate_.notify(); }
         return true;
     }
     pinned* fill() noexcept {
         start_clock();
-        return stopping_ ? nullptr : books_.fill();
+        return stopping_ ? nullptr : table_.fill();
     }
     slot* fill_slot() noexcept {
         start_clock();
-        return stopping_ ? nullptr : books_.fill_slot();
+        return stopping_ ? nullptr : table_.fill_slot();
     }
     void start_clock() {
-        if (!books_.begun()) { begun_ = clock::now(); }
+        if (!table_.begun()) { begun_ = clock::now(); }
     }
 
     /// Waits, as a producer, until `there()` returns true or the loader stops. A failed device
@@ -355,14 +355,14 @@ private:
         while (!ready()) {
             if (should_poll()) {
                 poll_flag(held, ready, looked, turn);
-            } else if (books_.in_flight() != 0) {
+            } else if (table_.in_flight() != 0) {
                 if (!gate_.wait_for(held, watchdog, [&] { return ready() || should_poll(); })) {
                     held.unlock();
                     check_copies();
                     held = gate_.hold();
                 }
             } else {
-                auto const enough = [&] { return ready() || books_.in_flight() != 0; };
+                auto const enough = [&] { return ready() || table_.in_flight() != 0; };
                 if (wait_awake(held, enough)) { continue; }
                 while (!enough() && should_back_off(since)) { back_off(held, enough, since); }
                 gate_.wait(held, [&] { return enough() || should_back_off(since); });
@@ -389,7 +389,7 @@ private:
     /// the consumer neither copies nor wakes another thread. After one second it blocks.
     [[nodiscard]] bool should_back_off(std::uint64_t since) {
         if constexpr (stays_awake) {
-            return !backing_off_ && books_.waiting() && clock::now() - since < watchdog_ns;
+            return !backing_off_ && table_.waiting() && clock::now() - since < watchdog_ns;
         } else {
             return false;
         }
@@ -429,7 +429,7 @@ private:
             for (;;) {
                 pinned* const p = oldest_flagged();
                 if (p == nullptr || !pinned::flag_reached(p->flag, p->copy_number)) { return; }
-                books_.make_empty(*p);
+                table_.make_empty(*p);
             }
         }
     }
@@ -442,12 +442,12 @@ private:
         polling_                        = true;
         ++awake_;
         bool const first = std::exchange(turn, p.sequence) != p.sequence;
-        bool const over  = await_mark<Platform>(gate_, held, p, first, ready);
+        bool const over  = await_flag<Platform>(gate_, held, p, first, ready);
         --awake_;
         polling_ = false;
         if (over) {
             if (p.now == pinned::state::copying && p.copy_number == copy_number) {
-                books_.make_empty(p);
+                table_.make_empty(p);
             }
         } else if (clock::now() - looked > watchdog_ns) {
             looked = clock::now();
@@ -463,7 +463,7 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    home_process home_;
+    owning_process owner_;
 };
 
 } // namespace detail

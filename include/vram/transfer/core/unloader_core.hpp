@@ -4,17 +4,17 @@
 /// \file
 /// `unloader_core` is the state that an unloader and its results share.
 
-#include <vram/base/contract.hpp>               // expects
-#include <vram/base/core/smaller_of.hpp>        // larger_of
-#include <vram/base/core/worker.hpp>            // the thread of platforms where time is real
-#include <vram/concepts/core/stream_hold.hpp>   // stream_hold, hold_stream
-#include <vram/concepts/powers.hpp>             // synchronous_resource
-#include <vram/transfer/core/kept_for_good.hpp> // kept_for_good
-#include <vram/transfer/core/numa_local.hpp>    // numa_local
-#include <vram/transfer/core/slot_memory.hpp>   // slot_memory
-#include <vram/transfer/core/stage.hpp>         // stage
-#include <vram/transfer/core/unloader_ring.hpp> // unloader_ring
-#include <vram/transfer/unloader_options.hpp>   // unloader_options
+#include <vram/base/contract.hpp>                // expects
+#include <vram/base/core/smaller_of.hpp>         // larger_of
+#include <vram/base/core/worker.hpp>             // the thread of platforms where time is real
+#include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
+#include <vram/concepts/powers.hpp>              // synchronous_resource
+#include <vram/transfer/core/kept_for_good.hpp>  // kept_for_good
+#include <vram/transfer/core/numa_local.hpp>     // numa_local
+#include <vram/transfer/core/profiler_range.hpp> // profiler_range
+#include <vram/transfer/core/slot_memory.hpp>    // slot_memory
+#include <vram/transfer/core/unloader_ring.hpp>  // unloader_ring
+#include <vram/transfer/unloader_options.hpp>    // unloader_options
 
 #include <cstddef>   // size_t, byte
 #include <exception> // exception_ptr, current_exception
@@ -84,13 +84,13 @@ private:
     }
 
     void run() {
-        stage<Platform>::name_thread("vram unloader");
+        profiler_range<Platform>::name_thread("vram unloader");
         numa_local<Platform> const here{where_, this->options_.numa_local};
         while (pinned* const p = this->await_copied()) {
             std::exception_ptr problem;
             try {
                 if (std::exchange(p->in_flight, false)) { Platform::synchronize(p->copied); }
-                stage<Platform> const shown{"vram sink"};
+                profiler_range<Platform> const shown{"vram sink"};
                 sink_(std::span<std::byte const>{p->memory, p->size}, p->index);
             } catch (...) { problem = std::current_exception(); }
             this->written(*p, std::move(problem));

@@ -4,24 +4,24 @@
 /// \file
 /// `unloader_ring` records the states of an unloader's blocks, and enqueues its copies.
 
-#include <vram/base/core/durations.hpp>        // seconds
-#include <vram/base/core/gate.hpp>             // the gate of platforms where time is real
-#include <vram/base/core/report_caught.hpp>    // report_caught
-#include <vram/base/error_kind.hpp>            // error_kind
-#include <vram/concepts/core/home_process.hpp> // home_process
-#include <vram/concepts/core/is_ending.hpp>    // is_ending
-#include <vram/layer/core/sure_wait.hpp>       // sure_wait
-#include <vram/transfer/core/await_mark.hpp>   // await_mark
-#include <vram/transfer/core/copy_lane.hpp>    // copy_lane
-#include <vram/transfer/core/copy_problem.hpp> // copy_problem
-#include <vram/transfer/core/pinned_slot.hpp>  // pinned_slot
-#include <vram/transfer/core/slot.hpp>         // slot
-#include <vram/transfer/core/slot_order.hpp>   // slot_order
-#include <vram/transfer/core/slot_queue.hpp>   // slot_queue
-#include <vram/transfer/core/stage.hpp>        // stage
-#include <vram/transfer/loader_error.hpp>      // loader_error
-#include <vram/transfer/platform_clock.hpp>    // platform_clock
-#include <vram/transfer/unloader_options.hpp>  // unloader_options
+#include <vram/base/core/durations.hpp>          // seconds
+#include <vram/base/core/gate.hpp>               // the gate of platforms where time is real
+#include <vram/base/core/report_caught.hpp>      // report_caught
+#include <vram/base/error_kind.hpp>              // error_kind
+#include <vram/concepts/core/is_ending.hpp>      // is_ending
+#include <vram/concepts/core/owning_process.hpp> // owning_process
+#include <vram/layer/core/sure_wait.hpp>         // sure_wait
+#include <vram/transfer/core/await_flag.hpp>     // await_flag
+#include <vram/transfer/core/copy_lane.hpp>      // copy_lane
+#include <vram/transfer/core/copy_problem.hpp>   // copy_problem
+#include <vram/transfer/core/pinned_slot.hpp>    // pinned_slot
+#include <vram/transfer/core/profiler_range.hpp> // profiler_range
+#include <vram/transfer/core/slot.hpp>           // slot
+#include <vram/transfer/core/slot_order.hpp>     // slot_order
+#include <vram/transfer/core/slot_queue.hpp>     // slot_queue
+#include <vram/transfer/loader_error.hpp>        // loader_error
+#include <vram/transfer/platform_clock.hpp>      // platform_clock
+#include <vram/transfer/unloader_options.hpp>    // unloader_options
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
@@ -57,7 +57,7 @@ public:
     unloader_ring& operator=(unloader_ring const&) = delete;
 
     [[nodiscard]] bool in_owning_process() const noexcept {
-        return home_.here() && !threads_stand_still<Platform>();
+        return owner_.is_current() && !threads_stand_still<Platform>();
     }
 
     /// Returns a device block for the next result, after making the stream `s` wait for the copy of
@@ -197,7 +197,7 @@ protected:
             }
             if (pinned* const p = flagged_.front()) {
                 bool const first = std::exchange(seen, p->index) != p->index;
-                if (await_mark<Platform>(gate_, held, *p, first, ready)) { continue; }
+                if (await_flag<Platform>(gate_, held, *p, first, ready)) { continue; }
             } else if (gate_.wait_for(held, watchdog,
                                       [&] { return ready() || !flagged_.empty(); })) {
                 continue;
@@ -270,9 +270,9 @@ private:
         }
     }
     std::exception_ptr copy(slot& from, pinned& to) noexcept {
-        stage<Platform> const shown{"vram copy"};
-        stream const          on      = lane_.view();
-        bool                  started = false;
+        profiler_range<Platform> const shown{"vram copy"};
+        stream const                   on      = lane_.view();
+        bool                           started = false;
         try {
             to.size  = from.size;
             to.index = from.index;
@@ -375,7 +375,7 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    home_process            home_;
+    owning_process          owner_;
     typename Platform::gate gate_;
     slot_queue<slot>        free_;
     /// Device blocks with results that wait for an empty pinned block.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/transfer/core/slot_books.hpp> // first: the header stands alone
+#include <vram/transfer/core/slot_table.hpp> // first: the header stands alone
 
 #include <vram/source/host_platform.hpp>
 #include <vram/transfer/core/pinned_slot.hpp>
@@ -15,7 +15,7 @@ using namespace vram::detail;
 namespace bookkeeping {
 using slot   = vram::detail::slot<host_platform>;
 using pinned = pinned_slot<host_platform>;
-using books  = slot_books<slot, pinned>;
+using books  = slot_table<slot, pinned>;
 
 /// The tables of two pinned and two device slots.
 struct pair_of_books {
@@ -43,7 +43,7 @@ struct pair_of_books {
 using bookkeeping::books;
 using bookkeeping::pair_of_books;
 
-TEST_CASE("slot_books: a batch passes all states, and its slots are reused") {
+TEST_CASE("slot_table: a batch passes all states, and its slots are reused") {
     pair_of_books all;
     for (std::size_t i = 0; i < 5; ++i) {
         all.bring();
@@ -57,7 +57,7 @@ TEST_CASE("slot_books: a batch passes all states, and its slots are reused") {
     CHECK_FALSE(all.b.exhausted());
 }
 
-TEST_CASE("slot_books: a copy is in flight until it is completed") {
+TEST_CASE("slot_table: a copy is in flight until it is completed") {
     pair_of_books all;
     auto* const   p = all.b.fill();
     all.b.filled(*p);
@@ -74,7 +74,7 @@ TEST_CASE("slot_books: a copy is in flight until it is completed") {
     CHECK(all.b.in_flight() == 0);
 }
 
-TEST_CASE("slot_books: the range ends at its first missing batch, in any order of discovery") {
+TEST_CASE("slot_table: the range ends at its first missing batch, in any order of discovery") {
     SUBCASE("the source ends") {
         pair_of_books all;
         all.bring();
@@ -127,7 +127,7 @@ TEST_CASE("slot_books: the range ends at its first missing batch, in any order o
     }
 }
 
-TEST_CASE("slot_books: an epoch begins with all unused slots") {
+TEST_CASE("slot_table: an epoch begins with all unused slots") {
     pair_of_books all;
     all.bring();
     all.bring();
@@ -144,7 +144,7 @@ TEST_CASE("slot_books: an epoch begins with all unused slots") {
     CHECK_FALSE(all.b.all_held());
 }
 
-TEST_CASE("slot_books: an omitted batch releases its slot when its turn comes") {
+TEST_CASE("slot_table: an omitted batch releases its slot when its turn comes") {
     pair_of_books all;
     auto* const   first = all.b.fill();
     auto* const   next  = all.b.fill();
@@ -166,7 +166,7 @@ TEST_CASE("slot_books: an omitted batch releases its slot when its turn comes") 
     CHECK(all.b.can_copy());
 }
 
-TEST_CASE("slot_books: the range is over when its last batch is omitted") {
+TEST_CASE("slot_table: the range is over when its last batch is omitted") {
     pair_of_books all;
     all.b.begin(2, {});
     auto* const first = all.b.fill();

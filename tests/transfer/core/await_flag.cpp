@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/transfer/core/await_mark.hpp> // first: the header stands alone
+#include <vram/transfer/core/await_flag.hpp> // first: the header stands alone
 
 #include <vram/base/core/gate.hpp>
 #include <vram/base/core/worker.hpp>
@@ -12,7 +12,7 @@
 using namespace vram;
 using namespace vram::detail;
 
-TEST_CASE("await_mark: it sees the written flag and then holds the gate again") {
+TEST_CASE("await_flag: it sees the written flag and then holds the gate again") {
     gate                       g;
     std::uint32_t              mark = 0;
     pinned_slot<host_platform> p{{}, false};
@@ -23,14 +23,14 @@ TEST_CASE("await_mark: it sees the written flag and then holds the gate again") 
                             std::atomic_ref{mark}.store(7, std::memory_order_release);
                         }};
     auto         held = g.hold();
-    for (bool awake = true; !await_mark<host_platform>(g, held, p, awake, [] { return false; });) {
+    for (bool awake = true; !await_flag<host_platform>(g, held, p, awake, [] { return false; });) {
         awake = false;
     }
     CHECK(held.owns_lock());
     CHECK(mark == 7);
 }
 
-TEST_CASE("await_mark: it returns without the flag after a nap, or if another condition is true") {
+TEST_CASE("await_flag: it returns without the flag after a nap, or if another condition is true") {
     gate                       g;
     std::uint32_t              mark = 6; // of the copy before
     pinned_slot<host_platform> p{{}, false};
@@ -38,8 +38,8 @@ TEST_CASE("await_mark: it returns without the flag after a nap, or if another co
     p.copy_number = 7;
     auto held     = g.hold();
     for (bool const awake : {true, false}) {
-        CHECK_FALSE(await_mark<host_platform>(g, held, p, awake, [] { return false; }));
-        CHECK_FALSE(await_mark<host_platform>(g, held, p, awake, [] { return true; }));
+        CHECK_FALSE(await_flag<host_platform>(g, held, p, awake, [] { return false; }));
+        CHECK_FALSE(await_flag<host_platform>(g, held, p, awake, [] { return true; }));
     }
     CHECK(held.owns_lock());
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `slot_books` records the state of each block (slot) of a loader, and the next batch.
+/// `slot_table` records the state of each block (slot) of a loader, and the next batch.
 
 #include <vram/transfer/core/index_order.hpp> // index_order
 #include <vram/transfer/core/slot_order.hpp>  // slot_order
@@ -27,11 +27,11 @@ namespace detail {
 /// Threads   One thread at a time; the caller holds the loader's lock.
 /// Cost      Constant time. Near the end of the range, each query examines every pinned block.
 template <class Slot, class Pinned>
-class slot_books {
+class slot_table {
 public:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    slot_books(std::size_t pinned, std::size_t device, bool ordered)
+    slot_table(std::size_t pinned, std::size_t device, bool ordered)
         : filled_{pinned, ordered}, slots_{device} {
         pinned_.reserve(pinned);
     }

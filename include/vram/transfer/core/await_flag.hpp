@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `await_mark` polls the completion flag of a copy.
+/// `await_flag` polls the completion flag of a copy.
 
 #include <vram/base/core/durations.hpp>       // microseconds
 #include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
@@ -22,7 +22,7 @@ namespace detail {
 /// Threads   One thread polls for each slot.
 /// Cost      No call of the platform. With `awake`, the thread occupies a core for up to 30 us.
 template <class Platform, class Guard, class Ready>
-[[nodiscard]] bool await_mark(typename Platform::gate& gate, Guard& held,
+[[nodiscard]] bool await_flag(typename Platform::gate& gate, Guard& held,
                               pinned_slot<Platform> const& p, bool awake, Ready const& ready) {
     using clock                   = platform_clock<Platform>;
     constexpr std::uint64_t eager = 30'000; // ns of polling without sleep

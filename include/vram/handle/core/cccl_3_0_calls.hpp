@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `older_calls` are the names that CCCL before 3.1 (CUDA 13.0) uses for a resource's functions.
+/// `cccl_3_0_calls` are the names that CCCL before 3.1 (CUDA 13.0) uses for a resource's functions.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -15,7 +15,7 @@ namespace detail {
 /// Gives a handle the four functions of CCCL before 3.1: `allocate` and `deallocate` without a
 /// stream for the synchronous pair, and `_async` with the stream last. `Handle` derives from this
 /// class, has the present functions as const members, and declares `using
-/// older_calls<Handle>::allocate;` and `deallocate` beside them.
+/// cccl_3_0_calls<Handle>::allocate;` and `deallocate` beside them.
 ///
 /// Sizes must have exactly the type `std::size_t`, so that a call without its stream, such as
 /// `allocate(0, 64)`, does not compile.
@@ -24,7 +24,7 @@ namespace detail {
 /// Threads   As the handle.
 /// Cost      None.
 template <class Handle>
-class older_calls {
+class cccl_3_0_calls {
 public:
     template <std::same_as<std::size_t> Size>
     [[nodiscard]] void* allocate(Size bytes, Size alignment) const {

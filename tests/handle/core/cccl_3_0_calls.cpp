@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/handle/core/older_calls.hpp> // first: the header stands alone
+#include <vram/handle/core/cccl_3_0_calls.hpp> // first: the header stands alone
 
 #include "../../doubles/archetype.hpp"
 #include "../../doubles/counting_resource.hpp"
@@ -41,7 +41,7 @@ static_assert(!takes_ints<shared_full>,
 
 } // namespace
 
-TEST_CASE("older_calls: each reaches the present function, with its arguments in order") {
+TEST_CASE("cccl_3_0_calls: each reaches the present function, with its arguments in order") {
     doubles::ledger book;
     shared          mr{doubles::counting_resource{doubles::archetype<>{}, book}};
 

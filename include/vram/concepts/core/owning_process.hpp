@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `home_process` detects that an object is used in a forked child of the process that made it.
+/// `owning_process` detects that an object is used in a forked child of the process that made it.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -27,9 +27,9 @@ namespace detail {
 /// Failure   The constructor throws `std::bad_alloc` if the system cannot register the fork
 ///           handler. After one success it never throws.
 /// Cost      `here()` is one comparison. A fork handler (`pthread_atfork`) counts the forks.
-class home_process {
+class owning_process {
 public:
-    [[nodiscard]] bool here() const noexcept { return made_in_ == *forks_here_; }
+    [[nodiscard]] bool is_current() const noexcept { return made_in_ == *forks_here_; }
 
 private:
     static unsigned now() {
@@ -61,7 +61,7 @@ template <class Platform>
 
 /// A deleter for `std::unique_ptr` that deletes nothing in a forked child, in which the object's
 /// threads and device do not exist.
-struct delete_at_home {
+struct delete_in_owning_process {
     template <class Object>
     void operator()(Object* object) const noexcept {
         if (object->in_owning_process()) { delete object; }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_copy` copies memory with non-temporal stores, which bypass the caches.
+/// `nontemporal_copy` copies memory with non-temporal stores, which bypass the caches.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -10,30 +10,30 @@
 #include <cstdint> // uintptr_t
 #include <cstring> // memcpy
 
-// With a sanitizer, and on other processors, `stream_copy` is a memcpy. The instructions are
+// With a sanitizer, and on other processors, `nontemporal_copy` is a memcpy. The instructions are
 // written as assembly because <immintrin.h> costs every including file a quarter of a second.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
     !defined(__SANITIZE_THREAD__)
 #if defined(__has_feature)
 #if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer) &&                       \
     !__has_feature(memory_sanitizer)
-#define VRAM_STREAM_COPY 1
+#define VRAM_NONTEMPORAL_COPY 1
 #endif
 #else
-#define VRAM_STREAM_COPY 1
+#define VRAM_NONTEMPORAL_COPY 1
 #endif
 #endif
 
 namespace vram {
 namespace detail {
 
-/// Width of the non-temporal stores that a `stream_copy` may use. `none` means a memcpy.
-enum class stream_copy_width : unsigned char { none, bytes_16, bytes_32, bytes_64 };
+/// Width of the non-temporal stores that a `nontemporal_copy` may use. `none` means a memcpy.
+enum class nontemporal_width : unsigned char { none, bytes_16, bytes_32, bytes_64 };
 
-#ifdef VRAM_STREAM_COPY
+#ifdef VRAM_NONTEMPORAL_COPY
 
 /// Copies `blocks` times 256 bytes by non-temporal stores of 16 bytes to a multiple of 64.
-inline void stream_16(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
+inline void nontemporal_16(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
     asm volatile("1:\n\t"
                  "prefetchnta 1024(%1)\n\t"
                  "prefetchnta 1088(%1)\n\t"
@@ -60,7 +60,7 @@ inline void stream_16(std::byte* to, std::byte const* from, std::size_t blocks) 
                  :
                  : "rax", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3");
 }
-inline void stream_32(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
+inline void nontemporal_32(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
     asm volatile("1:\n\t"
                  "prefetchnta 1024(%1)\n\t"
                  "prefetchnta 1088(%1)\n\t"
@@ -93,7 +93,7 @@ inline void stream_32(std::byte* to, std::byte const* from, std::size_t blocks) 
                  : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
                    "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 }
-inline void stream_64(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
+inline void nontemporal_64(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
     asm volatile("1:\n\t"
                  "prefetchnta 1024(%1)\n\t"
                  "prefetchnta 1088(%1)\n\t"
@@ -122,15 +122,15 @@ inline void stream_64(std::byte* to, std::byte const* from, std::size_t blocks) 
 #endif
 
 /// Returns the widest non-temporal stores of this processor; `none`: a memcpy.
-[[nodiscard]] inline stream_copy_width widest_stream_copy() noexcept {
-#ifdef VRAM_STREAM_COPY
-    static stream_copy_width const found =
-        __builtin_cpu_supports("avx512f") != 0 ? stream_copy_width::bytes_64
-        : __builtin_cpu_supports("avx2") != 0  ? stream_copy_width::bytes_32
-                                               : stream_copy_width::bytes_16;
+[[nodiscard]] inline nontemporal_width widest_nontemporal() noexcept {
+#ifdef VRAM_NONTEMPORAL_COPY
+    static nontemporal_width const found =
+        __builtin_cpu_supports("avx512f") != 0 ? nontemporal_width::bytes_64
+        : __builtin_cpu_supports("avx2") != 0  ? nontemporal_width::bytes_32
+                                               : nontemporal_width::bytes_16;
     return found;
 #else
-    return stream_copy_width::none;
+    return nontemporal_width::none;
 #endif
 }
 
@@ -142,12 +142,12 @@ inline void stream_64(std::byte* to, std::byte const* from, std::size_t blocks) 
 ///
 /// Threads   Any thread may call.
 /// Cost      Below 4 KiB it is a memcpy.
-inline void stream_copy(void* to, void const* from, std::size_t bytes,
-                        stream_copy_width width = widest_stream_copy()) noexcept {
-#ifdef VRAM_STREAM_COPY
+inline void nontemporal_copy(void* to, void const* from, std::size_t bytes,
+                             nontemporal_width width = widest_nontemporal()) noexcept {
+#ifdef VRAM_NONTEMPORAL_COPY
     auto*       target = static_cast<std::byte*>(to);
     auto const* source = static_cast<std::byte const*>(from);
-    if (bytes >= 4096 && width != stream_copy_width::none) {
+    if (bytes >= 4096 && width != nontemporal_width::none) {
         std::size_t const head = (64 - reinterpret_cast<std::uintptr_t>(target) % 64) % 64;
         std::memcpy(target, source, head);
         target += head;
@@ -155,9 +155,9 @@ inline void stream_copy(void* to, void const* from, std::size_t bytes,
         bytes -= head;
         std::size_t const blocks = bytes / 256;
         switch (width) {
-        case stream_copy_width::bytes_64: detail::stream_64(target, source, blocks); break;
-        case stream_copy_width::bytes_32: detail::stream_32(target, source, blocks); break;
-        default: detail::stream_16(target, source, blocks); break;
+        case nontemporal_width::bytes_64: detail::nontemporal_64(target, source, blocks); break;
+        case nontemporal_width::bytes_32: detail::nontemporal_32(target, source, blocks); break;
+        default: detail::nontemporal_16(target, source, blocks); break;
         }
         target += blocks * 256;
         source += blocks * 256;

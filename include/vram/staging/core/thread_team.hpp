@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `crew` is a team of threads that repeatedly run one function in parallel (fork and join).
+/// `thread_team` is a team of threads that repeatedly run one function in parallel (fork and join).
 
 #include <vram/base/core/gate.hpp>   // the gate of platforms where time is real
 #include <vram/base/core/worker.hpp> // their thread
@@ -20,19 +20,19 @@ namespace detail {
 /// A team of the calling thread and `size - 1` helper threads. The helpers sleep between jobs. The
 /// caller starts its part of a job without waiting for them.
 ///
-///     crew<cuda_platform> all{device, 8};
+///     thread_team<cuda_platform> all{device, 8};
 ///     all.run([&](unsigned thread) noexcept { ... });   // thread: 0 (the caller) to 7
 ///
 /// Failure   The constructor throws the exceptions of the platform's threads, and ends the threads
 ///           already started. A job must not throw.
-/// Threads   One job at a time. On a simulated device, the thread that creates the crew takes part
-///           in virtual time until the crew ends.
+/// Threads   One job at a time. On a simulated device, the thread that creates the team takes part
+///           in virtual time until the team ends.
 /// Cost      A job wakes all helpers; the last one runs after about 50 us. Nothing is allocated.
 template <class Platform>
-class crew {
+class thread_team {
 public:
     /// \param size number of threads, including the calling thread; at least 1
-    crew(typename Platform::device where, unsigned size) {
+    thread_team(typename Platform::device where, unsigned size) {
         helpers_.reserve(size);
         ending at_failure{this};
         for (unsigned i = 1; i < size; ++i) {
@@ -40,9 +40,9 @@ public:
         }
         at_failure.of = nullptr;
     }
-    crew(crew const&)            = delete;
-    crew& operator=(crew const&) = delete;
-    ~crew() { end(); }
+    thread_team(thread_team const&)            = delete;
+    thread_team& operator=(thread_team const&) = delete;
+    ~thread_team() { end(); }
 
     [[nodiscard]] unsigned size() const noexcept {
         return static_cast<unsigned>(helpers_.size()) + 1;
@@ -74,7 +74,7 @@ private:
         ~ending() {
             if (of != nullptr) { of->end(); }
         }
-        crew* of;
+        thread_team* of;
     };
 
     template <class Job>
@@ -107,7 +107,7 @@ private:
             }
             call(job, thread);
             auto const held = gate_.hold();
-            // Under the lock, because after it the crew may be destroyed.
+            // Under the lock, because after it the team may be destroyed.
             if (--busy_ == 0) { gate_.notify(); }
         }
     }

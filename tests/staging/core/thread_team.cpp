@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/staging/core/crew.hpp> // first: the header stands alone
+#include <vram/staging/core/thread_team.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
@@ -16,12 +16,12 @@
 using namespace vram;
 using namespace vram::detail;
 
-template class vram::detail::crew<host_platform>;
-template class vram::detail::crew<sim_platform>;
+template class vram::detail::thread_team<host_platform>;
+template class vram::detail::thread_team<sim_platform>;
 
-TEST_CASE("crew: every thread runs every job once, and the caller is the first of them") {
+TEST_CASE("thread_team: every thread runs every job once, and the caller is the first of them") {
     for (unsigned size = 1; size <= 5; ++size) {
-        crew<host_platform>           all{{}, size};
+        thread_team<host_platform>    all{{}, size};
         std::vector<std::atomic<int>> done(size);
         CHECK(all.size() == size);
         for (int job = 1; job <= 50; ++job) {
@@ -37,12 +37,12 @@ TEST_CASE("crew: every thread runs every job once, and the caller is the first o
     }
 }
 
-TEST_CASE("crew: jobs of different types follow each other without allocation") {
-    crew<host_platform> all{{}, 3};
-    std::atomic<int>    sum      = 0;
-    auto const          before   = doubles::host_allocations();
-    auto                ones     = [&](unsigned) noexcept { sum += 1; };
-    auto const          hundreds = [&](unsigned thread) noexcept { sum += 100 * (thread == 2); };
+TEST_CASE("thread_team: jobs of different types follow each other without allocation") {
+    thread_team<host_platform> all{{}, 3};
+    std::atomic<int>           sum    = 0;
+    auto const                 before = doubles::host_allocations();
+    auto                       ones   = [&](unsigned) noexcept { sum += 1; };
+    auto const hundreds = [&](unsigned thread) noexcept { sum += 100 * (thread == 2); };
     all.run(ones);
     all.run(hundreds);
     all.run(ones);
@@ -50,15 +50,15 @@ TEST_CASE("crew: jobs of different types follow each other without allocation") 
     CHECK(sum == 106);
 }
 
-TEST_CASE("crew: a team that never had a job ends") {
-    for (unsigned size = 1; size <= 4; ++size) { crew<host_platform> const all{{}, size}; }
-    sim_node                 node;
-    crew<sim_platform> const all{sim_device{}, 4};
+TEST_CASE("thread_team: a team that never had a job ends") {
+    for (unsigned size = 1; size <= 4; ++size) { thread_team<host_platform> const all{{}, size}; }
+    sim_node                        node;
+    thread_team<sim_platform> const all{sim_device{}, 4};
 }
 
-TEST_CASE("crew: on the simulated device the threads work simultaneously") {
-    sim_node           node;
-    crew<sim_platform> all{sim_device{}, 4};
+TEST_CASE("thread_team: on the simulated device the threads work simultaneously") {
+    sim_node                  node;
+    thread_team<sim_platform> all{sim_device{}, 4};
     for (int i = 1; i <= 3; ++i) {
         all.run([](unsigned) noexcept { sim_work(sim_time{1000}); });
         CHECK((!sim_ordered_threads || node.now() == sim_time{i * 1000}));
@@ -85,17 +85,17 @@ struct crew_of_two {
 };
 } // namespace
 
-TEST_CASE("crew: if a thread cannot be started, the ones before it end") {
-    CHECK_THROWS_AS((crew<crew_of_two>{0, 5}), std::runtime_error);
+TEST_CASE("thread_team: if a thread cannot be started, the ones before it end") {
+    CHECK_THROWS_AS((thread_team<crew_of_two>{0, 5}), std::runtime_error);
     CHECK(crew_of_two::thread::started == 3);
 }
 
-TEST_CASE("crew: every order of its threads is correct") {
+TEST_CASE("thread_team: every order of its threads is correct") {
     if constexpr (sim_ordered_threads) {
         auto const found = sim_explore(
             {.node = {.preemptions = laws::of_orders(2) == 2 ? 2U : 1U}}, [](sim_node&) {
-                crew<sim_platform> all{sim_device{}, 3};
-                int                done[3] = {};
+                thread_team<sim_platform> all{sim_device{}, 3};
+                int                       done[3] = {};
                 for (int i = 1; i <= 2; ++i) {
                     all.run([&](unsigned thread) noexcept { ++done[thread]; });
                     for (int const each : done) {

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `stage` marks a range of a thread's work in a profiler, such as NVTX, if the platform has one.
+/// `profiler_range` marks a range of a thread's work in a profiler, such as NVTX, if the platform
+/// has one.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -24,13 +25,13 @@ concept has_ranges = requires(char const* name, std::uint64_t range) {
 /// A profiler range from the construction to the destruction of this object. Does nothing if the
 /// platform has no profiler.
 ///
-///     stage<Platform> const filling{"vram fill"};
+///     profiler_range<Platform> const filling{"vram fill"};
 template <class Platform>
-class stage {
+class profiler_range {
 public:
-    explicit stage(char const* name) noexcept : range_{begin(name)} {}
-    stage(stage&&) = delete;
-    ~stage() { end(range_); }
+    explicit profiler_range(char const* name) noexcept : range_{begin(name)} {}
+    profiler_range(profiler_range&&) = delete;
+    ~profiler_range() { end(range_); }
 
     /// Begins a profiler range that `end` closes, possibly in another scope or thread.
     static std::uint64_t begin([[maybe_unused]] char const* name) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/transfer/core/stage.hpp> // first: the header stands alone
+#include <vram/transfer/core/profiler_range.hpp> // first: the header stands alone
 
 #include <vram/source/host_platform.hpp>
 
@@ -11,7 +11,7 @@
 using namespace vram;
 using namespace vram::detail;
 
-namespace stages {
+namespace recorded {
 struct told : host_platform {
     static inline std::vector<std::string> log;
 
@@ -22,21 +22,21 @@ struct told : host_platform {
     static void end_range(std::uint64_t range) { log.push_back("end " + std::to_string(range)); }
     static void name_thread(char const* name) { log.push_back(name); }
 };
-} // namespace stages
-using stages::told;
+} // namespace recorded
+using recorded::told;
 
 TEST_CASE(
     "stage: a profiler range covers a scope, or a start and an end, if the platform has ranges") {
     static_assert(has_ranges<told> && !has_ranges<host_platform>);
-    stage<told>::name_thread("me");
+    profiler_range<told>::name_thread("me");
     {
-        stage<told> const outer{"outer"};
-        auto const        open = stage<told>::begin("open");
-        stage<told>::end(open);
+        profiler_range<told> const outer{"outer"};
+        auto const                 open = profiler_range<told>::begin("open");
+        profiler_range<told>::end(open);
     }
     CHECK(told::log == std::vector<std::string>{"me", "outer", "open", "end 3", "end 2"});
-    stage<host_platform> const nobody{"nobody"};
-    stage<host_platform>::name_thread("nobody");
-    CHECK(stage<host_platform>::begin("nobody") == 0);
-    stage<host_platform>::end(0);
+    profiler_range<host_platform> const nobody{"nobody"};
+    profiler_range<host_platform>::name_thread("nobody");
+    CHECK(profiler_range<host_platform>::begin("nobody") == 0);
+    profiler_range<host_platform>::end(0);
 }

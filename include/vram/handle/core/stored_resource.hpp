@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `held` is a resource as a member: `held<R>` stores it by value, `held<R&>` borrows it.
+/// `stored_resource` is a resource as a member: `stored_resource<R>` stores it by value,
+/// `stored_resource<R&>` borrows it.
 
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/resource.hpp>           // synchronous_resource
@@ -20,35 +21,39 @@ namespace detail {
 /// Cost      None. An empty resource takes no space as a `[[no_unique_address]]` member.
 template <class R>
     requires synchronous_resource<std::remove_reference_t<R>>
-class held {
+class stored_resource {
 public:
     using resource_type = R;
 
-    explicit held(R mr) : mr_{std::move(mr)} {
+    explicit stored_resource(R mr) : mr_{std::move(mr)} {
         detail::expect_resource(mr_, "the handle holds a resource: it was not moved from");
     }
 
     [[nodiscard]] R&       get() noexcept { return mr_; }
     [[nodiscard]] R const& get() const noexcept { return mr_; }
 
-    friend bool operator==(held const& a, held const& b) { return a.get() == b.get(); }
+    friend bool operator==(stored_resource const& a, stored_resource const& b) {
+        return a.get() == b.get();
+    }
 
 private:
     [[no_unique_address]] R mr_;
 };
 
 template <class R>
-class held<R&> {
+class stored_resource<R&> {
 public:
     using resource_type = R;
 
-    explicit held(R& mr) : mr_{&mr} {
+    explicit stored_resource(R& mr) : mr_{&mr} {
         detail::expect_resource(mr, "the handle holds a resource: it was not moved from");
     }
 
     [[nodiscard]] R& get() const noexcept { return *mr_; }
 
-    friend bool operator==(held const& a, held const& b) { return a.get() == b.get(); }
+    friend bool operator==(stored_resource const& a, stored_resource const& b) {
+        return a.get() == b.get();
+    }
 
 private:
     R* mr_; // a pointer, so that its owner can be assigned
