@@ -22,9 +22,9 @@ struct pitched_copy {
     std::size_t to_slice = 0;
     /// Start of the source.
     void const* from = nullptr;
-    /// bytes between the starts of two rows of the source; at least `width`
+    /// Bytes between the starts of two rows of the source; at least `width`.
     std::size_t from_pitch = 0;
-    /// bytes between the starts of two slices of the source; a multiple of `from_pitch`
+    /// Bytes between the starts of two slices of the source; a multiple of `from_pitch`.
     std::size_t from_slice = 0;
     std::size_t width      = 0; ///< bytes copied of each row
     std::size_t height     = 1; ///< number of rows of each slice

@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    // bytes that are read between two tests of `stop`
+    // Bytes that are read between two tests of `stop`.
     static constexpr std::size_t at_once = std::size_t{16} << 20;
 
     File     file_;

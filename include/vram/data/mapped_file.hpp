@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    // a multiple of the page sizes in use: 4, 16 and 64 KiB
+    // A multiple of the page sizes in use: 4, 16 and 64 KiB.
     static constexpr std::size_t page = std::size_t{1} << 16;
 
     [[noreturn]] void fail(int code, std::size_t bytes) const {

@@ -68,7 +68,7 @@ public:
         std::size_t const bytes = copies_.bytes(index);
         if (bytes > to.size()) { return bytes; }
         if (cut().options().outside == boundary::constant && !copies_.inside(index)) {
-            // a local copy, because writes to `to` could alias the member
+            // A local copy, because writes to `to` could alias the member.
             Element const value = outside_;
             for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
                 std::memcpy(to.data() + at, &value, sizeof(Element));

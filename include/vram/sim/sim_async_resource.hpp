@@ -63,7 +63,7 @@ public:
         detail::sim_machine&      m = device_.machine();
         detail::sim_stream_state& s = stream.state();
         detail::sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
-        // if an earlier call made a mistake, its report is thrown before anything is allocated
+        // If an earlier call made a mistake, its report is thrown before anything is allocated.
         call.throw_report();
         void* const p = detail::sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) {
@@ -87,7 +87,7 @@ public:
         try {
             if (p != nullptr) { stream.synchronize(); }
         } catch (...) {
-            // earlier work failed, and `synchronize` threw its error
+            // Earlier work failed, and `synchronize` threw its error.
             deallocate(stream, p, bytes, alignment, w);
             throw;
         }
@@ -113,7 +113,7 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || detail::process_exit::began()) { return; }
         try {
-            // a destroyed raw stream; its work may still be running
+            // A destroyed raw stream; its work may still be running.
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,

@@ -58,7 +58,7 @@ public:
     /// Returns the newest node that still exists, or creates one with default options.
     [[nodiscard]] static sim_node& current() {
         if (sim_node* const made = newest().load(std::memory_order_acquire)) { return *made; }
-        // never destroyed, because static objects may still use it
+        // Never destroyed, because static objects may still use it.
         static sim_node* const first = new sim_node;
         static_cast<void>(first);
         return *newest().load(std::memory_order_acquire);
@@ -176,7 +176,7 @@ public:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // without a handle, it is still mapped, and the mapping was reported above
+            // Memory without a handle is still mapped, and the mapping was reported above.
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }

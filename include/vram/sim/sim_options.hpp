@@ -110,7 +110,7 @@ struct sim_options {
     sim_order             threads = sim_order::by_time;
     std::uint64_t         seed    = 1;
     std::vector<unsigned> choices = {};
-    /// With `by_choice`: how often in one run a thread is stopped although it could continue.
+    /// With `by_choice`: how many times in one run a thread may be stopped that could continue.
     unsigned preemptions = 2;
 };
 

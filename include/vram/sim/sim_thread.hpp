@@ -143,7 +143,7 @@ private:
         if (failed != nullptr) {
             m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        // if it is null, the thread called `sim_node::finish`, which has already removed it
+        // If it is null, the thread called `sim_node::finish`, which has already removed it.
         if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->vclock[host->slot]);
             m.turns.leave(*host);
@@ -186,7 +186,7 @@ private:
             }
             return ended;
         };
-        // this thread is no `sim_thread`, and joins one that another thread started
+        // This thread is no `sim_thread`, and joins one that another thread started.
         if (me == nullptr) {
             while (!gone()) { m.outside_step(held); }
         } else {

@@ -57,7 +57,7 @@ struct host_platform {
     [[nodiscard]] static device        device_of(stream) noexcept { return {}; }
     [[nodiscard]] static std::uint64_t id(stream) noexcept { return 0; }
     [[nodiscard]] static bool          capturing(stream) noexcept { return false; }
-    // zeros (not known), because the system has no reliable number
+    // Zeros (not known), because the system has no reliable number.
     [[nodiscard]] static memory_info memory(device) noexcept { return {}; }
     [[nodiscard]] static bool        done(event const&) noexcept { return true; }
 

@@ -22,7 +22,7 @@ namespace vram {
 ///     void* p = mr.allocate_sync(1_MiB, 4096);
 ///
 /// Failure   Throws `out_of_memory`. A size over `PTRDIFF_MAX` is refused without a system call.
-/// Threads   Any thread.
+/// Threads   Any thread may call.
 /// Streams   The only stream is always idle, so `allocate` and `allocate_sync` do the same.
 /// Cost      One call of `operator new` or `operator delete`. Rounds the size up to the alignment.
 class host_resource {

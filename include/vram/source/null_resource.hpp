@@ -25,7 +25,7 @@ namespace vram {
 ///
 /// Failure   Every allocation throws `out_of_memory`. Every free of a pointer that is not null is
 ///           reported to the error sink as `error_kind::foreign_pointer`.
-/// Threads   Any thread.
+/// Threads   Any thread may call.
 /// Cost      None.
 template <class Platform = host_platform>
 class null_resource {

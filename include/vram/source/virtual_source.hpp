@@ -37,7 +37,7 @@ namespace vram {
 ///
 /// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing. If memory
 ///           cannot be unmapped or released, the error is reported and the memory kept.
-/// Threads   Any thread. A lock is held during driver calls.
+/// Threads   Any thread may call. A lock is held during driver calls.
 /// Streams   No function waits for a stream. If a stream still uses memory that is freed, or that
 ///           `drop` or `remap` takes from its page, the device faults. If `remap` moves memory back
 ///           to the page that it backed last, earlier uses of that page need not be complete, only

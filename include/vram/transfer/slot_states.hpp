@@ -14,7 +14,7 @@ namespace vram {
 /// they show the cause: if most blocks are `filling`, the source is slow; if they are `filled` and
 /// `held`, the loop does not release its batches; if they are `copying`, the device is slow.
 struct slot_states {
-    /// number of pinned blocks that are free
+    /// Number of pinned blocks that are free.
     std::size_t empty   = 0;
     std::size_t filling = 0; ///< number of pinned blocks that the source is writing
     /// Number of filled pinned blocks that wait for a device block, or for their turn in the order.

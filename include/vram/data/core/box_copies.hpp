@@ -37,7 +37,7 @@ struct box_plan {
             to_begin += to.origin[d] * to_stride;
             from_begin += from.origin[d] * from_stride;
             empty = empty || box[d] == 0;
-            // if all inner dimensions are contiguous in both arrays, merge them with this one
+            // If all inner dimensions are contiguous in both arrays, merge them with this one.
             if (to_stride == width && from_stride == width) {
                 width *= box[d];
             } else if (box[d] > 1) {

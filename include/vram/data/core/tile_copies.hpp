@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool inside(std::size_t index) const {
         tile_box<Rank> const box = cut_[index];
         for (std::size_t d = 0; d < Rank; ++d) {
-            // elements from the first one of the tile on, without the halo before it
+            // Elements from the first one of the tile on, without the halo before it.
             std::size_t const past = box.extent[d] - box.before[d];
             if (box.before[d] > box.origin[d]) { return false; }
             if (past > cut_.options().extent[d] - box.origin[d]) { return false; }

@@ -57,7 +57,7 @@ public:
             over_.erase(it);
             return slot;
         }
-        // so that `retire` cannot fail
+        // Reserves memory now, so that `retire` cannot fail.
         over_.reserve(actors_ + 1);
         return actors_++;
     }
@@ -172,7 +172,7 @@ private:
             well = reaches(step, *page, range, copy, false) &&
                    touch(*page, step, clock, rest, access) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
-                         // the history for accesses through other addresses of this memory
+                         // The history for accesses through other addresses of this memory.
                          access);
             at = page->end();
         }

@@ -90,7 +90,7 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, somebody_away());
                 if (!away && !was) { return false; }
-                // virtual time advances again: measure `most` from now on
+                // Virtual time advances again: measure `most` from now on.
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -199,7 +199,7 @@ private:
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
-        // A host function of a stream releases the clock of the work before it in the stream.
+        // In a host function, the earlier work of its stream happens before the next acquisition.
         if (detail::inside_effect) {
             if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
             return;

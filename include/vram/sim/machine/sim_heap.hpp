@@ -117,7 +117,7 @@ public:
                                ticket] { complete_free(*m, *pool, *block, ticket); },
                  .where     = call_.where},
                 true);
-            // without an operation (during a capture), the free takes effect now
+            // Without an operation (during a capture), the free takes effect now.
             if (op == nullptr) {
                 complete_free(m_, *pool, *block, ticket);
             } else {

@@ -67,7 +67,7 @@ public:
         d.streams.reserve(d.streams.size() + 1);
         if (spare_streams_.empty()) {
             spare_streams_.push_back(&streams_.emplace_back());
-            // so that the `push_back` in `destroy_stream` cannot fail
+            // Reserves memory now, so that the `push_back` in `destroy_stream` cannot fail.
             spare_streams_.reserve(streams_.size());
         }
         sim_stream_state& s = *spare_streams_.back();

@@ -128,7 +128,7 @@ private:
     /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
     /// the device; sizes in a zone differ by at most a factor of two. So a zone always has a gap.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    // one zone, because sanitizers need shadow memory for all addresses
+    // One zone, because sanitizers need shadow memory for all addresses.
     static constexpr std::size_t zones = 1;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -145,7 +145,7 @@ private:
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);
-        // sanitizers leave few addresses
+        // Sanitizers leave few addresses.
         std::size_t const times = zones == 1 && least > (std::size_t{64} << 30) ? 2 : 4;
         std::size_t const wish  = least > limit / (times * parts) ? limit : times * parts * least;
         for (std::size_t room = wish;; room = align(room / 2, page)) {

@@ -113,7 +113,7 @@ public:
             inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i]);
             given.whole = true;
         }
-        // an operation without duration ends when all nodes have
+        // An operation without duration ends when all nodes have.
         sim_operation& end =
             m_.schedule.make({.name = "graph", .device = s.device}, call_.host->clock, s.id.load());
         submission given{m_.schedule, end};
@@ -168,7 +168,7 @@ public:
 
     void wait(sim_stream_state& s, sim_event_state const& e) {
         if (s.ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
-        // a wait for an event that was never recorded has no effect
+        // A wait for an event that was never recorded has no effect.
         if (!e.recorded) { return; }
         if (e.capture && e.capture->ended) {
             throw sim_error{sim_status::captured_event, call_.where};

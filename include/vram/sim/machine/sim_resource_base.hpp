@@ -47,7 +47,7 @@ public:
         sim_machine&            m = device_.machine();
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};
-        // if an earlier call made a mistake, its report is thrown before anything is allocated
+        // If an earlier call made a mistake, its report is thrown before anything is allocated.
         call.throw_report();
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {

@@ -87,7 +87,7 @@ public:
         try {
             retired_.push_back(block.begin);
         } catch (std::bad_alloc const&) {
-            // without host memory to remember the freed block, erase it
+            // Without host memory to remember the freed block, erase it.
             blocks_.erase(block.begin);
         }
         if (retired_.size() > remembered) {

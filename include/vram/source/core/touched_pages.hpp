@@ -40,7 +40,7 @@ struct touched_pages_options {
 ///     touched_pages::unmap(p, 1_GiB);
 ///
 /// Failure   `map` returns null. Options that the system does not support are ignored.
-/// Threads   Any thread.
+/// Threads   Any thread may call.
 /// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one. A mapping of 2 MiB or more starts
 ///           at a multiple of 2 MiB.
 class touched_pages {

@@ -100,7 +100,7 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            // relaxed suffices: the other threads have ended
+            // Relaxed suffices: the other threads have ended.
             if (lost.load(std::memory_order_relaxed)) {
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,

@@ -106,7 +106,7 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        // the device has failed, so the content of the chunk is not known
+        // The device has failed, so the content of the chunk is not known.
         if (failed_.load() == the_device) { return undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {

@@ -119,7 +119,7 @@ concept restartable_source =
 
 /// Gives a loader the same interface to every kind of source.
 ///
-/// Failure   `fill` and `enqueue` throw exceptions of the source, `checked` `loader_error`.
+/// Failure   `fill` and `enqueue` throw the source's exceptions, `checked` throws `loader_error`.
 /// Threads   Several threads may call `fill` concurrently if `concurrent` is true; else one.
 /// Cost      A range costs one copy on the host more than a source that writes into pinned memory.
 template <class Source>

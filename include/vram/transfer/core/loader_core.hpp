@@ -209,7 +209,7 @@ private:
             order_         = index_order{all ? n : n - 1, o.seed + epoch_};
         }
         order_.part(o.shard, o.shards);
-        // the first `rest` loaders that share the source get one batch more
+        // The first `rest` loaders that share the source get one batch more.
         std::size_t const rest = drop ? 0 : n % o.shards;
         std::size_t const mine = n / o.shards + (rest > o.shard);
         if (!drop || exact()) { batches_ = mine; }
@@ -285,7 +285,7 @@ private:
     void produce(pinned& p) noexcept
         requires(batch_source<Source>::fills)
     {
-        // moved to the ring below, so that this thread keeps no reference to the exception
+        // Moved to the ring below, so that this thread keeps no reference to the exception.
         std::exception_ptr why;
         try {
             this->clear(p);

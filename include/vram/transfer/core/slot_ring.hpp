@@ -64,7 +64,7 @@ public:
     /// Releases the batch in the device block `s`. The block is overwritten after the work that was
     /// enqueued so far on the stream `on` and on the batch's further streams.
     void release(slot& s, stream on) noexcept {
-        // in a forked child, the block belongs to the parent
+        // In a forked child, the block belongs to the parent.
         if (!this->in_owning_process()) { return; }
         profiler_range<Platform>::end(s.range);
         try {
@@ -76,7 +76,7 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // if the wait failed, the block may be in use and is never overwritten
+            // If the wait failed, the block may be in use and is never overwritten.
             if (!await_users_of(s, on)) { return; }
         }
         released(s);
@@ -100,7 +100,7 @@ protected:
     /// threads may release batches of an earlier pass during the call.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->gate_.hold();
-        // every callback has run, or never will
+        // Every callback has run, or never will.
         for (auto& p : this->pinned_) { p.completed_early = 0; }
         this->table_.begin(batches, std::move(order));
         taken_          = 0;
@@ -165,7 +165,7 @@ private:
                 return this->table_.ready() || this->can_copy() || can_fill_here() ||
                        this->stopping_ || this->table_.exhausted() || this->table_.all_held();
             });
-            // if a batch is ready, the loop does not depend on the copy
+            // If a batch is ready, the loop does not depend on the copy.
             bool const there = this->table_.ready();
             bool const fills = can_fill_here();
             bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
@@ -210,7 +210,7 @@ private:
             auto const held = this->gate_.hold();
             this->table_.give(s);
             fills = this->idle_ != 0 && this->pinned_.empty();
-            // waking a sleeping producer would take longer than copying on this thread
+            // Waking a sleeping producer would take longer than copying on this thread.
             theirs = this->awake_ != 0 && this->can_copy();
             mine   = !theirs && this->can_copy();
         }

@@ -193,7 +193,7 @@ protected:
             }
             bool const flies = from->now == pinned::state::copying && idle_ != 0;
             bool const alone = awake_ == 0 && table_.in_flight() == 1;
-            // true if no thread waits for or polls the end of this copy
+            // True if no thread waits for or polls the end of this copy.
             bool const unseen = flies && (from->flagged ? !polling_ : alone);
             bool const wanted = consumer_waits_ && !consumer_copies_;
             wake              = wanted || unseen || stopping_ || problem != nullptr;
@@ -214,7 +214,7 @@ protected:
         bool wake = false;
         {
             auto const held = gate_.hold();
-            // the block was made empty before this callback ran, by an event query
+            // The block was made empty before this callback ran, by an event query.
             if (p.completed_early != 0) {
                 --p.completed_early;
                 return;
@@ -455,7 +455,7 @@ private:
             check_copies();
             held = gate_.hold();
         }
-        // another producer polls next
+        // Another producer polls next.
         if (idle_ > 1 && (over || ready())) { gate_.notify(); }
     }
 

@@ -180,7 +180,7 @@ protected:
     pinned* await_copied() {
         auto held   = gate_.hold();
         auto looked = clock::now();
-        // index of the result whose flag this thread last polled without sleeping
+        // Index of the result whose flag this thread last polled without sleeping.
         std::size_t seen  = static_cast<std::size_t>(-1);
         auto const  ready = [&] {
             return stopping_ || (problem_ == nullptr && copied_.front() != nullptr);
