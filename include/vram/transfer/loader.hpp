@@ -111,10 +111,10 @@ public:
         at_ = at;
         return iterator{*this};
     }
-    /// Returns the sentinel that an iterator equals at the end of the range.
+    /// Returns the sentinel that an iterator equals after the last batch.
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-    /// Ends the range: no further batch is produced. Batches that the program still has stay valid.
+    /// Ends the loop: no further batch is produced. Batches that the program still has stay valid.
     /// Must be called on the thread that runs the loop.
     void stop() noexcept {
         core_->request_stop();
@@ -122,9 +122,9 @@ public:
         state_ = state::ended;
     }
 
-    /// Makes the range readable again from the beginning of the source, after its end or after
-    /// `stop`. If batches are shuffled, each pass over the source (epoch) has a new order. Throws
-    /// `loader_error{not_ended}` if the range has not ended.
+    /// Lets a loop read all batches again, after a loop has ended or after `stop`. If batches are
+    /// shuffled, each pass over the source (epoch) has a new order. Throws
+    /// `loader_error{not_ended}` if the loop has not ended.
     void restart(call_site at = call_site::current())
         requires detail::restartable_source<Source>
     {
@@ -145,7 +145,7 @@ public:
 
 private:
     /// The batch at the iterator is not yet taken from the loader (`asking`) or taken (`there`), or
-    /// the range has ended.
+    /// there is no further batch (`ended`).
     enum class state { asking, there, ended };
 
     /// Creates a default-constructed resource on the device of the stream `consumer`.

@@ -31,10 +31,10 @@ public:
         too_large, ///< the source returned `bytes` bytes, more than the `limit` of a slot
         /// The program has not released any device block, so no further batch can be copied.
         all_held,
-        capturing,       ///< the consumer's stream is being captured into a graph
+        capturing,       ///< the loop's stream is being captured into a graph
         already_begun,   ///< `begin()` was called a second time without a `restart()`
         wrong_alignment, ///< `span<T>`: `bytes` is not a multiple of `limit`, the size of `T`
-        not_ended,       ///< `restart()` before the end of the range, and without a `stop()`
+        not_ended,       ///< `restart()` before the loop has ended, and without a `stop()`
         timed_out,       ///< no batch came within `loader_options::timeout`; see `states()`
         no_size,         ///< `shuffle` is set, but the source has no `size()`
         /// `shards` is more than 1, but the source does not receive the index of the batch.

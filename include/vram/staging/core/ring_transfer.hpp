@@ -25,7 +25,8 @@ namespace detail {
 ///
 /// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
 /// Threads   All threads of the ring call `run` concurrently.
-/// Streams   Copies are on the ring's stream, and complete when the last thread returns.
+/// Streams   Copies run on the ring's stream. They are complete when `run` has returned on all
+///           threads.
 /// Cost      One copy, one event and at most one host wait for each piece. Nothing is allocated.
 template <class Ring, class Platform, class Host>
 class ring_transfer {

@@ -80,8 +80,8 @@ public:
     /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // Stop the ring before the source: if the stop token makes a source return, its producer
-        // then finds that no further batch is wanted.
+        // Stop assigning batches first: if the stop token makes a source return, its producer
+        // thread then finds that no further batch is wanted.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
@@ -285,7 +285,7 @@ private:
     void produce(pinned& p) noexcept
         requires(batch_source<Source>::fills)
     {
-        // Moved to the ring below, so that this thread keeps no reference to the exception.
+        // Moved to `ended` below, so that this thread keeps no reference to the exception.
         std::exception_ptr why;
         try {
             this->clear(p);
@@ -366,7 +366,7 @@ private:
     enum class verdict { batch, left_out, end };
 
     /// Returns the treatment of a batch of `bytes` bytes: the loop gets it, it is left out because
-    /// it is short, or the range ends. Throws `loader_error` if the source ends early, or if the
+    /// it is short, or the loop ends. Throws `loader_error` if the source ends early, or if the
     /// batch is short but cannot be left out.
     [[nodiscard]] verdict judge(std::size_t bytes) const {
         loader_options const& o = this->options_;
@@ -407,7 +407,7 @@ private:
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< its token requests the source to return
     std::uint64_t                   epoch_ = 0;
-    /// Order in which batches are requested, until `start` passes it to the ring.
+    /// Order in which batches are requested from the source, until `start` moves it away.
     index_order order_;
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;

@@ -68,7 +68,7 @@ struct pinned_slot {
     bool flagged   = false; ///< the device writes `*flag` at the end of the copy
     /// True if neither an event nor a wait proves that the last copy is complete.
     bool end_unknown = false;
-    bool left_out    = false; ///< the batch is left out of the range, so it is not copied
+    bool left_out    = false; ///< the loop does not get the batch, so it is not copied
     /// True if the time between `begun` and `copied` has not been read yet.
     bool unmeasured = false;
 

@@ -40,8 +40,8 @@ public:
     using typename supply::stream;
 
     /// Returns the block of the next batch in order, after making the stream `s` wait for its copy.
-    /// Returns null at the end of the range. The calling thread waits for producers, but not for
-    /// the device.
+    /// Returns null after the last batch. The calling thread waits for producers, but not for the
+    /// device.
     slot* take(stream s) {
         this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
@@ -51,7 +51,7 @@ public:
         try {
             got->await_copy(s);
             times_.begin(*got, s);
-        } catch (...) { // the error of a copy may be detected only here; it ends the range
+        } catch (...) { // the error of a copy may be detected only here; no further batch follows
             ended_ = true;
             give(*got);
             throw;

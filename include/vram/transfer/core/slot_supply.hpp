@@ -134,7 +134,7 @@ protected:
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // Wake the waiting consumer: it copies this block, or it detects the end of the range.
+            // Wake the waiting consumer: it copies this block, or it detects that no batch follows.
             wake   = consumer_waits_;
             passed = table_.take_passed() && idle_ != 0;
         }
@@ -154,8 +154,8 @@ protected:
         }
         gate_.notify();
     }
-    /// Ends the range before the batch of the pinned or device block `s`, because the source has no
-    /// batch or threw `why`, which is null if it did not throw.
+    /// Lets the loop end before the batch of the pinned or device block `s`, because the source has
+    /// no batch or threw `why`, which is null if it did not throw.
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -255,8 +255,8 @@ protected:
         if (p.now != pinned::state::copying || !p.enqueued) { return {}; }
         return {p.copy_number, p.over};
     }
-    /// Ends the range with the exception `why`, because the device has failed. Batches that are not
-    /// assigned to a block yet are not produced.
+    /// Lets the loop end with the exception `why`, because the device has failed. Batches that are
+    /// not assigned to a block yet are not produced.
     void fail(std::exception_ptr why) noexcept {
         {
             auto const held = gate_.hold();
@@ -311,8 +311,9 @@ protected:
     /// Number of waiting producers that poll instead of sleeping.
     std::size_t awake_ = 0;
     /// Time of the first fill in this pass over the source.
-    std::uint64_t begun_          = 0;
-    bool          consumer_waits_ = false; ///< true while the consumer waits for a batch
+    std::uint64_t begun_ = 0;
+    /// True while the consumer, the thread of the loop, waits for a batch.
+    bool consumer_waits_ = false;
     /// True while the waiting consumer enqueues a copy or fills a block.
     bool consumer_copies_ = false;
     bool stopping_        = false;

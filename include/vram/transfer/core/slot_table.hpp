@@ -25,7 +25,7 @@ namespace detail {
 ///
 /// Failure   Only the constructor and `add` allocate, and can throw.
 /// Threads   One thread at a time; the caller holds the loader's lock.
-/// Cost      Constant time. Near the end of the range, each query examines every pinned block.
+/// Cost      Constant time. Near the last batch, each query examines every pinned block.
 template <class Slot, class Pinned>
 class slot_table {
 public:
@@ -88,8 +88,8 @@ public:
     }
     /// Returns true if a pinned block with a left-out batch has become empty since the last call.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// Ends the range before the batch of the pinned block `p`, because the source has no batch or
-    /// threw `why`, which is null if it did not throw.
+    /// Lets the loop end before the batch of the pinned block `p`, because the source has no batch
+    /// or threw `why`, which is null if it did not throw.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
@@ -125,15 +125,15 @@ public:
     /// Returns the number of copies that were begun and are not known to be complete.
     [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
     /// Records that the copy into the device block `s` is enqueued, or failed with the exception
-    /// `problem`; then the range ends before that batch.
+    /// `problem`; then the loop ends before that batch.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// Ends the range before the batch of the device block `s`, because the source has no batch or
-    /// threw `why`, which is null if it did not throw.
+    /// Lets the loop end before the batch of the device block `s`, because the source has no batch
+    /// or threw `why`, which is null if it did not throw.
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
@@ -165,7 +165,7 @@ public:
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if every batch of the range is ready or was taken by the loop.
+    /// Returns true if no further batch follows: all are ready or were taken by the loop.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -175,9 +175,9 @@ public:
         }
         return true;
     }
-    /// Ends the range after the batches that were assigned to blocks so far; then `why` is thrown.
+    /// Lets the loop end, with the exception `why`, after the batches that have blocks so far.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
-    /// Returns the exception that ended the range; null if there is none, or if called again.
+    /// Returns the exception that ends the loop; null if there is none, or if called again.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
 
     [[nodiscard]] slot_states states() const noexcept {
@@ -208,7 +208,7 @@ private:
             passed_ = true;
         }
     }
-    /// Ends the range before batch `index`, unless it already ends earlier. `why`, if not null, is
+    /// Lets the loop end before batch `index`, unless it ends earlier. `why`, if not null, is
     /// thrown in place of that batch.
     void end_at(std::size_t index, std::exception_ptr why) noexcept {
         if (index >= end_) { return; }
@@ -223,8 +223,8 @@ private:
     slot_order<Pinned>   filled_;
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
-    std::exception_ptr   error_; ///< exception to throw at the end of the range
-    /// Number of batches in the range, or `none` if not known.
+    std::exception_ptr   error_; ///< exception to throw after the last batch, or null
+    /// Number of batches that the loop gets, or `none` if not known.
     std::size_t   end_       = none;
     std::size_t   index_     = 0; ///< index of the next batch to be assigned to a block
     std::size_t   in_flight_ = 0;
