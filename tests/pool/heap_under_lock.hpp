@@ -5,7 +5,7 @@
 /// `heap_under_lock` is a heap of streams with the lock that its owner would have.
 
 #include <vram/pool/core/platform_lock.hpp> // platform_lock
-#include <vram/pool/core/warm_blocks.hpp>   // warm_blocks
+#include <vram/pool/core/quick_lists.hpp>   // quick_lists
 #include <vram/sim/sim.hpp>                 // sim_node, sim_platform
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace tests {
 template <class Heap>
 struct heap_under_lock {
     heap_under_lock(vram::event_policy events, bool apart,
-                    std::size_t large_limit = vram::detail::warm_blocks::large_limit)
+                    std::size_t large_limit = vram::detail::quick_lists::large_limit)
         : heap{events, false, apart, large_limit} {}
 
     void* take(vram::sim_stream_view s, std::size_t bytes) {

@@ -26,7 +26,7 @@ TEST_CASE("availability: a block is as available as its least available part") {
             return worst;
         }
     } constexpr slot_is_price{};
-    tag_note note{.what = tags{{0x1000, 0x1100, 1, 1}}};
+    use_node note{.what = tags{{0x1000, 0x1100, 1, 1}}};
     block    b;
     b.address = 0x1000;
     b.bytes   = 0x200;

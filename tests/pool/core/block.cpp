@@ -23,7 +23,7 @@ TEST_CASE("block: a pending use covers the whole block, or is in a separate node
     b.slot    = 3;
     b.epoch   = 5;
     CHECK(*b.waits_for().begin() == tag{0x1000, 0x1100, 5, 3});
-    tag_note part{.what = tags{{0x1000, 0x1080, 7, 1}}};
+    use_node part{.what = tags{{0x1000, 0x1080, 7, 1}}};
     b.slot = block::several;
     b.note = &part;
     CHECK(*b.waits_for().begin() == tag{0x1000, 0x1080, 7, 1});

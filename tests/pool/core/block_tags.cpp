@@ -148,7 +148,7 @@ TEST_CASE("block_tags: the empty end of a chunk takes over the uses without anot
     f.notes.reserve(1);
     f.left.slot = block::nobody;
     f.notes.hold(&f.right, tags{{0x11000, 0x11100, 3, 1}});
-    tag_note const* const note = f.right.note;
+    use_node const* const note = f.right.note;
     CHECK(f.notes.merge_uses(&f.left, &f.right, not_yet));
     CHECK(f.left.slot == block::several);
     CHECK(f.left.note == note);

@@ -41,7 +41,7 @@ block free_piece(std::uintptr_t address, std::size_t bytes, block* after = nullp
 }
 
 /// Parts of a block wait for different streams.
-void wait_in_parts(block& b, tag_note& note, tag const& first, tag const& second) {
+void wait_in_parts(block& b, use_node& note, tag const& first, tag const& second) {
     note.what = tags{first};
     CHECK(note.what.merge(tags{second}, [](tag const&) { return false; }));
     b.slot = block::several;
@@ -150,7 +150,7 @@ TEST_CASE("free_blocks: an empty end is an end, and holds no block") {
 TEST_CASE("free_blocks: a part that is ready is found at the front or the back of a block") {
     block    next;
     block    b = free_piece(0x100000, 4096, &next);
-    tag_note note;
+    use_node note;
     wait_in_parts(b, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
     free_blocks all;
     all.insert(&b);
@@ -166,7 +166,7 @@ TEST_CASE("free_blocks: a part that is ready is found at the front or the back o
 
 TEST_CASE("free_blocks: in the end of a chunk the lowest ready part is taken") {
     block    end = free_piece(0x100000, 8192);
-    tag_note note;
+    use_node note;
     wait_in_parts(end, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
     free_blocks all{true};
     all.insert(&end);
@@ -182,7 +182,7 @@ TEST_CASE("free_blocks: in the end of a chunk the lowest ready part is taken") {
 
 TEST_CASE("free_blocks: a captured graph's use of a chunk's end does not exclude the rest") {
     block    end = free_piece(0x100000, 4096);
-    tag_note note;
+    use_node note;
     note.what = tags{{0x100000, 0x100400, tag::captured, used_by_graph}};
     end.slot  = block::several;
     end.note  = &note;
@@ -253,7 +253,7 @@ TEST_CASE(
     CHECK(all.quick(1 << 20, 4, one_wait) == &b);
     b.epoch = tag::captured;
     CHECK(all.quick(1 << 20, 4, one_wait) == nullptr);
-    tag_note note;
+    use_node note;
     wait_in_parts(b, note, {b.address, b.address + 256, 1, 4}, {b.address + 256, b.end(), 1, 5});
     CHECK(all.quick(1 << 20, 4, one_wait) == nullptr); // that takes a closer look
     all.remove(&b);
@@ -326,7 +326,7 @@ TEST_CASE("free_blocks: instead of a wait, the largest block is searched for a r
         all.insert(&small[i]);
     }
     block    ample = free_piece(0x40000000, 1 << 30);
-    tag_note note;
+    use_node note;
     wait_in_parts(ample, note, {ample.address, ample.address + 4096, 1, 1},
                   {ample.end() - 8192, ample.end() - 4096, 1, 2});
     all.insert(&ample);
@@ -345,7 +345,7 @@ TEST_CASE("free_blocks: without a search the front of a block is used, independe
     } const own; // of the stream in slot 4
     block    next;
     block    b = free_piece(0x100000, 4096, &next);
-    tag_note note;
+    use_node note;
     wait_in_parts(b, note, {0x100000, 0x100200, 1, 4}, {0x100200, 0x100800, 1, 5});
     free_blocks all;
     all.insert(&b);

@@ -146,7 +146,7 @@ TEST_CASE(
     sim_stream            s, others[16];
     desk.books.add({at(0x1000), 0x2000, 256});
     CHECK(desk.take(s, 0x100) == at(0x1000));
-    for (sim_stream const& each : others) { // none of them has the clock of `s`, which lives
+    for (sim_stream const& each : others) { // none of them has the timeline of `s`, which lives
         (void)desk.take(each, 0x100);
     }
     sim_graph::begin(s, sim_capture_mode::relaxed);

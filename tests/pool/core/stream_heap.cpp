@@ -309,7 +309,7 @@ namespace {
 /// A heap over addresses alone.
 template <bool InPlace = false>
 struct large_fixture : tests::heap_under_lock<stream_heap<sim_platform, InPlace>> {
-    explicit large_fixture(std::size_t large_limit = warm_blocks::large_limit)
+    explicit large_fixture(std::size_t large_limit = quick_lists::large_limit)
         : tests::heap_under_lock<stream_heap<sim_platform, InPlace>>{{}, false, large_limit} {
         this->heap.add(at(0x10000000), all, 256, nullptr, nullptr);
     }

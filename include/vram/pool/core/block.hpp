@@ -13,9 +13,9 @@ namespace vram {
 namespace detail {
 
 /// A list of pending uses for a block that has more of them than fit into `block` itself.
-struct tag_note {
+struct use_node {
     tags      what;
-    tag_note* next = nullptr; ///< the next node in the list of unused nodes
+    use_node* next = nullptr; ///< the next node in the list of unused nodes
 };
 
 /// The links of a block to its neighbours in a list.
@@ -26,7 +26,7 @@ struct links {
 
 /// The descriptor of a piece of a chunk. Descriptors lie in host memory, because the host may not
 /// be able to write the piece itself. A descriptor is one cache line. It has room for one pending
-/// use of the whole block, which nearly always suffices; further pending uses are in a `tag_note`.
+/// use of the whole block, which nearly always suffices; further pending uses are in a `use_node`.
 /// The links of the base class belong to a bin if the block is free, and to the table of live
 /// blocks if it is live or cached.
 struct block : links {
@@ -54,7 +54,7 @@ struct block : links {
     union {
         /// The epoch up to which the stream in `slot` may use the block.
         std::uint64_t epoch = 0;
-        tag_note*     note;
+        use_node*     note;
     };
     /// If not live: index of the timeline of the stream that may still use the whole block.
     std::uint32_t slot = nobody;

@@ -10,7 +10,7 @@
 #include <vram/pool/core/block_table.hpp>  // block_table
 #include <vram/pool/core/block_tags.hpp>   // block_tags
 #include <vram/pool/core/free_blocks.hpp>  // free_blocks
-#include <vram/pool/core/note_store.hpp>   // note_store
+#include <vram/pool/core/node_pool.hpp>    // node_pool
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
@@ -513,15 +513,15 @@ private:
         return false;
     }
 
-    free_blocks       free_;
-    note_store<block> blocks_;
-    block_tags        tags_;
-    block_table       live_;
-    block_chunks      chunks_;
-    std::size_t       taken_     = 0;     ///< number of allocations since everything was coalesced
-    bool              all_freed_ = false; ///< all blocks were freed since everything was coalesced
-    bool              has_uncoalesced_ = false; ///< some free neighbours could not be coalesced
-    bool              apart_;
+    free_blocks      free_;
+    node_pool<block> blocks_;
+    block_tags       tags_;
+    block_table      live_;
+    block_chunks     chunks_;
+    std::size_t      taken_     = 0;     ///< number of allocations since everything was coalesced
+    bool             all_freed_ = false; ///< all blocks were freed since everything was coalesced
+    bool             has_uncoalesced_ = false; ///< some free neighbours could not be coalesced
+    bool             apart_;
 };
 
 } // namespace detail

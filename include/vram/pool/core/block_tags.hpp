@@ -4,8 +4,8 @@
 /// \file
 /// `block_tags` stores the pending uses of blocks: which streams may still use which part.
 
-#include <vram/pool/core/block.hpp>      // block, tag_note
-#include <vram/pool/core/note_store.hpp> // note_store
+#include <vram/pool/core/block.hpp>     // block, use_node
+#include <vram/pool/core/node_pool.hpp> // node_pool
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t, uint32_t
@@ -15,15 +15,15 @@ namespace vram {
 namespace detail {
 
 /// Stores the pending uses of blocks. Nearly every block has none, or one use of the whole block,
-/// which is stored in the block itself. More uses are stored in a separate `tag_note`.
+/// which is stored in the block itself. More uses are stored in a separate `use_node`.
 /// `is_complete(use)` returns true if a pending use is complete.
 ///
 /// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      A few instructions for a block without a `tag_note`.
+/// Cost      A few instructions for a block without a `use_node`.
 class block_tags {
 public:
-    /// `reserve` makes sure that as many `tag_note`s are available. `has` returns true if they are.
+    /// `reserve` makes sure that as many `use_node`s are available. `has` returns true if they are.
     void               reserve(std::size_t notes) { notes_.reserve(notes); }
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
@@ -45,7 +45,7 @@ public:
     }
 
     /// Stores the parts of a live block that graphs retain. Requires `reserve` before. The
-    /// `tag_note` is made now, so that freeing the block cannot fail.
+    /// `use_node` is made now, so that freeing the block cannot fail.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
@@ -119,7 +119,7 @@ private:
         }
         return gone->bytes == 0 || join_tags(b, gone, is_complete);
     }
-    /// Stores a list of uses in a `tag_note`, for a block that has none.
+    /// Stores a list of uses in a `use_node`, for a block that has none.
     void note(block* b, tags const& held) noexcept {
         b->slot       = block::several;
         b->note       = notes_.make();
@@ -132,7 +132,7 @@ private:
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
     /// Merges the uses of both blocks after dropping complete ones. Returns false if there is no
-    /// room or no `tag_note`.
+    /// room or no `use_node`.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);
@@ -147,7 +147,7 @@ private:
             b->slot = std::exchange(gone->slot, block::nobody);
         } else {
             if (notes_.empty()) { return false; }
-            tag_note* const both = notes_.make();
+            use_node* const both = notes_.make();
             (void)add(both->what, *b, is_complete); // an empty list has room for two uses
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
@@ -158,7 +158,7 @@ private:
         simplify(b, from, from + b->bytes + gone->bytes);
         return true;
     }
-    /// Replaces the `tag_note` of a block that covers [from, to) by the block's own fields if there
+    /// Replaces the `use_node` of a block that covers [from, to) by the block's own fields if there
     /// is no use or one use of the whole block.
     void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
         tags const& held = b->note->what;
@@ -177,7 +177,7 @@ private:
         return to.merge(tags{{b.address, b.end(), b.epoch, b.slot}}, is_complete);
     }
 
-    note_store<tag_note> notes_;
+    node_pool<use_node> notes_;
 };
 
 } // namespace detail

@@ -5,8 +5,8 @@
 /// `page_book` is the page table of a pool: it records which pages of the chunks have physical
 /// memory.
 
-#include <vram/pool/core/heap_array.hpp> // heap_array
-#include <vram/pool/core/page_rings.hpp> // page_rings, page_place
+#include <vram/pool/core/heap_array.hpp>   // heap_array
+#include <vram/pool/core/page_aliases.hpp> // page_aliases, page_place
 
 #include <bit>     // popcount, countl_zero, countr_zero, has_single_bit
 #include <cstddef> // size_t
@@ -375,7 +375,7 @@ private:
     std::size_t       page_;
     unsigned          shift_; ///< log2 of `page_` if that is a power of two, else 0
     heap_array<entry> chunks_;
-    page_rings        rings_;
+    page_aliases      rings_;
 };
 
 } // namespace detail

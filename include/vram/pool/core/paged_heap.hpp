@@ -46,11 +46,11 @@ public:
         block_heap& heap = this->heaps_.of(r.bytes);
         this->flush_quick_lists(); // may use up descriptors
         heap.reserve();
-        clock* const mine     = r.on != nullptr ? &this->clocks_.of(*r.on) : nullptr;
-        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
+        timeline* const mine     = r.on != nullptr ? &this->timelines_.of(*r.on) : nullptr;
+        bool const      captured = mine != nullptr && Platform::capturing(*r.on);
         // Other memory may be mapped to the block. Only the host can know that the old memory is
         // unused.
-        auto const price = this->clocks_.for_asker(captured ? nullptr : mine, false);
+        auto const price = this->timelines_.for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
         };
@@ -96,7 +96,7 @@ public:
     /// the block `b`: a later user of a free neighbour on these pages is ordered after `s`. Returns
     /// false if that cannot be recorded for some neighbour.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
-        clock&      c    = this->clocks_.of(s);
+        timeline&   c    = this->timelines_.of(s);
         block_heap& heap = this->heaps_.of(*b);
         auto const  note = [&](block* beside) {
             heap.reserve();
@@ -129,7 +129,8 @@ public:
     /// Returns the function that rates the availability of free blocks for the stream `on` (null:
     /// for the host, at once).
     [[nodiscard]] auto price_for(stream const* on) {
-        return this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
+        return this->timelines_.for_asker(on != nullptr ? &this->timelines_.of(*on) : nullptr,
+                                          false);
     }
     /// Calls `visit(block)` for the ready free blocks of at least `least` bytes in the heap for
     /// `bytes`.
@@ -162,7 +163,7 @@ public:
     }
 
 private:
-    using typename base::clock;
+    using typename base::timeline;
 };
 
 } // namespace detail

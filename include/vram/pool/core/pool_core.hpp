@@ -18,7 +18,7 @@
 #include <vram/pool/core/chunk_growth.hpp>     // chunk_growth
 #include <vram/pool/core/growing_base.hpp>     // growing_base
 #include <vram/pool/core/paged_chunks.hpp>     // paged_chunks
-#include <vram/pool/core/warm_blocks.hpp>      // warm_blocks
+#include <vram/pool/core/quick_lists.hpp>      // quick_lists
 #include <vram/pool/core/whole_chunks.hpp>     // whole_chunks
 #include <vram/pool/free_pieces.hpp>           // free_pieces
 #include <vram/pool/pool_options.hpp>          // pool_options
@@ -318,7 +318,7 @@ private:
     /// If pages are remapped, large blocks are not cached: a large block at another address than
     /// before costs more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
-        return o.remap ? 0 : warm_blocks::large_limit;
+        return o.remap ? 0 : quick_lists::large_limit;
     }
 
     /// Allocates the first chunk, which has the initial size.

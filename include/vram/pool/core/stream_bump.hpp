@@ -14,9 +14,9 @@
 #include <vram/pool/core/availability.hpp>          // availability
 #include <vram/pool/core/bump_chunk.hpp>            // bump_chunk
 #include <vram/pool/core/bump_stack.hpp>            // bump_stack
-#include <vram/pool/core/clocks.hpp>                // clocks
 #include <vram/pool/core/heap_array.hpp>            // heap_array
 #include <vram/pool/core/platform_lock.hpp>         // platform_lock
+#include <vram/pool/core/stream_timelines.hpp>      // stream_timelines
 #include <vram/pool/event_policy.hpp>               // event_policy
 #include <vram/pool/free_pieces.hpp>                // free_pieces
 
@@ -34,7 +34,7 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      See `bump_chunk` and `clocks`.
+/// Cost      See `bump_chunk` and `stream_timelines`.
 template <class Platform>
 class stream_bump {
 public:
@@ -60,12 +60,12 @@ public:
         : events_{events},
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs},
-          clocks_{events == event_policy::lazy, true} {}
+          timelines_{events == event_policy::lazy, true} {}
     /// Allocates a block from the reserved memory. Returns null if there is no room.
     [[nodiscard]] void* take(request const& r, guard& held) {
         forget_ended();
-        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
+        bool            captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         if (mine != nullptr && !captured && !stack_.empty()) {
             chunk&               c     = stack_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
@@ -73,7 +73,7 @@ public:
                 return reinterpret_cast<void*>(start);
             }
         }
-        clocks_.readmit();
+        timelines_.readmit();
         while (!stack_.empty()) {
             chunk&               c     = stack_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
@@ -81,7 +81,7 @@ public:
             tags                 dear;
             if (start != 0) {
                 c.for_each_wait(start + r.bytes, [&](tag const& t) {
-                    auto const one = clocks_.of(tags{t}, mine, captured);
+                    auto const one = timelines_.of(tags{t}, mine, captured);
                     if (one > price) {
                         price = one;
                         dear  = tags{t};
@@ -101,8 +101,8 @@ public:
                 captured = true; // a stream that is being captured must not wait
                 continue;
             }
-            clock const* const held_up =
-                mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
+            timeline const* const held_up =
+                mine != nullptr ? timelines_.order(*mine, dear) : timelines_.finish(dear, held);
             // Other threads may have allocated during the wait, so search again.
             if (held_up == nullptr) { continue; }
             if (!exclude_or_retain(*held_up) && !stack_.use_next(r.bytes, r.alignment)) {
@@ -117,8 +117,8 @@ public:
     /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
     /// `r` from it. If `order` is not null, `r.on` is the same stream.
     void* add(piece const& p, stream const* order, request const& r) {
-        clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        chunk        fresh{p.base, p.bytes, p.alignment};
+        timeline* const mine = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
+        chunk           fresh{p.base, p.bytes, p.alignment};
         fresh.reserve();
         if (order != nullptr) { // other streams must wait until `order` has finished with the chunk
             fresh.wait_for(
@@ -187,13 +187,13 @@ public:
     /// there is none. Makes the host wait for streams if needed.
     [[nodiscard]] piece remove_idle(guard& held) {
         forget_ended();
-        clocks_.readmit();
+        timelines_.readmit();
         for (;;) {
             tags              almost; // the pending uses of an idle chunk that can be waited for
             std::size_t const first_idle = stack_.first_idle();
             for (std::size_t i = stack_.chunks().size(); i-- != first_idle;) {
                 chunk& c = stack_.chunks()[i];
-                c.drop([&](tag const& t) { return clocks_.is_complete(t); });
+                c.drop([&](tag const& t) { return timelines_.is_complete(t); });
                 if (c.waits().size() == 0) {
                     chunk const gone = stack_.take_idle(i);
                     return {gone.base(), gone.bytes(), gone.alignment()};
@@ -202,12 +202,12 @@ public:
                 if (almost.empty() && !held_up(c)) { almost = first; }
             }
             if (almost.empty()) { return {}; }
-            clock const* const captured = clocks_.finish(almost, held);
+            timeline const* const captured = timelines_.finish(almost, held);
             if (captured != nullptr) { exclude_or_retain(*captured); }
         } // other threads may have allocated during the wait, so search again
     }
     /// Called at the end: waits for all streams.
-    void wait_for_all(guard& held) noexcept { clocks_.wait_for_all(held); }
+    void wait_for_all(guard& held) noexcept { timelines_.wait_for_all(held); }
 
     /// Announces that a stream is about to be destroyed: its blocks count as used until now.
     void retire(stream s) {
@@ -216,16 +216,16 @@ public:
         tag                 last{};
         each_run_of(id, [&](run&) { known = true; });
         if (known) { last = used_by(s); }
-        clocks_.retire(s); // if `retire` throws, nothing has changed
+        timelines_.retire(s); // if `retire` throws, nothing has changed
         each_run_of(id, [&](run& r) {
             r.last  = last;
             r.ended = true;
         });
     }
     void forget_captures() noexcept {
-        clocks_.forget_captures();
+        timelines_.forget_captures();
         for (chunk& c : stack_.chunks()) {
-            c.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
+            c.end_captures([this](std::size_t slot) { return timelines_.after_captures(slot); });
         }
     }
 
@@ -237,26 +237,26 @@ public:
         for (chunk const& c : stack_.chunks()) {
             std::size_t here = 0;
             for (tag const& t : c.waits()) {
-                if (!clocks_.is_complete(t)) { here += t.end - t.begin; }
+                if (!timelines_.is_complete(t)) { here += t.end - t.begin; }
             }
             sum += here < c.room() ? here : c.room();
         }
         return sum;
     }
-    [[nodiscard]] std::uint64_t      events() const noexcept { return clocks_.events(); }
-    [[nodiscard]] std::uint64_t      waits() const noexcept { return clocks_.waits(); }
+    [[nodiscard]] std::uint64_t      events() const noexcept { return timelines_.events(); }
+    [[nodiscard]] std::uint64_t      waits() const noexcept { return timelines_.waits(); }
     [[nodiscard]] heap_array<chunk>& chunks() noexcept { return stack_.chunks(); }
 
 private:
-    using run   = typename chunk::run;
-    using clock = typename clocks<Platform>::clock;
+    using run      = typename chunk::run;
+    using timeline = typename stream_timelines<Platform>::timeline;
 
     /// Excludes memory that the captured stream may use, because it cannot be waited for. If
     /// captures are tracked, it is excluded until the capture ends (returns false). Otherwise it
     /// may belong to the graph and is retained until captures are forgotten (returns true).
-    bool exclude_or_retain(clock const& captured) noexcept {
+    bool exclude_or_retain(timeline const& captured) noexcept {
         if (!plain_) {
-            clocks_.exclude(captured.slot());
+            timelines_.exclude(captured.slot());
             return false;
         }
         for (chunk& each : stack_.chunks()) {
@@ -268,22 +268,24 @@ private:
     /// is being captured.
     [[nodiscard]] bool held_up(chunk const& c) const noexcept {
         for (tag const& t : c.waits()) {
-            if (clocks_.of(tags{t}, nullptr, false) == availability::unavailable) { return true; }
+            if (timelines_.of(tags{t}, nullptr, false) == availability::unavailable) {
+                return true;
+            }
         }
         return false;
     }
     static void* hand_out(chunk& c, std::uintptr_t start, request const& r,
-                          clock const* mine) noexcept {
+                          timeline const* mine) noexcept {
         c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
         return reinterpret_cast<void*>(start);
     }
     /// Fast path of a free of the block on top. Returns false and changes nothing if it does not
     /// apply.
     bool give_quick(void* p, std::size_t bytes, stream on) noexcept {
-        clock* last = nullptr;
+        timeline* last = nullptr;
         if (stack_.empty() || !stack_.current().owns(p)) { return false; }
         try {
-            last = clocks_.known(on);
+            last = timelines_.known(on);
         } catch (...) {} // `give` makes the call again and reports the error
         if (last == nullptr) { return false; }
         if (!stack_.current().try_pop(p, bytes, {0, 0, last->epoch_of_free(), last->slot()})) {
@@ -319,7 +321,7 @@ private:
     bool record_free(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         bool own = false;
         try {
-            own = on != nullptr && r.named && clocks_.of(*on).id() == r.id;
+            own = on != nullptr && r.named && timelines_.of(*on).id() == r.id;
             // The end of the run, which may come after that of the capture, does not tell if a
             // graph uses the block.
             if (on != nullptr && (!own || (graphs_ && Platform::capturing(*on)))) {
@@ -335,7 +337,7 @@ private:
                            .bytes    = bytes,
                            .resource = "monotonic",
                            .call     = "recording the stream of a free"});
-            if (!clocks_.wait_for_user(*on)) {
+            if (!timelines_.wait_for_user(*on)) {
                 report_error({.kind     = error_kind::leak,
                               .pointer  = p,
                               .bytes    = bytes,
@@ -361,7 +363,7 @@ private:
     /// Returns the pending use, without an address range, of everything that `s` has used until
     /// now.
     tag used_by(stream s) {
-        clock&     c     = clocks_.of(s);
+        timeline&  c     = timelines_.of(s);
         bool const eager = events_ == event_policy::eager;
         if ((eager || graphs_) && Platform::capturing(s)) {
             return {0, 0, c.epoch_of_captured_free(), c.slot()};
@@ -390,7 +392,7 @@ private:
                 return true;
             }
             try {
-                if (clock* const its = clock_of(r)) {
+                if (timeline* const its = timeline_of(r)) {
                     out = used_by_another(*its, r.user);
                     return true;
                 }
@@ -399,28 +401,28 @@ private:
                 report_error({.kind = error_kind::platform_error});
             }
             bool const there = standing_of<Platform>(r.user, r.id) == stream_standing::there;
-            if ((!there || !clocks_.captures(r.user)) && clocks_.wait_for_devices()) {
+            if ((!there || !timelines_.captures(r.user)) && timelines_.wait_for_devices()) {
                 return false;
             }
-            clock& any = clocks_.by_id(r.id);
-            out        = tag{0, 0, any.epoch_of_captured_free(), any.slot()};
+            timeline& any = timelines_.by_id(r.id);
+            out           = tag{0, 0, any.epoch_of_captured_free(), any.slot()};
             return true;
         };
     }
     /// Returns the timeline of the stream that allocated a run, which may belong to another thread.
     /// Returns null if the stream was destroyed, or if its handle means another stream on this
     /// thread.
-    [[nodiscard]] clock* clock_of(run const& r) {
-        clock& met = clocks_.by_id(r.id);
+    [[nodiscard]] timeline* timeline_of(run const& r) {
+        timeline& met = timelines_.by_id(r.id);
         if (met.id() == r.id) { // if the stream was destroyed, that is reported elsewhere
             return !met.alive() || met.is_there() ? &met : nullptr;
         }
         if (standing_of<Platform>(r.user, r.id) != stream_standing::there) { return nullptr; }
-        clock* const found = clocks_.of_another(r.user);
+        timeline* const found = timelines_.of_another(r.user);
         return found != nullptr && found->id() == r.id ? found : nullptr;
     }
     /// As `used_by`, for a stream that may belong to another thread.
-    [[nodiscard]] tag used_by_another(clock& c, stream s) {
+    [[nodiscard]] tag used_by_another(timeline& c, stream s) {
         bool const eager = events_ == event_policy::eager;
         bool const looks = (eager || graphs_) && c.alive() && !c.ended();
         if (looks && Platform::capturing(s)) {
@@ -432,7 +434,7 @@ private:
     }
     /// Records the runs of destroyed streams, if that was announced, as used until now.
     void forget_ended() noexcept {
-        clocks_.forget_ended([this](clock& c) {
+        timelines_.forget_ended([this](timeline& c) {
             each_run_of(c.id(), [&](run& r) {
                 r.last  = {0, 0, c.epoch_of_free(), c.slot()};
                 r.ended = true;
@@ -449,11 +451,11 @@ private:
             {.kind = error_kind::dead_stream, .stream = name_of_stream<Platform>(r.user, r.id)});
     }
 
-    event_policy       events_;
-    bool               graphs_;
-    bool               plain_; ///< true if a free needs neither an event nor a check for captures
-    clocks<Platform>   clocks_;
-    bump_stack<stream> stack_;
+    event_policy events_;
+    bool         graphs_;
+    bool         plain_; ///< true if a free needs neither an event nor a check for captures
+    stream_timelines<Platform> timelines_;
+    bump_stack<stream>         stack_;
 };
 
 } // namespace detail

@@ -11,9 +11,9 @@
 #include <vram/pool/core/availability.hpp>     // availability
 #include <vram/pool/core/block_heaps.hpp>      // block_heaps
 #include <vram/pool/core/block_request.hpp>    // block_request
-#include <vram/pool/core/clocks.hpp>           // clocks
 #include <vram/pool/core/platform_lock.hpp>    // platform_lock
-#include <vram/pool/core/warm_blocks.hpp>      // warm_blocks
+#include <vram/pool/core/quick_lists.hpp>      // quick_lists
+#include <vram/pool/core/stream_timelines.hpp> // stream_timelines
 #include <vram/pool/free_pieces.hpp>           // free_pieces
 #include <vram/pool/pool_options.hpp>          // event_policy
 
@@ -32,7 +32,7 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      See `block_heap` and `clocks`.
+/// Cost      See `block_heap` and `stream_timelines`.
 template <class Platform, bool InPlace = false>
 class stream_heap {
 public:
@@ -45,9 +45,9 @@ public:
     /// `apart`: small blocks have chunks of their own. `large_limit`: the largest size of the large
     /// block that is cached; 0: large blocks are not cached.
     stream_heap(event_policy events, bool graphs, bool apart = true,
-                std::size_t large_limit = warm_blocks::large_limit) noexcept
+                std::size_t large_limit = quick_lists::large_limit) noexcept
         : heaps_{apart},
-          clocks_{events == event_policy::lazy},
+          timelines_{events == event_policy::lazy},
           large_limit_{large_limit},
           events_{events},
           graphs_{graphs},
@@ -58,7 +58,7 @@ public:
     stream_heap& operator=(stream_heap&& other) noexcept {
         heaps_       = std::move(other.heaps_);
         quick_       = std::move(other.quick_);
-        clocks_      = std::move(other.clocks_);
+        timelines_   = std::move(other.timelines_);
         live_        = std::exchange(other.live_, 0);
         allocations_ = std::exchange(other.allocations_, 0);
         peak_live_   = std::exchange(other.peak_live_, 0);
@@ -76,10 +76,10 @@ public:
     [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
-        clock const&      mine  = clocks_.of(s);
+        timeline const&   mine  = timelines_.of(s);
         std::size_t const slot  = mine.slot();
         block*            b     = nullptr;
-        if (bytes <= warm_blocks::largest) [[likely]] {
+        if (bytes <= quick_lists::largest) [[likely]] {
             b = quick_.take(slot, bytes, alignment);
         } else {
             b = reuse_large(slot, bytes, alignment);
@@ -88,7 +88,7 @@ public:
             b->now = block::state::live;
         } else {
             if (alignment > bins::granule || graphs_) { return nullptr; }
-            b = heaps_.of(bytes).take_quick(bytes, slot, clocks_.for_asker(&mine, false));
+            b = heaps_.of(bytes).take_quick(bytes, slot, timelines_.for_asker(&mine, false));
             if (b == nullptr) { return nullptr; }
         }
         return handed_out(asked, alignment, b);
@@ -98,9 +98,9 @@ public:
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
         if (!handed_out_as(b, bytes, alignment) || !plain_) { return false; }
-        clock* c = nullptr;
+        timeline* c = nullptr;
         try {
-            c = clocks_.known(s);
+            c = timelines_.known(s);
         } catch (...) {} // `give` makes the call again and reports the error
         if (c == nullptr) { return false; }
         retract(*b);
@@ -109,7 +109,7 @@ public:
         // the next allocation. The block may be larger; a branch on that was mispredicted a third
         // of the time.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
-        if (exact > warm_blocks::largest) [[unlikely]] {
+        if (exact > quick_lists::largest) [[unlikely]] {
             cache_large(b);
         } else {
             quick_.put(b, exact, c->slot());
@@ -141,9 +141,9 @@ public:
             return nullptr;
         }
         heap.reserve();
-        clock* const mine  = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        auto const   price = clocks_.for_asker(mine, false);
-        auto const   place = heap.find(r.bytes, r.alignment, price, true);
+        timeline* const mine  = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
+        auto const      price = timelines_.for_asker(mine, false);
+        auto const      place = heap.find(r.bytes, r.alignment, price, true);
         if (place.where == nullptr || place.cost != availability::ready ||
             place.where->bytes > largest_hole) {
             return nullptr;
@@ -199,10 +199,10 @@ public:
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
         block_heap& heap  = heaps_.of(r != nullptr ? r->bytes : bytes);
         tags        held;
-        clock*      mine = nullptr;
+        timeline*   mine = nullptr;
         heap.reserve();
         if (on != nullptr) {
-            mine = &clocks_.of(*on);
+            mine = &timelines_.of(*on);
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
@@ -214,20 +214,20 @@ public:
     /// Removes an idle chunk that no stream uses any more, and returns it. Returns a chunk without
     /// bytes if there is none. Makes the host wait for the chunk that is available soonest.
     [[nodiscard]] chunk remove_idle(guard& held) {
-        auto const price = clocks_.for_asker(nullptr, false);
-        clocks_.readmit();
+        auto const price = timelines_.for_asker(nullptr, false);
+        timelines_.readmit();
         for (;;) {
             flush_quick_lists();
             auto const found = heaps_.idle_chunk(price);
             if (found.heap == nullptr) { return {}; }
             tags const pending = found.what().first->waits_for();
             if (price(pending) == availability::ready) { return found.heap->remove(found.index); }
-            clock const* const held_up = clocks_.finish(pending, held);
+            timeline const* const held_up = timelines_.finish(pending, held);
             if (held_up == nullptr) { continue; }
             if (plain_) {
                 heaps_.keep_for_capture(held_up->slot(), held_up->running());
             } else {
-                clocks_.exclude(held_up->slot());
+                timelines_.exclude(held_up->slot());
             }
         } // other threads may have allocated during the wait, so search again
     }
@@ -236,10 +236,10 @@ public:
     /// `from(last block)`. The chunk is busy until `end_growth`.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
-        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
+        timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
+        bool const      captured = mine != nullptr && Platform::capturing(*r.on);
         return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
-                                               clocks_.for_asker(mine, captured), from);
+                                               timelines_.for_asker(mine, captured), from);
     }
     /// The chunk has `by` more bytes at its end, which have no physical memory yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
@@ -247,7 +247,7 @@ public:
     /// Removes an idle chunk that is ready. Returns a chunk without bytes if there is none. Never
     /// waits.
     [[nodiscard]] chunk remove_ready() {
-        auto const price = clocks_.for_asker(nullptr, false);
+        auto const price = timelines_.for_asker(nullptr, false);
         flush_quick_lists();
         auto const found = heaps_.idle_chunk(price);
         if (found.heap == nullptr ||
@@ -263,13 +263,13 @@ public:
         return some;
     }
     /// Queries the recorded events of all streams.
-    void ask_streams() { clocks_.poll(); }
+    void ask_streams() { timelines_.poll(); }
     /// Finds out which idle chunks are ready: records events for their pending uses and queries
     /// them.
     void poll_idle() {
         poll();
         heaps_.for_each_chunk([&](chunk const& c) {
-            if (c.idle()) { clocks_.try_record_events(c.first->waits_for()); }
+            if (c.idle()) { timelines_.try_record_events(c.first->waits_for()); }
         });
         poll();
     }
@@ -277,37 +277,37 @@ public:
     /// Queries the recorded events of all streams, and coalesces free blocks that could not be
     /// coalesced before.
     void poll() {
-        clocks_.poll();
+        timelines_.poll();
         coalesce_pending();
     }
     /// As `poll`, after recording events for frees that have none.
     void poll_all() {
-        clocks_.try_record_all();
+        timelines_.try_record_all();
         poll();
     }
     /// Makes the host wait for everything that was freed, then coalesces. Returns false as
-    /// `clocks::finish_all`.
+    /// `stream_timelines::finish_all`.
     bool finish(guard& held) {
-        bool const all = clocks_.finish_all(held);
+        bool const all = timelines_.finish_all(held);
         coalesce_pending();
         return all;
     }
     /// The end: waits for all streams without throwing, and for whole devices if a block is still
     /// live.
     void wait_for_all(guard& held) noexcept {
-        if (live_ != 0) { clocks_.wait_for_all_devices(); }
-        clocks_.wait_for_all(held);
+        if (live_ != 0) { timelines_.wait_for_all_devices(); }
+        timelines_.wait_for_all(held);
     }
     /// Registers the stream by querying its id, which is not possible for the first time during a
     /// capture.
-    void meet(stream s) { (void)clocks_.of(s); }
+    void meet(stream s) { (void)timelines_.of(s); }
     void retire(stream s) {
         flush_quick_lists();
-        clocks_.retire(s);
+        timelines_.retire(s);
     }
     void forget_captures() noexcept {
-        clocks_.forget_captures();
-        heaps_.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
+        timelines_.forget_captures();
+        heaps_.end_captures([this](std::size_t slot) { return timelines_.after_captures(slot); });
         coalesce_pending();
     }
 
@@ -318,8 +318,8 @@ public:
         flush_quick_lists();
         memory_usage now{.live = live_, .peak_live = peak_live_, .allocations = allocations_};
         now.reserved = heaps_.reserved();
-        now.events   = clocks_.events();
-        now.waits    = clocks_.waits();
+        now.events   = timelines_.events();
+        now.waits    = timelines_.waits();
         heaps_.for_each([&](block const& b) {
             if (b.now == block::state::live) { now.requested += b.bytes - b.slack; }
             if (!is_held(b)) { return; }
@@ -328,7 +328,7 @@ public:
             std::size_t pending = 0;
             tags const  held    = b.waits_for();
             for (tag const& t : held) {
-                if (!clocks_.is_complete(t)) { pending += t.end - t.begin; }
+                if (!timelines_.is_complete(t)) { pending += t.end - t.begin; }
             }
             now.pending += pending < there ? pending : there;
         });
@@ -372,7 +372,7 @@ public:
     }
 
 protected:
-    using clock = typename clocks<Platform>::clock;
+    using timeline = typename stream_timelines<Platform>::timeline;
 
     // Larger holes are more often coalesced into a block that a large request can use. (Up to this
     // size, two of the recorded traces need less memory; from 15/16 of `small_size` on, one needs
@@ -381,18 +381,18 @@ protected:
     static constexpr unsigned    enough_holes = 16;
 
     [[nodiscard]] auto is_complete() const noexcept {
-        return [this](tag const& t) { return clocks_.is_complete(t); };
+        return [this](tag const& t) { return timelines_.is_complete(t); };
     }
     void* take_from(block_heap& heap, request const& r, guard& held, bool all, bool* must_wait) {
-        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
-        if (r.bytes > warm_blocks::largest) { flush_large(); }
-        if (heap.was_all_freed() && clocks_.several()) { coalesce_all(heap, r); }
+        timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
+        bool            captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        if (r.bytes > quick_lists::largest) { flush_large(); }
+        if (heap.was_all_freed() && timelines_.several()) { coalesce_all(heap, r); }
         heap.reserve();
-        clocks_.readmit();
+        timelines_.readmit();
         bool asked = mine == nullptr || captured || r.bytes <= free_blocks::worth_asking;
         for (;;) {
-            auto const price = clocks_.for_asker(mine, captured);
+            auto const price = timelines_.for_asker(mine, captured);
             auto const place = heap.find(r.bytes, r.alignment, price, all);
             if (place.tighter != nullptr && !asked) {
                 asked = true; // a larger block is divided only if the better fitting one is in use
@@ -435,8 +435,10 @@ protected:
     /// pending uses as possible.
     void coalesce_all(block_heap& heap, request const& r) {
         if (r.on != nullptr && Platform::capturing(*r.on)) { return; }
-        clocks_.try_record_all();
-        for (int looks = 0; looks < 4; ++looks) { clocks_.poll(); } // an event takes microseconds
+        timelines_.try_record_all();
+        for (int looks = 0; looks < 4; ++looks) {
+            timelines_.poll();
+        } // an event takes microseconds
         flush_quick_lists();
         heap.coalesce_all(is_complete());
     }
@@ -444,7 +446,7 @@ protected:
     /// true if it queried.
     bool ask_about(block const& b, stream s) {
         if (Platform::capturing(s)) { return false; }
-        clocks_.ask(b.waits_for());
+        timelines_.ask(b.waits_for());
         return true;
     }
 
@@ -452,19 +454,19 @@ protected:
     /// being captured. If captures are tracked, its frees came before the capture, and the memory
     /// becomes available after it. Otherwise the memory may belong to the graph and is retained
     /// from now on.
-    block* ordered(request const& r, block_heap::fit const& place, clock* mine, guard& held) {
+    block* ordered(request const& r, block_heap::fit const& place, timeline* mine, guard& held) {
         block* const b = ordered_uncounted(r, place, mine, held);
         return b != nullptr ? counted(b) : nullptr;
     }
     /// As `ordered`, but the block is not counted as live yet, because the wait may fail, and other
     /// threads may allocate during it.
-    block* ordered_uncounted(request const& r, block_heap::fit const& place, clock* mine,
+    block* ordered_uncounted(request const& r, block_heap::fit const& place, timeline* mine,
                              guard& held) {
-        tags const   part = place.where->waits_for().within(place.start, place.start + r.bytes);
-        block*       b    = place.where;
-        clock const* held_up; // a stream that is being captured, or null
+        tags const      part = place.where->waits_for().within(place.start, place.start + r.bytes);
+        block*          b    = place.where;
+        timeline const* held_up; // a stream that is being captured, or null
         if (mine != nullptr) {
-            held_up = clocks_.order(*mine, part);
+            held_up = timelines_.order(*mine, part);
             if (held_up == nullptr) { return hand_out_uncounted(r, place); }
         } else {
             bool const bare = place.where->bare;
@@ -476,9 +478,9 @@ protected:
             try { // more uses may be added during the wait: by memory mapped to the block's pages
                 do {
                     tags const now = b->waits_for();
-                    held_up        = clocks_.finish(now, held);
-                } while (held_up == nullptr &&
-                         clocks_.for_asker(nullptr, false)(b->waits_for()) != availability::ready);
+                    held_up        = timelines_.finish(now, held);
+                } while (held_up == nullptr && timelines_.for_asker(nullptr, false)(
+                                                   b->waits_for()) != availability::ready);
             } catch (...) {
                 b->bare = bare;
                 coalesce(b);
@@ -498,16 +500,16 @@ protected:
     /// memory unavailable.
     bool found_captured(request const& r, block_heap::fit const& place) {
         auto const part = place.where->waits_for().within(place.start, place.start + r.bytes);
-        clock const* const captured = clocks_.in_capture(part);
+        timeline const* const captured = timelines_.in_capture(part);
         if (captured != nullptr) { set_aside(place.where, *captured); }
         return captured != nullptr;
     }
     /// Makes the memory of a captured stream unavailable: see `ordered`.
-    void set_aside(block* b, clock const& captured) noexcept {
+    void set_aside(block* b, timeline const& captured) noexcept {
         if (plain_) {
             block_tags::keep_for_capture(b, captured.slot(), captured.running());
         } else {
-            clocks_.exclude(captured.slot());
+            timelines_.exclude(captured.slot());
         }
     }
     /// Reserves a block without counting it as live, because a wait must succeed first. Other
@@ -557,7 +559,7 @@ protected:
     }
     /// Caches a block that its stream has freed, or coalesces it if it cannot be cached.
     void cache(block* b) noexcept {
-        if (b->bytes <= warm_blocks::largest) { return quick_.put(b, b->bytes, b->slot); }
+        if (b->bytes <= quick_lists::largest) { return quick_.put(b, b->bytes, b->slot); }
         cache_large(b);
     }
     /// Caches or coalesces a freed large block. It is not cached before the end of a chunk that
@@ -584,7 +586,7 @@ protected:
                                               std::size_t alignment) noexcept {
         block* const b = quick_.take_large();
         if (b == nullptr) { return nullptr; }
-        if (b->bytes == bytes && warm_blocks::usable(*b, slot, alignment)) { return b; }
+        if (b->bytes == bytes && quick_lists::usable(*b, slot, alignment)) { return b; }
         coalesce(b);
         return nullptr;
     }
@@ -613,8 +615,8 @@ protected:
     /// be divided again. If chunks can grow, all are coalesced, because the used part of a chunk
     /// should end as low as possible.
     bool flush_for(request const& r) noexcept {
-        bool const few = !InPlace && r.bytes <= warm_blocks::largest;
-        return (few && quick_.drain(warm_blocks::bulky, [&](block* b) { coalesce(b); })) ||
+        bool const few = !InPlace && r.bytes <= quick_lists::largest;
+        return (few && quick_.drain(quick_lists::bulky, [&](block* b) { coalesce(b); })) ||
                flush_quick_lists();
     }
     /// Returns true if the block was allocated with this size and alignment.
@@ -644,7 +646,7 @@ protected:
     /// stream.
     freed freed_on(stream s, block* b) noexcept {
         try {
-            clock& c = clocks_.of(s);
+            timeline& c = timelines_.of(s);
             if (!plain_ && Platform::capturing(s)) {
                 hold(b, c.epoch_of_captured_free(), c.slot());
                 return freed::noted;
@@ -655,7 +657,7 @@ protected:
         } catch (...) {
             report_error({.kind = error_kind::platform_error, .pointer = b->pointer()});
         }
-        if (clocks_.wait_for_user(s)) { return freed::idle; }
+        if (timelines_.wait_for_user(s)) { return freed::idle; }
         report_error({.kind = error_kind::leak, .pointer = b->pointer(), .bytes = b->bytes});
         return freed::lost;
     }
@@ -664,25 +666,25 @@ protected:
     /// may be capturing it.
     freed freed_remotely(stream s, block* b) noexcept {
         try {
-            if (clock* const c = clocks_.of_another(s)) {
+            if (timeline* const c = timelines_.of_another(s)) {
                 hold(b, c->epoch_of_free(), c->slot());
                 return freed::noted;
             }
         } catch (...) {
             report_error({.kind = error_kind::platform_error, .pointer = b->pointer()});
         }
-        if (clocks_.wait_for_all_devices()) { return freed::idle; }
+        if (timelines_.wait_for_all_devices()) { return freed::idle; }
         report_error({.kind = error_kind::leak, .pointer = b->pointer(), .bytes = b->bytes});
         return freed::lost;
     }
 
-    block_heaps<InPlace> heaps_;
-    warm_blocks          quick_;
-    clocks<Platform>     clocks_;
-    std::size_t          live_      = 0;
-    std::size_t          peak_live_ = 0;
-    std::size_t          most_live_ = 0; ///< the highest peak before the last restart
-    std::size_t          large_limit_;   ///< largest size of the cached large block
+    block_heaps<InPlace>       heaps_;
+    quick_lists                quick_;
+    stream_timelines<Platform> timelines_;
+    std::size_t                live_      = 0;
+    std::size_t                peak_live_ = 0;
+    std::size_t                most_live_ = 0; ///< the highest peak before the last restart
+    std::size_t                large_limit_;   ///< largest size of the cached large block
     /// Small blocks placed between large ones since the last growth.
     unsigned     holes_ = 0;
     event_policy events_;

@@ -9,9 +9,9 @@
 #include <vram/base/error.hpp>                   // report_error
 #include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
 #include <vram/pool/core/availability.hpp>       // availability
-#include <vram/pool/core/clocks.hpp>             // clocks
 #include <vram/pool/core/platform_lock.hpp>      // platform_lock
 #include <vram/pool/core/slab_heap.hpp>          // slab_heap
+#include <vram/pool/core/stream_timelines.hpp>   // stream_timelines
 #include <vram/pool/event_policy.hpp>            // event_policy
 
 #include <cstddef> // size_t
@@ -39,12 +39,12 @@ public:
     using chunk  = slab_heap::chunk;
 
     stream_slabs(event_policy events, bool graphs) noexcept
-        : clocks_{events == event_policy::lazy}, events_{events}, graphs_{graphs} {}
+        : timelines_{events == event_policy::lazy}, events_{events}, graphs_{graphs} {}
     stream_slabs(stream_slabs&&) = default;
     stream_slabs& operator=(stream_slabs&& other) noexcept {
-        clocks_ = std::move(other.clocks_);
-        events_ = other.events_;
-        graphs_ = other.graphs_;
+        timelines_ = std::move(other.timelines_);
+        events_    = other.events_;
+        graphs_    = other.graphs_;
         return *this;
     }
 
@@ -53,8 +53,8 @@ public:
     /// needs a wait, sets it to true and returns null instead of waiting.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
-        clock* const mine     = on != nullptr ? &clocks_.of(*on) : nullptr;
-        bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*on);
+        timeline* const mine     = on != nullptr ? &timelines_.of(*on) : nullptr;
+        bool const      captured = mine != nullptr && graphs_ && Platform::capturing(*on);
         if (mine != nullptr) {
             // Makes room, so that the free of the block cannot fail.
             heap.reserve_slot(mine->slot());
@@ -73,7 +73,7 @@ public:
     bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         if (on == nullptr) { return give_unused(heap, n); }
         try {
-            clock& c = clocks_.of(*on);
+            timeline& c = timelines_.of(*on);
             heap.reserve_slot(c.slot());
             bool const eager = events_ == event_policy::eager;
             bool const looks = eager || graphs_;
@@ -98,7 +98,7 @@ public:
                            .stream  = name_of_stream<Platform>(*on),
                            .call    = "recording the stream of a free"});
         }
-        if (clocks_.wait_for_user(*on)) { return give_unused(heap, n); }
+        if (timelines_.wait_for_user(*on)) { return give_unused(heap, n); }
         report_error({.kind    = error_kind::leak,
                       .pointer = n->address,
                       .bytes   = heap.stride(),
@@ -111,7 +111,7 @@ public:
     /// a block from it for `on`. If `order` is not null, `on` is the same stream.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
-        clock* const mine = on != nullptr ? &clocks_.of(*on) : nullptr;
+        timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         if (order == nullptr) {
             heap.add(base, bytes, nullptr);
             return heap.take_clean();
@@ -125,7 +125,7 @@ public:
     /// Returns a chunk without live blocks that no stream uses any more, or null. Makes the host
     /// wait for streams if needed.
     [[nodiscard]] chunk* idle(slab_heap& heap, guard& held) {
-        clocks_.readmit();
+        timelines_.readmit();
         for (;;) {
             collect_complete(heap);
             // A block of a chunk that is pending, but not retained for a graph.
@@ -139,8 +139,8 @@ public:
             }
             if (almost == nullptr) { return nullptr; }
             std::size_t const slot = almost->slot;
-            if (clocks_.finish(tag_of(*almost), held) != nullptr && !retain_all(heap, slot)) {
-                clocks_.exclude(slot);
+            if (timelines_.finish(tag_of(*almost), held) != nullptr && !retain_all(heap, slot)) {
+                timelines_.exclude(slot);
             }
         } // other threads may have allocated during the wait, so search again
     }
@@ -149,25 +149,25 @@ public:
     /// is waited for at the end. Does nothing if the stream cannot be queried now.
     void meet(stream s) noexcept {
         try {
-            (void)clocks_.of(s);
+            (void)timelines_.of(s);
         } catch (...) {} // no block has been handed out yet, so there may be nothing to wait for
     }
-    void poll() { clocks_.poll(); }
+    void poll() { timelines_.poll(); }
     /// Makes blocks clean if their pending use is complete.
     void collect_complete(slab_heap& heap) noexcept {
         heap.collect_complete([&](std::size_t slot, std::uint64_t epoch) {
-            return clocks_.is_complete(tag{0, 0, epoch, slot});
+            return timelines_.is_complete(tag{0, 0, epoch, slot});
         });
     }
     /// The end: waits for all streams, and for whole devices if a block is still live.
     void wait_for_all(bool something_out, guard& held) noexcept {
-        if (something_out) { clocks_.wait_for_all_devices(); }
-        clocks_.wait_for_all(held);
+        if (something_out) { timelines_.wait_for_all_devices(); }
+        timelines_.wait_for_all(held);
     }
-    void retire(stream s) { clocks_.retire(s); }
-    void forget_captures() noexcept { clocks_.forget_captures(); }
+    void retire(stream s) { timelines_.retire(s); }
+    void forget_captures() noexcept { timelines_.forget_captures(); }
     void end_captures(slab_heap& heap) noexcept {
-        heap.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
+        heap.end_captures([this](std::size_t slot) { return timelines_.after_captures(slot); });
     }
 
     /// Returns the number of free blocks of `heap` that some stream may still use.
@@ -177,17 +177,17 @@ public:
             if (c->pending() == 0) { continue; }
             for (entry const& n : c->entries) {
                 count += n.at == place::retained ||
-                         (n.at == place::pending && !clocks_.is_complete(*tag_of(n).begin()));
+                         (n.at == place::pending && !timelines_.is_complete(*tag_of(n).begin()));
             }
         }
         return count;
     }
-    [[nodiscard]] std::uint64_t events() const noexcept { return clocks_.events(); }
-    [[nodiscard]] std::uint64_t waits() const noexcept { return clocks_.waits(); }
+    [[nodiscard]] std::uint64_t events() const noexcept { return timelines_.events(); }
+    [[nodiscard]] std::uint64_t waits() const noexcept { return timelines_.waits(); }
 
 private:
-    using clock = typename clocks<Platform>::clock;
-    using place = slab_heap::place;
+    using timeline = typename stream_timelines<Platform>::timeline;
+    using place    = slab_heap::place;
 
     [[nodiscard]] static tags tag_of(entry const& n) noexcept {
         return tags{{0, 0, n.epoch, n.slot}};
@@ -195,7 +195,7 @@ private:
 
     /// Returns true if the block is unavailable, because its stream is being captured.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
-        return clocks_.of(tag_of(n), nullptr, false) == availability::unavailable;
+        return timelines_.of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
     /// Frees a block that no stream uses. A graph may still retain it.
@@ -205,16 +205,16 @@ private:
     }
 
     /// Allocates a block that another stream freed: one that is ready, else one that needs a wait.
-    entry* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured, guard& held,
-                         bool* must_wait) {
-        clocks_.readmit();
+    entry* take_anothers(slab_heap& heap, stream const* on, timeline* mine, bool captured,
+                         guard& held, bool* must_wait) {
+        timelines_.readmit();
         std::size_t held_up = 0; // streams with a smaller slot cannot be waited for
         for (bool asked = false;;) {
             entry* dear = nullptr;
             for (std::size_t slot = 0; slot < heap.slots(); ++slot) {
                 entry* const n = heap.oldest(slot);
                 if (n == nullptr) { continue; }
-                auto const price = clocks_.of(tag_of(*n), mine, captured);
+                auto const price = timelines_.of(tag_of(*n), mine, captured);
                 if (price == availability::ready) { return heap.take(n); }
                 if (price == availability::needs_wait && dear == nullptr && slot >= held_up) {
                     dear = n;
@@ -226,7 +226,7 @@ private:
                 continue;
             }
             if (!std::exchange(asked, true)) {
-                clocks_.poll();
+                timelines_.poll();
                 collect_complete(heap);
                 if (entry* const n = heap.take_clean()) { return n; }
                 continue;
@@ -235,10 +235,10 @@ private:
             if (must_wait != nullptr) {
                 // Its use may be complete although no event was recorded.
                 if (!std::exchange(*must_wait, true)) {
-                    clocks_.ask(tag_of(*dear));
+                    timelines_.ask(tag_of(*dear));
                     continue;
                 }
-                if (clocks_.in_capture(tag_of(*dear)) == nullptr) { return nullptr; }
+                if (timelines_.in_capture(tag_of(*dear)) == nullptr) { return nullptr; }
                 *must_wait = false; // a captured stream cannot be waited for; try the next one
             } else if (entry* const n = ordered(heap, dear, mine, held)) {
                 return n;
@@ -250,17 +250,17 @@ private:
     }
     /// Allocates the block `n` after a wait for its stream. Returns null if that stream is being
     /// captured.
-    entry* ordered(slab_heap& heap, entry* n, clock* mine, guard& held) {
+    entry* ordered(slab_heap& heap, entry* n, timeline* mine, guard& held) {
         tags const        waits_for = tag_of(*n);
         std::size_t const slot      = n->slot;
         if (mine != nullptr) {
-            if (clocks_.order(*mine, waits_for) == nullptr) { return heap.take(n); }
+            if (timelines_.order(*mine, waits_for) == nullptr) { return heap.take(n); }
         } else {
             heap.take(n); // taken out during the wait; no thread may free it
             n->asked     = unsatisfiable;
             bool held_up = false;
             try {
-                held_up = clocks_.finish(waits_for, held) != nullptr;
+                held_up = timelines_.finish(waits_for, held) != nullptr;
             } catch (...) {
                 heap.give_oldest(n, slot, waits_for.begin()->epoch);
                 throw;
@@ -277,7 +277,7 @@ private:
     bool retain_all(slab_heap& heap, std::size_t slot) noexcept {
         if (graphs_ || events_ == event_policy::eager) { return false; }
         entry* n = heap.newest(slot);
-        for (; n != nullptr && !clocks_.has_event(slot, n->epoch); n = heap.newest(slot)) {
+        for (; n != nullptr && !timelines_.has_event(slot, n->epoch); n = heap.newest(slot)) {
             heap.retain(heap.take(n), slot);
         }
         return true;
@@ -291,9 +291,9 @@ private:
         return found;
     }
 
-    clocks<Platform> clocks_;
-    event_policy     events_;
-    bool             graphs_;
+    stream_timelines<Platform> timelines_;
+    event_policy               events_;
+    bool                       graphs_;
 };
 
 } // namespace detail

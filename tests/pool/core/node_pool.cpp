@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/note_store.hpp> // first: the header stands alone
+#include <vram/pool/core/node_pool.hpp> // first: the header stands alone
 
 #include <vram/pool/core/block.hpp>
 
@@ -14,10 +14,10 @@
 using namespace vram;
 using namespace vram::detail;
 
-template class vram::detail::note_store<block>;
+template class vram::detail::node_pool<block>;
 
-TEST_CASE("note_store: nodes are distinct, fresh, and reused") {
-    note_store<block>   store;
+TEST_CASE("node_pool: nodes are distinct, fresh, and reused") {
+    node_pool<block>    store;
     std::set<block*>    out;
     std::vector<block*> order;
     for (int i = 0; i < 1000; ++i) {
@@ -39,22 +39,22 @@ TEST_CASE("note_store: nodes are distinct, fresh, and reused") {
     CHECK(out == std::set<block*>(order.begin(), order.end()));
 }
 
-TEST_CASE("note_store: nodes stay in place when the pool of nodes moves") {
-    note_store<block> a;
+TEST_CASE("node_pool: nodes stay in place when the pool of nodes moves") {
+    node_pool<block> a;
     a.reserve(1);
     block* const b = a.make();
     b->bytes       = 42;
-    note_store<block> c{std::move(a)};
+    node_pool<block> c{std::move(a)};
     CHECK(b->bytes == 42);
     a = std::move(c);
     a.put_back(b);
     CHECK(a.make() == b);
 }
 
-TEST_CASE("note_store: without host memory nothing has changed") {
-    note_store<block> store;
-    doubles::bombing  armed{1};
-    bool              threw = false;
+TEST_CASE("node_pool: without host memory nothing has changed") {
+    node_pool<block> store;
+    doubles::bombing armed{1};
+    bool             threw = false;
     try {
         store.reserve(1);
     } catch (std::bad_alloc const&) { threw = true; }
@@ -64,12 +64,12 @@ TEST_CASE("note_store: without host memory nothing has changed") {
     CHECK(store.make() != nullptr);
 }
 
-TEST_CASE("note_store: it has the number of available nodes") {
-    note_store<block> store;
+TEST_CASE("node_pool: it has the number of available nodes") {
+    node_pool<block> store;
     CHECK(store.has(0));
     CHECK_FALSE(store.has(1));
     store.reserve(3);
     CHECK(store.has(3));
-    CHECK(store.has(note_store<block>::per_slab));
-    CHECK_FALSE(store.has(note_store<block>::per_slab + 1));
+    CHECK(store.has(node_pool<block>::per_slab));
+    CHECK_FALSE(store.has(node_pool<block>::per_slab + 1));
 }

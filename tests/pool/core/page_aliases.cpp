@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/page_rings.hpp> // first: the header must stand alone
+#include <vram/pool/core/page_aliases.hpp> // first: the header must stand alone
 
 #include <doctest/doctest.h>
 
@@ -9,12 +9,12 @@
 #include <vector>
 
 using vram::detail::page_place;
-using vram::detail::page_rings;
+using vram::detail::page_aliases;
 
 namespace {
 
-page_rings rings_of(std::size_t chunks, std::size_t pages) {
-    page_rings rings;
+page_aliases rings_of(std::size_t chunks, std::size_t pages) {
+    page_aliases rings;
     for (std::size_t i = 0; i != chunks; ++i) {
         rings.reserve();
         rings.add();
@@ -23,7 +23,7 @@ page_rings rings_of(std::size_t chunks, std::size_t pages) {
     }
     return rings;
 }
-std::vector<page_place> together_with(page_rings const& rings, page_place const& p) {
+std::vector<page_place> together_with(page_aliases const& rings, page_place const& p) {
     std::vector<page_place> all;
     rings.for_each_other(p, [&](page_place const& one) { all.push_back(one); });
     return all;
@@ -31,8 +31,8 @@ std::vector<page_place> together_with(page_rings const& rings, page_place const&
 
 } // namespace
 
-TEST_CASE("page_rings: a page is alone until paired, and again when one of two leaves") {
-    page_rings rings = rings_of(2, 4);
+TEST_CASE("page_aliases: a page is alone until paired, and again when one of two leaves") {
+    page_aliases rings = rings_of(2, 4);
     CHECK(together_with(rings, {0, 1}).empty());
     rings.part({0, 1}); // from no other page
     rings.pair({0, 1}, {1, 2});
@@ -46,9 +46,9 @@ TEST_CASE("page_rings: a page is alone until paired, and again when one of two l
     CHECK(together_with(rings, {1, 2}).empty());
 }
 
-TEST_CASE("page_rings: a page that joins a ring leaves its own, and dissolving a ring names all "
+TEST_CASE("page_aliases: a page that joins a ring leaves its own, and dissolving a ring names all "
           "its pages") {
-    page_rings rings = rings_of(1, 8);
+    page_aliases rings = rings_of(1, 8);
     rings.pair({0, 1}, {0, 0});
     rings.pair({0, 2}, {0, 0});
     rings.pair({0, 4}, {0, 3});
@@ -65,8 +65,8 @@ TEST_CASE("page_rings: a page that joins a ring leaves its own, and dissolving a
     CHECK(named == 6);
 }
 
-TEST_CASE("page_rings: if a chunk is removed, the last one gets its number in every ring") {
-    page_rings rings = rings_of(3, 2);
+TEST_CASE("page_aliases: if a chunk is removed, the last one gets its number in every ring") {
+    page_aliases rings = rings_of(3, 2);
     rings.pair({2, 0}, {1, 1});
     rings.pair({0, 0}, {2, 1});
     rings.remove(0);
@@ -74,13 +74,13 @@ TEST_CASE("page_rings: if a chunk is removed, the last one gets its number in ev
     CHECK(together_with(rings, {1, 1}) == std::vector<page_place>{{0, 0}});
     rings.remove(1);
     CHECK(rings.size() == 0);
-    page_rings other{std::move(rings)};
+    page_aliases other{std::move(rings)};
     CHECK(together_with(other, {0, 0}).empty());
 }
 
-TEST_CASE("page_rings: random pairs agree with a list of sets") {
+TEST_CASE("page_aliases: random pairs agree with a list of sets") {
     std::minstd_rand         random{3};
-    page_rings               rings = rings_of(2, 10);
+    page_aliases             rings = rings_of(2, 10);
     std::vector<std::size_t> set(20); // of each page
     for (std::size_t i = 0; i != set.size(); ++i) { set[i] = i; }
     std::size_t next  = set.size();

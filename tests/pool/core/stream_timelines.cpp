@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/clocks.hpp> // first: the header stands alone
+#include <vram/pool/core/stream_timelines.hpp> // first: the header stands alone
 
 #include <vram/pool/core/platform_lock.hpp>
 #include <vram/sim/sim.hpp>
@@ -18,8 +18,8 @@ using namespace vram;
 using namespace vram::detail;
 using namespace std::chrono_literals;
 
-using sim_clocks = clocks<sim_platform>;
-template class vram::detail::clocks<sim_platform>;
+using sim_clocks = stream_timelines<sim_platform>;
+template class vram::detail::stream_timelines<sim_platform>;
 
 namespace {
 
@@ -35,7 +35,8 @@ tags freed(sim_clocks& all, sim_stream const& s) {
 
 } // namespace
 
-TEST_CASE("clocks: own memory is ready, another stream's needs a wait, unless it was waited for or "
+TEST_CASE("stream_timelines: own memory is ready, another stream's needs a wait, unless it was "
+          "waited for or "
           "is complete") {
     sim_node   node;
     sim_clocks all;
@@ -56,7 +57,7 @@ TEST_CASE("clocks: own memory is ready, another stream's needs a wait, unless it
     CHECK(all.events() == 1);
 }
 
-TEST_CASE("clocks: the host waits with the lock released, and only as necessary") {
+TEST_CASE("stream_timelines: the host waits with the lock released, and only as necessary") {
     sim_node                    node;
     sim_clocks                  all;
     platform_lock<sim_platform> lock;
@@ -75,7 +76,7 @@ TEST_CASE("clocks: the host waits with the lock released, and only as necessary"
     CHECK(all.is_complete(*late.begin()));
 }
 
-TEST_CASE("clocks: the host waits for all streams with a pending use of a block") {
+TEST_CASE("stream_timelines: the host waits for all streams with a pending use of a block") {
     sim_node                    node;
     sim_clocks                  all;
     platform_lock<sim_platform> lock;
@@ -92,7 +93,8 @@ TEST_CASE("clocks: the host waits for all streams with a pending use of a block"
     CHECK(b.done());
 }
 
-TEST_CASE("clocks: an event that the host waits for is pinned while the lock is released") {
+TEST_CASE(
+    "stream_timelines: an event that the host waits for is pinned while the lock is released") {
     sim_node   node;
     sim_clocks all;
     sim_stream a;
@@ -112,7 +114,7 @@ TEST_CASE("clocks: an event that the host waits for is pinned while the lock is 
     CHECK(e.pins == 0);
 }
 
-TEST_CASE("clocks: the end waits for the device of a captured graph") {
+TEST_CASE("stream_timelines: the end waits for the device of a captured graph") {
     sim_node                    node;
     sim_clocks                  all;
     platform_lock<sim_platform> lock;
@@ -124,7 +126,8 @@ TEST_CASE("clocks: the end waits for the device of a captured graph") {
     CHECK(node.now() >= 5ms);
 }
 
-TEST_CASE("clocks: with a captured stream its events are waited for, and the device at the end") {
+TEST_CASE("stream_timelines: with a captured stream its events are waited for, and the device at "
+          "the end") {
     sim_node                    node;
     doubles::mishaps const      told;
     sim_clocks                  all;
@@ -149,7 +152,8 @@ TEST_CASE("clocks: with a captured stream its events are waited for, and the dev
     CHECK(all.finish_all(open));
 }
 
-TEST_CASE("clocks: memory that an event covers, or that is complete, belongs to no capture") {
+TEST_CASE(
+    "stream_timelines: memory that an event covers, or that is complete, belongs to no capture") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -167,8 +171,8 @@ TEST_CASE("clocks: memory that an event covers, or that is complete, belongs to 
     CHECK(all.in_capture(late) == nullptr);
 }
 
-TEST_CASE(
-    "clocks: a captured stream may use memory of its own capture and memory without pending uses") {
+TEST_CASE("stream_timelines: a captured stream may use memory of its own capture and memory "
+          "without pending uses") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -184,7 +188,7 @@ TEST_CASE(
     all.forget_captures();
 }
 
-TEST_CASE("clocks: slots of retired streams are reused") {
+TEST_CASE("stream_timelines: slots of retired streams are reused") {
     sim_node   node;
     sim_clocks all;
     for (int i = 0; i < 200; ++i) {
@@ -204,7 +208,8 @@ TEST_CASE("clocks: slots of retired streams are reused") {
     for (auto const& s : many) { CHECK(all.of(s->view()).id() == s->id()); }
 }
 
-TEST_CASE("clocks: slots of streams that have ended are reused, also if no event was recorded") {
+TEST_CASE("stream_timelines: slots of streams that have ended are reused, also if no event was "
+          "recorded") {
     sim_node   node;
     sim_clocks all;
     for (int i = 0; i != 100; ++i) {
@@ -214,7 +219,7 @@ TEST_CASE("clocks: slots of streams that have ended are reused, also if no event
     CHECK(all.size() == 16);
 }
 
-TEST_CASE("clocks: without host memory for a new stream nothing has changed") {
+TEST_CASE("stream_timelines: without host memory for a new stream nothing has changed") {
     sim_node   node;
     sim_clocks all;
     sim_stream a;
@@ -233,7 +238,7 @@ TEST_CASE("clocks: without host memory for a new stream nothing has changed") {
     CHECK(all.size() == 1);
 }
 
-TEST_CASE("clocks: a moved-from object has no streams") {
+TEST_CASE("stream_timelines: a moved-from object has no streams") {
     sim_node   node;
     sim_stream s;
     sim_clocks a;
@@ -246,7 +251,7 @@ TEST_CASE("clocks: a moved-from object has no streams") {
     CHECK(a.size() == 1);
 }
 
-TEST_CASE("clocks: covered memory is found complete by a query, without a wait") {
+TEST_CASE("stream_timelines: covered memory is found complete by a query, without a wait") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -266,7 +271,7 @@ TEST_CASE("clocks: covered memory is found complete by a query, without a wait")
     CHECK(all.waits() == 0);
 }
 
-TEST_CASE("clocks: a query learns of completed work, and makes no stream wait") {
+TEST_CASE("stream_timelines: a query learns of completed work, and makes no stream wait") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -288,7 +293,7 @@ TEST_CASE("clocks: a query learns of completed work, and makes no stream wait") 
     all.forget_captures();
 }
 
-TEST_CASE("clocks: a stream without pending work is not waited for") {
+TEST_CASE("stream_timelines: a stream without pending work is not waited for") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -307,7 +312,7 @@ TEST_CASE("clocks: a stream without pending work is not waited for") {
     b.synchronize();
 }
 
-TEST_CASE("clocks: with several streams all are covered, and a single one is not") {
+TEST_CASE("stream_timelines: with several streams all are covered, and a single one is not") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -319,7 +324,8 @@ TEST_CASE("clocks: with several streams all are covered, and a single one is not
     CHECK(all.events() == 2);
 }
 
-TEST_CASE("clocks: memory of an excluded stream is unavailable until the streams are readmitted") {
+TEST_CASE("stream_timelines: memory of an excluded stream is unavailable until the streams are "
+          "readmitted") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -336,11 +342,11 @@ TEST_CASE("clocks: memory of an excluded stream is unavailable until the streams
     CHECK(all.of(held, &all.of(b), false) == availability::needs_wait);
 }
 
-TEST_CASE("clocks: alternating streams keep their own timelines until they are retired") {
-    sim_node                        node;
-    sim_clocks                      all{true}; // by name, which a new stream may have again
-    std::vector<sim_stream>         streams(12);
-    std::vector<sim_clocks::clock*> its;
+TEST_CASE("stream_timelines: alternating streams keep their own timelines until they are retired") {
+    sim_node                           node;
+    sim_clocks                         all{true}; // by name, which a new stream may have again
+    std::vector<sim_stream>            streams(12);
+    std::vector<sim_clocks::timeline*> its;
     for (sim_stream& s : streams) {
         CHECK(all.known(s) == nullptr);
         its.push_back(&all.of(s));

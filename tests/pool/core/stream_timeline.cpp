@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/stream_clock.hpp> // first: the header stands alone
+#include <vram/pool/core/stream_timeline.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
 
@@ -17,8 +17,8 @@ using namespace vram;
 using namespace vram::detail;
 using namespace std::chrono_literals;
 
-using clock_of_sim = stream_clock<sim_platform>;
-template class vram::detail::stream_clock<sim_platform>;
+using clock_of_sim = stream_timeline<sim_platform>;
+template class vram::detail::stream_timeline<sim_platform>;
 
 namespace {
 
@@ -37,7 +37,7 @@ struct late_platform : sim_platform {
 
 } // namespace
 
-TEST_CASE("stream_clock: frees of an epoch are complete when the event at its end is") {
+TEST_CASE("stream_timeline: frees of an epoch are complete when the event at its end is") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -58,7 +58,8 @@ TEST_CASE("stream_clock: frees of an epoch are complete when the event at its en
     CHECK(c.epoch_of_free() == epoch + 1);
 }
 
-TEST_CASE("stream_clock: a stream waits for another once, for the earliest event that suffices") {
+TEST_CASE(
+    "stream_timeline: a stream waits for another once, for the earliest event that suffices") {
     sim_node     node;
     sim_stream   a, b;
     clock_of_sim first{a, a.id(), 0}, second{b, b.id(), 1};
@@ -78,7 +79,8 @@ TEST_CASE("stream_clock: a stream waits for another once, for the earliest event
     CHECK(second.waited(0) == two);
 }
 
-TEST_CASE("stream_clock: few events are kept, and the next event covers the frees of the oldest") {
+TEST_CASE(
+    "stream_timeline: few events are kept, and the next event covers the frees of the oldest") {
     sim_node      node;
     sim_stream    s;
     clock_of_sim  c{s, s.id(), 0};
@@ -96,7 +98,7 @@ TEST_CASE("stream_clock: few events are kept, and the next event covers the free
     CHECK(c.nothing_pending());
 }
 
-TEST_CASE("stream_clock: an event that a thread waits for is not reused during the wait") {
+TEST_CASE("stream_timeline: an event that a thread waits for is not reused during the wait") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -114,7 +116,7 @@ TEST_CASE("stream_clock: an event that a thread waits for is not reused during t
     --pinned.pins;
 }
 
-TEST_CASE("stream_clock: a completed event is not reused while a thread uses it") {
+TEST_CASE("stream_timeline: a completed event is not reused while a thread uses it") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -133,7 +135,7 @@ TEST_CASE("stream_clock: a completed event is not reused while a thread uses it"
     --pinned.pins;
 }
 
-TEST_CASE("stream_clock: a dead stream is reported, and its device is waited for") {
+TEST_CASE("stream_timeline: a dead stream is reported, and its device is waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());
@@ -148,7 +150,7 @@ TEST_CASE("stream_clock: a dead stream is reported, and its device is waited for
     CHECK(told.count(error_kind::dead_stream) == 1);
 }
 
-TEST_CASE("stream_clock: a dead stream is reported once, also if the wait fails") {
+TEST_CASE("stream_timeline: a dead stream is reported once, also if the wait fails") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());
@@ -168,7 +170,7 @@ TEST_CASE("stream_clock: a dead stream is reported once, also if the wait fails"
 }
 
 TEST_CASE(
-    "stream_clock: the next stream of a timeline may be another device's, with its own events") {
+    "stream_timeline: the next stream of a timeline may be another device's, with its own events") {
     sim_node               node{{.devices = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream(sim_device{0}));
@@ -192,7 +194,7 @@ TEST_CASE(
     CHECK(told.count() == 1);
 }
 
-TEST_CASE("stream_clock: an event that cannot be recorded is reported, and tried once more") {
+TEST_CASE("stream_timeline: an event that cannot be recorded is reported, and tried once more") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream             s;
@@ -209,7 +211,7 @@ TEST_CASE("stream_clock: an event that cannot be recorded is reported, and tried
     CHECK(c.ensure_event(c.epoch_of_free()));
 }
 
-TEST_CASE("stream_clock: no event can cover a stream that is being captured") {
+TEST_CASE("stream_timeline: no event can cover a stream that is being captured") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -224,7 +226,8 @@ TEST_CASE("stream_clock: no event can cover a stream that is being captured") {
     CHECK(c.has_graph_memory());
 }
 
-TEST_CASE("stream_clock: if a stream is found captured, its graph may use memory that it freed") {
+TEST_CASE(
+    "stream_timeline: if a stream is found captured, its graph may use memory that it freed") {
     sim_node               node;
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());
@@ -246,7 +249,8 @@ TEST_CASE("stream_clock: if a stream is found captured, its graph may use memory
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("stream_clock: covering a stream quickly costs one event, and nothing without events") {
+TEST_CASE(
+    "stream_timeline: covering a stream quickly costs one event, and nothing without events") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -266,7 +270,7 @@ TEST_CASE("stream_clock: covering a stream quickly costs one event, and nothing 
     CHECK(c.events() == 1);
 }
 
-TEST_CASE("stream_clock: if an event is complete, the stream is not queried") {
+TEST_CASE("stream_timeline: if an event is complete, the stream is not queried") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -287,7 +291,7 @@ TEST_CASE("stream_clock: if an event is complete, the stream is not queried") {
     CHECK(c.events() == 2);
 }
 
-TEST_CASE("stream_clock: an event that cannot be queried is recorded again") {
+TEST_CASE("stream_timeline: an event that cannot be queried is recorded again") {
     for (bool const captured : {false, true}) {
         CAPTURE(captured);
         sim_node     node{{.on_report = sim_on_report::collect}};
@@ -311,7 +315,7 @@ TEST_CASE("stream_clock: an event that cannot be queried is recorded again") {
     }
 }
 
-TEST_CASE("stream_clock: a query does not wait for a dead stream") {
+TEST_CASE("stream_timeline: a query does not wait for a dead stream") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     auto         gone = std::make_unique<sim_stream>(doubles::raw_stream());
     clock_of_sim c{*gone, gone->id(), 0};
@@ -324,7 +328,7 @@ TEST_CASE("stream_clock: a query does not wait for a dead stream") {
     CHECK(node.now() < 9ms);
 }
 
-TEST_CASE("stream_clock: another stream in the same slot continues its epochs") {
+TEST_CASE("stream_timeline: another stream in the same slot continues its epochs") {
     sim_node     node;
     sim_stream   a, b;
     clock_of_sim c{a, a.id(), 3};
@@ -340,12 +344,12 @@ TEST_CASE("stream_clock: another stream in the same slot continues its epochs") 
     CHECK(c.epoch_of_free() > epoch);
 }
 
-TEST_CASE("stream_clock: an event that a capture took is discarded, and proves nothing") {
+TEST_CASE("stream_timeline: an event that a capture took is discarded, and proves nothing") {
     for (bool const quickly : {false, true}) {
-        sim_node                    node{{.on_report = sim_on_report::collect}};
-        doubles::mishaps const      told;
-        sim_stream                  s;
-        stream_clock<late_platform> c{s, s.id(), 0};
+        sim_node                       node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const         told;
+        sim_stream                     s;
+        stream_timeline<late_platform> c{s, s.id(), 0};
         hold(s, 5ms);
         auto const epoch         = c.epoch_of_free();
         late_platform::meanwhile = [&] { sim_graph::begin(s, sim_capture_mode::relaxed); };
@@ -372,7 +376,7 @@ TEST_CASE("stream_clock: an event that a capture took is discarded, and proves n
     }
 }
 
-TEST_CASE("stream_clock: try_record does not wait if all events are awaited") {
+TEST_CASE("stream_timeline: try_record does not wait if all events are awaited") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -394,7 +398,7 @@ TEST_CASE("stream_clock: try_record does not wait if all events are awaited") {
     CHECK(c.waits() == 0);
 }
 
-TEST_CASE("stream_clock: a host wait for lack of an event is counted") {
+TEST_CASE("stream_timeline: a host wait for lack of an event is counted") {
     sim_node               node;
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());

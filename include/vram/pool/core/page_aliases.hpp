@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `page_rings` records which pages of a pool have shared the same physical memory (aliases).
+/// `page_aliases` records which pages of a pool have shared the same physical memory (aliases).
 
 #include <vram/pool/core/heap_array.hpp> // heap_array
 
@@ -29,11 +29,11 @@ struct page_place {
 /// Threads   One thread at a time.
 /// Cost      Linear in the size of a ring, which is nearly always two. `remove` walks over all
 ///           pages.
-class page_rings {
+class page_aliases {
 public:
-    page_rings() = default;
-    page_rings(page_rings&& other) noexcept { *this = static_cast<page_rings&&>(other); }
-    page_rings& operator=(page_rings&& other) noexcept {
+    page_aliases() = default;
+    page_aliases(page_aliases&& other) noexcept { *this = static_cast<page_aliases&&>(other); }
+    page_aliases& operator=(page_aliases&& other) noexcept {
         chunks_ = std::move(other.chunks_);
         size_   = std::exchange(other.size_, 0);
         return *this;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `note_store` is a node pool: it allocates descriptors of one type in groups and reuses them.
+/// `node_pool` is a node pool: it allocates descriptors of one type in groups and reuses them.
 
 #include <vram/base/align.hpp> // align
 
@@ -24,16 +24,16 @@ namespace detail {
 /// Cost      `make` and `put_back` cost a few instructions. `reserve` allocates once for every
 ///           `per_slab` descriptors.
 template <class Note>
-class note_store {
+class node_pool {
 public:
     static constexpr std::size_t per_slab = 128;
 
-    note_store() = default;
-    note_store(note_store&& other) noexcept
+    node_pool() = default;
+    node_pool(node_pool&& other) noexcept
         : slabs_{std::exchange(other.slabs_, nullptr)},
           unused_{std::exchange(other.unused_, nullptr)},
           count_{std::exchange(other.count_, 0)} {}
-    note_store& operator=(note_store&& other) noexcept {
+    node_pool& operator=(node_pool&& other) noexcept {
         if (this != &other) {
             drop();
             slabs_  = std::exchange(other.slabs_, nullptr);
@@ -42,7 +42,7 @@ public:
         }
         return *this;
     }
-    ~note_store() { drop(); }
+    ~node_pool() { drop(); }
 
     /// Makes sure that `count` descriptors (at most `per_slab`) can be taken without an allocation.
     void reserve(std::size_t count) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `clocks` are the timelines of all streams of a pool: they decide which stream may use which
-/// memory, and make streams wait.
+/// `stream_timelines` are the timelines of all streams of a pool: they decide which stream may use
+/// which memory, and make streams wait.
 
 #include <vram/base/core/address_map.hpp>         // address_map
 #include <vram/base/core/hash_cells.hpp>          // scramble
@@ -12,8 +12,8 @@
 #include <vram/concepts/core/stream_hold.hpp>     // announces_ends, hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // identify, recall
 #include <vram/pool/core/availability.hpp>        // availability
-#include <vram/pool/core/stream_clock.hpp>        // stream_clock
 #include <vram/pool/core/stream_key.hpp>          // stream_key
+#include <vram/pool/core/stream_timeline.hpp>     // stream_timeline
 #include <vram/pool/core/tags.hpp>                // tags
 
 #include <concepts> // same_as
@@ -25,30 +25,32 @@
 namespace vram {
 namespace detail {
 
-/// The timelines (`stream_clock`) of all streams that a pool has met. Each timeline has an index,
-/// its slot. A stream is identified by the platform's id, which is never reused, or, if `by_name`,
-/// by its handle, which needs no driver call. A new stream may get the handle of a destroyed one.
-/// If the platform announces the end of a stream, its timeline holds the stream, so that the handle
-/// stays unique; other streams must be retired before they are destroyed. The slot of a stream
-/// without pending uses may be reused.
+/// The timelines (`stream_timeline`) of all streams that a pool has met. Each timeline has an
+/// index, its slot. A stream is identified by the platform's id, which is never reused, or, if
+/// `by_name`, by its handle, which needs no driver call. A new stream may get the handle of a
+/// destroyed one. If the platform announces the end of a stream, its timeline holds the stream, so
+/// that the handle stays unique; other streams must be retired before they are destroyed. The slot
+/// of a stream without pending uses may be reused.
 ///
 /// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
 /// Threads   One thread at a time.
-/// Cost      A known stream is found in constant time. See `stream_clock` for the other costs.
+/// Cost      A known stream is found in constant time. See `stream_timeline` for the other costs.
 template <class Platform>
-class clocks {
+class stream_timelines {
 public:
     using stream   = typename Platform::stream;
-    using clock    = stream_clock<Platform>;
-    using identity = typename clock::identity;
+    using timeline = stream_timeline<Platform>;
+    using identity = typename timeline::identity;
 
     /// `visits_ends`: the owner calls `forget_ended` and visits the timeline of each destroyed
     /// stream before the slot is reused.
-    explicit clocks(bool by_name = false, bool visits_ends = false) noexcept
+    explicit stream_timelines(bool by_name = false, bool visits_ends = false) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends} {}
-    clocks(clocks&& other) noexcept { *this = static_cast<clocks&&>(other); }
-    clocks& operator=(clocks&& other) noexcept {
+    stream_timelines(stream_timelines&& other) noexcept {
+        *this = static_cast<stream_timelines&&>(other);
+    }
+    stream_timelines& operator=(stream_timelines&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
         slots_         = std::move(other.slots_);
@@ -63,19 +65,19 @@ public:
         for (std::size_t i = 0; i < seats; ++i) { seats_[i] = std::exchange(other.seats_[i], {}); }
         return *this;
     }
-    ~clocks() { drop(); }
+    ~stream_timelines() { drop(); }
 
     // Inlined, because every call of a pool begins with these functions. In a program with many
     // pools the compiler would not inline them.
 
     /// Returns the timeline of a stream, and creates it if the stream was not met before.
-    [[nodiscard, gnu::always_inline]] clock& of(stream s) {
+    [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
     /// Returns the timeline of a stream if it is one of the last used, else null.
-    [[nodiscard, gnu::always_inline]] clock* known(stream s) {
+    [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
         // Lets the compiler drop a null check in the caller.
@@ -90,12 +92,12 @@ public:
     /// Returns the timeline of a stream that another thread may use, and capture, during the call.
     /// Returns null if the stream was not met before and its id was never queried. Does not query
     /// the stream.
-    [[nodiscard]] clock* of_another(stream s) {
+    [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
         std::uint64_t const key   = by_name_ ? stream_key<Platform>::named_of(s, who->id)
                                              : stream_key<Platform>::lasting_of(who->id);
-        clock* const        found = by_key_.find(key);
+        timeline* const     found = by_key_.find(key);
         return found != nullptr ? found : &meet(s, key, *who);
     }
 
@@ -108,7 +110,7 @@ public:
     /// Returns when `asker` (null: the host, without a wait) may use memory with a pending use by
     /// the stream in `slot` until `epoch`. `captured`: the asking stream is being captured. It may
     /// then use only memory that its own capture freed, and memory without pending uses.
-    [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, clock const* asker,
+    [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
@@ -120,7 +122,7 @@ public:
         return asker != nullptr && asker->waited(slot) >= epoch ? availability::ready
                                                                 : availability::needs_wait;
     }
-    [[nodiscard]] availability of(tags const& held, clock const* asker,
+    [[nodiscard]] availability of(tags const& held, timeline const* asker,
                                   bool captured) const noexcept {
         auto worst = availability::ready;
         for (tag const& t : held) {
@@ -131,9 +133,9 @@ public:
     }
     /// The function object that rates pending uses for one stream that asks.
     struct pricing {
-        clocks const& all;
-        clock const*  asker;
-        bool          captured;
+        stream_timelines const& all;
+        timeline const*         asker;
+        bool                    captured;
 
         [[nodiscard]] availability operator()(std::size_t   slot,
                                               std::uint64_t epoch) const noexcept {
@@ -143,7 +145,7 @@ public:
             return all.of(held, asker, captured);
         }
     };
-    [[nodiscard]] pricing for_asker(clock const* asker, bool captured) const noexcept {
+    [[nodiscard]] pricing for_asker(timeline const* asker, bool captured) const noexcept {
         return {*this, asker, captured};
     }
 
@@ -155,10 +157,10 @@ public:
     }
     void readmit() noexcept {
         if (!visits_ends_) {
-            forget_ended([](clock&) {});
+            forget_ended([](timeline&) {});
         }
         if (!std::exchange(some_excluded_, false)) { return; }
-        for (clock* each : slots_) { each->readmit(); }
+        for (timeline* each : slots_) { each->readmit(); }
     }
     /// Calls `visit(timeline)` for each stream that was announced as destroyed since the last call,
     /// then records an event for it and retires it. Cost: one comparison if no stream was
@@ -172,9 +174,9 @@ public:
 
     /// Makes the stream of `asker` wait for all incomplete uses in `held`. Returns null, or the
     /// timeline of a stream that cannot be waited for because it is being captured.
-    [[nodiscard]] clock const* order(clock& asker, tags const& held) {
+    [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
-            clock& other = *slots_[t.slot];
+            timeline& other = *slots_[t.slot];
             if (&other == &asker || asker.waited(t.slot) >= t.epoch || other.done(t.epoch)) {
                 continue;
             }
@@ -189,7 +191,7 @@ public:
     /// later `poll` can find the use complete.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
-            clock& other = *slots_[t.slot];
+            timeline& other = *slots_[t.slot];
             if (t.epoch != tag::captured && !other.has_event(t.epoch)) { other.try_record_event(); }
         }
     }
@@ -198,7 +200,7 @@ public:
     /// that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
-            clock& other = *slots_[t.slot];
+            timeline& other = *slots_[t.slot];
             if (t.epoch == tag::captured || other.done(t.epoch)) { continue; }
             if (!other.has_event(t.epoch)) { other.try_record_event(); }
             other.poll();
@@ -206,9 +208,9 @@ public:
     }
     /// Returns the timeline of a captured stream with a use in `held` for which no event was
     /// recorded, or null. Such memory may belong to the graph.
-    [[nodiscard]] clock const* in_capture(tags const& held) {
+    [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
-            clock& other = *slots_[t.slot];
+            timeline& other = *slots_[t.slot];
             if (!other.done(t.epoch) && !other.has_event(t.epoch) && other.captured()) {
                 return &other;
             }
@@ -221,16 +223,16 @@ public:
     /// stream, because it needs no event.
     void try_record_all() noexcept {
         if (!several()) { return; }
-        for (clock* each : slots_) { each->try_record_event(); }
+        for (timeline* each : slots_) { each->try_record_event(); }
     }
 
     /// Makes the host wait until all uses in `held` are complete, with `guard` unlocked during the
     /// wait. Returns null, or the timeline of a stream that cannot be waited for because it is
     /// being captured.
     template <class Guard>
-    [[nodiscard]] clock const* finish(tags const& held, Guard& guard) {
+    [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
-            clock& other = *slots_[t.slot];
+            timeline& other = *slots_[t.slot];
             if (other.done(t.epoch)) { continue; }
             if (t.epoch == tag::captured || !ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { finish(other, t.epoch, guard); }
@@ -244,7 +246,7 @@ public:
     bool finish_all(Guard& guard) {
         bool all = true;
         for (std::size_t i = 0; i < slots_.size(); ++i) {
-            clock&        each  = *slots_[i];
+            timeline&     each  = *slots_[i];
             std::uint64_t epoch = each.last_epoch();
             if (each.done(epoch)) { continue; }
             if (!ensure_event(each, epoch)) {
@@ -258,37 +260,37 @@ public:
 
     /// Queries the recorded events of every stream and updates its completed epoch.
     void poll() {
-        for (clock* each : slots_) { each->poll(); }
+        for (timeline* each : slots_) { each->poll(); }
     }
 
     /// Announces that a stream is about to be destroyed: an event is recorded behind everything
     /// freed on it, and its handle is forgotten.
     void retire(stream s) {
-        clock* const gone = by_key_.find(key_of(s));
+        timeline* const gone = by_key_.find(key_of(s));
         if (gone != nullptr) { retire(*gone); }
     }
 
     [[nodiscard]] std::uint64_t events() const noexcept {
         std::uint64_t sum = 0;
-        for (clock const* each : slots_) { sum += each->events(); }
+        for (timeline const* each : slots_) { sum += each->events(); }
         return sum;
     }
     [[nodiscard]] std::uint64_t waits() const noexcept {
         std::uint64_t sum = 0;
-        for (clock const* each : slots_) { sum += each->waits(); }
+        for (timeline const* each : slots_) { sum += each->waits(); }
         return sum;
     }
     /// Returns the number of timelines, including those of retired streams.
     [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
     /// States that no captured graph will run again: no stream's memory is graph-retained any more.
     void forget_captures() noexcept {
-        for (clock* each : slots_) { each->forget_captures(); }
+        for (timeline* each : slots_) { each->forget_captures(); }
     }
     /// Returns the epoch until which graph-retained memory of the stream in `slot` is pending once
     /// captures are forgotten. The stream may have used the memory before the capture, and the last
     /// run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
-        clock& its = *slots_[slot];
+        timeline& its = *slots_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();
     }
 
@@ -302,14 +304,14 @@ public:
         } catch (...) {
             report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
         }
-        for (clock* each : slots_) { all = all && !each->has_graph_memory(); }
+        for (timeline* each : slots_) { all = all && !each->has_graph_memory(); }
         if (!all) { wait_for_devices(); }
     }
     /// Makes the host wait for the device of every timeline. Returns true if all of these waits
     /// succeeded.
     bool wait_for_devices() noexcept {
         bool all = true;
-        for (clock* each : slots_) { all = try_wait(each->device()) && all; }
+        for (timeline* each : slots_) { all = try_wait(each->device()) && all; }
         return all;
     }
     /// Waits until memory that was freed on `s` is no longer used, if no timeline could be obtained
@@ -334,8 +336,8 @@ public:
     }
     /// Returns the timeline with that stream id. If its slot was reused for another stream, returns
     /// any timeline; there is at least one.
-    [[nodiscard]] clock& by_id(std::uint64_t id) noexcept {
-        for (clock* each : slots_) {
+    [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
+        for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
         }
         return *slots_[0];
@@ -373,7 +375,7 @@ private:
 
     static constexpr std::size_t seats = 8;
 
-    void retire(clock& gone) {
+    void retire(timeline& gone) {
         // Starts an epoch for graph-retained memory: see `after_captures`.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
@@ -383,7 +385,7 @@ private:
     [[gnu::noinline]] void forget_ended_now(Visit const& visit) noexcept {
         // Read before the loop, because more streams may be destroyed during it.
         ends_seen_ = Platform::ends();
-        for (clock* each : slots_) {
+        for (timeline* each : slots_) {
             if (!each->alive() || !each->ended()) { continue; }
             try {
                 visit(*each);
@@ -398,7 +400,7 @@ private:
     /// Makes sure that an event was recorded behind that epoch. If the stream turns out to be
     /// destroyed, its timeline is retired, so that a new stream with the same handle gets another
     /// one.
-    [[nodiscard]] bool ensure_event(clock& its, std::uint64_t epoch) {
+    [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
         if (lived && !its.alive()) { forget(its); }
@@ -409,14 +411,14 @@ private:
     /// entry is empty.
     struct seat {
         std::uint64_t key = 0;
-        clock*        who = nullptr;
+        timeline*     who = nullptr;
     };
     [[nodiscard]] static std::size_t seat_of(std::uint64_t key) noexcept {
         return static_cast<std::size_t>(scramble(key) >> 61);
     }
 
     template <class Guard>
-    static void finish(clock& other, std::uint64_t epoch, Guard& guard) {
+    static void finish(timeline& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.event_for(epoch);
         std::uint64_t const until = e.epoch;
         struct pin { // keeps the event from being reused while the lock is open
@@ -442,8 +444,8 @@ private:
     [[nodiscard, gnu::always_inline]] std::uint64_t key_of(stream s) const {
         return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
     }
-    [[gnu::noinline]] clock& find(stream s, std::uint64_t key) {
-        clock* found = known_before(key);
+    [[gnu::noinline]] timeline& find(stream s, std::uint64_t key) {
+        timeline* found = known_before(key);
         if (found != nullptr) { return *found; }
         found = by_key_.find(key);
         if (found == nullptr) { found = &meet(s, key); }
@@ -454,7 +456,7 @@ private:
     }
     /// Returns the timeline of a stream from the direct-mapped cache, and makes it the most recent
     /// one. Null if it is not there.
-    [[gnu::noinline]] clock* known_before(std::uint64_t key) noexcept {
+    [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
         recent_     = its.who;
@@ -463,11 +465,11 @@ private:
     }
     /// Creates the timeline of a stream that was not met before, or reuses one without pending
     /// uses.
-    clock& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
-    clock& meet(stream s, std::uint64_t key, identity const& who) {
+    timeline& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
+    timeline& meet(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
-            for (clock* each : slots_) {
+            for (timeline* each : slots_) {
                 // Without an event the timeline would hold the destroyed stream forever.
                 if (each->ended()) { each->try_record_event(); }
                 each->poll();
@@ -483,31 +485,31 @@ private:
             reuse_from_ *= 2;
         }
         slots_.reserve(slots_.size() + 1);
-        auto* const fresh = new clock{s, key, slots_.size(), who, hold_stream<Platform>(s)};
+        auto* const fresh = new timeline{s, key, slots_.size(), who, hold_stream<Platform>(s)};
         slots_.push(fresh);
         by_key_.insert(key, fresh);
         return *fresh;
     }
-    void forget(clock& gone) noexcept {
+    void forget(timeline& gone) noexcept {
         by_key_.erase(gone.key());
         gone.end();
         seats_[seat_of(gone.key())] = {};
         if (recent_ == &gone) { recent_key_ = 0; }
     }
     void drop() noexcept {
-        for (clock* each : slots_) { delete each; }
+        for (timeline* each : slots_) { delete each; }
         slots_.clear();
     }
 
-    heap_array<clock*> slots_;
-    address_map<clock> by_key_;
-    bool               by_name_;
-    bool               visits_ends_;
-    clock*             recent_     = nullptr;  ///< timeline used last
-    std::uint64_t      recent_key_ = 0;        ///< key of its stream, 0 for none
-    seat               seats_[seats];          ///< direct-mapped cache for streams that alternate
-    bool               some_excluded_ = false; ///< true if some streams are excluded
-    std::uint64_t      ends_seen_     = 0;     ///< number of ended streams already handled
+    heap_array<timeline*> slots_;
+    address_map<timeline> by_key_;
+    bool                  by_name_;
+    bool                  visits_ends_;
+    timeline*             recent_     = nullptr; ///< timeline used last
+    std::uint64_t         recent_key_ = 0;       ///< key of its stream, 0 for none
+    seat                  seats_[seats];         ///< direct-mapped cache for streams that alternate
+    bool                  some_excluded_ = false; ///< true if some streams are excluded
+    std::uint64_t         ends_seen_     = 0;     ///< number of ended streams already handled
     /// Number of timelines from which on an unused one is reused before a new one is created.
     std::size_t reuse_from_ = 16;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `warm_blocks` are quick lists: freed blocks are cached uncoalesced for the next request of the
+/// `quick_lists` are quick lists: freed blocks are cached uncoalesced for the next request of the
 /// same size and stream.
 
 #include <vram/base/bytes.hpp>      // literals
@@ -28,7 +28,7 @@ namespace detail {
 /// Threads   One thread at a time.
 /// Cost      `take` and `put` cost a few instructions at any number of blocks. `drain` is linear in
 ///           the number of cached blocks.
-class warm_blocks {
+class quick_lists {
 public:
     static constexpr std::size_t largest     = 1_MiB;  ///< largest size of a small block
     static constexpr std::size_t large_limit = 64_MiB; ///< largest size of the large block
@@ -36,9 +36,9 @@ public:
     static constexpr std::size_t bulky = 128_KiB;
     static constexpr std::size_t slack = 28_KiB; ///< a block exceeds the request by at most this
 
-    warm_blocks() = default;
-    warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
-    warm_blocks& operator=(warm_blocks&& other) noexcept {
+    quick_lists() = default;
+    quick_lists(quick_lists&& other) noexcept { *this = static_cast<quick_lists&&>(other); }
+    quick_lists& operator=(quick_lists&& other) noexcept {
         if (this == &other) { return *this; }
         for (std::size_t i = 0; i < ways; ++i) {
             ways_[i]       = other.ways_[i];

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `stream_clock` is the timeline of one stream: it tells if memory freed on the stream is still in
-/// use.
+/// `stream_timeline` is the timeline of one stream: it tells if memory freed on the stream is still
+/// in use.
 
 #include <vram/base/core/report_caught.hpp>       // report_caught
 #include <vram/base/error.hpp>                    // report_error
@@ -39,7 +39,7 @@ namespace detail {
 /// Cost      `epoch_of_free` and `done` cost a comparison. The other functions make calls of the
 ///           platform.
 template <class Platform>
-class stream_clock {
+class stream_timeline {
 public:
     using stream                      = typename Platform::stream;
     using event                       = typename Platform::event;
@@ -58,11 +58,11 @@ public:
 
     /// Creates the timeline of a stream that the calling thread uses. `key` is the number by which
     /// the owner finds the stream.
-    stream_clock(stream s, std::uint64_t key, std::size_t slot)
-        : stream_clock{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
+    stream_timeline(stream s, std::uint64_t key, std::size_t slot)
+        : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
     /// Creates the timeline of a stream that any thread may use; its identity is known.
-    stream_clock(stream s, std::uint64_t key, std::size_t slot, identity const& who,
-                 stream_hold<Platform> held)
+    stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
+                    stream_hold<Platform> held)
         : slot_{slot} {
         entries_.reserve(most); // events must not move: threads wait for them without the lock
         adopt(s, key, who, std::move(held));
@@ -235,7 +235,7 @@ public:
         return slot < waited_.size() ? waited_[slot] : 0;
     }
     /// Makes this stream wait for `other` until `epoch`, which must be recorded and not complete.
-    void wait_for(stream_clock& other, std::uint64_t epoch) {
+    void wait_for(stream_timeline& other, std::uint64_t epoch) {
         waited_.reserve(other.slot_ + 1);
         while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
         entry const& e = other.event_for(epoch);
