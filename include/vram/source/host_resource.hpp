@@ -63,7 +63,7 @@ public:
     }
     void deallocate_sync(void* p, std::size_t, std::size_t alignment = default_alignment) noexcept {
         ::operator delete(
-            // Without the size, because clang 16 does not declare the sized overload.
+            // This `operator delete` takes no size: clang 16 does not declare the sized overload.
             p, std::align_val_t{alignment});
     }
 

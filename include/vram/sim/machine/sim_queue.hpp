@@ -263,7 +263,7 @@ private:
     }
 
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
-    /// vector clock, for the threads to which it hands work through a `sim_gate`.
+    /// vector clock, for the threads to which it passes work through a `sim_gate`.
     void inspect(sim_operation& op, place const& at, vector_clock const& vclock) {
         for (sim_task::use const& use : op.task.uses) {
             bool peers = true;

@@ -188,7 +188,8 @@ protected:
         {
             auto const held = gate_.hold();
             if (problem == nullptr && from->now == pinned::state::copying) {
-                // If not, the copy is complete already, and the block may contain another batch.
+                // Not set if the copy is complete already: the block may then contain another
+                // batch.
                 from->enqueued = true;
             }
             bool const flies = from->now == pinned::state::copying && idle_ != 0;
