@@ -32,10 +32,11 @@ namespace detail {
 /// Threads   Any thread may call.
 /// Streams   `retire` or `forget` must be called before the program destroys a stream by its raw
 ///           handle. The end of a `cuda_stream` is detected.
-/// Cost      `note` reads two words if the thread has noted the stream since the last `synchronize`,
-///           `retire` or `forget`. Otherwise it takes a lock for a short time and looks at each
-///           remembered stream. If their number has doubled, it also queries each stream that has ended, and forgets it if its
-///           work is complete. `retire` records an event.
+/// Cost      `note` reads two words if the thread has noted the stream since the last
+///           `synchronize`, `retire` or `forget`. Otherwise it takes a lock for a short time and
+///           looks at each remembered stream. If their number has doubled, it also queries each
+///           stream that has ended, and forgets it if its work is complete. `retire` records an
+///           event.
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
