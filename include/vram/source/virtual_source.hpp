@@ -36,7 +36,8 @@ namespace vram {
 /// Each block occupies whole pages, so blocks should be large and few, as the chunks of a pool are.
 ///
 /// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing. If memory
-///           cannot be unmapped or released, the error is reported and the memory kept.
+///           cannot be unmapped or released, the error sink receives the error, and the memory is
+///           kept.
 /// Threads   Any thread may call. A lock is held during driver calls.
 /// Streams   No function waits for a stream. If a stream still uses memory that is freed, or that
 ///           `drop` or `remap` takes from its page, the device faults. If `remap` moves memory back

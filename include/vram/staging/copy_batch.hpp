@@ -14,7 +14,7 @@
 
 namespace vram {
 
-/// A list of copies that one call enqueues. It can be filled and run repeatedly.
+/// A list of copies that one call enqueues. It can be run repeatedly, and keeps its host memory.
 ///
 ///     copy_batch<cuda_platform> rows;
 ///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }

@@ -12,7 +12,7 @@
 
 namespace vram {
 
-/// Options of a `staging`. The defaults suit an H200 (PCIe Gen5, 55 GB/s each way).
+/// Options of a `staging`. Measured on an H200's host (PCIe Gen5, 55 GB/s each way).
 struct staging_options {
     /// Number of threads that copy, including the caller's. 0 means one for each core, up to 8.
     unsigned threads = 0;

@@ -28,7 +28,7 @@ namespace vram {
 ///
 /// Failure   `span<Element>` throws `loader_error{wrong_alignment}` if the bytes of the batch are
 ///           not a multiple of the element's size.
-/// Threads   One thread at a time. A batch may be released on any thread, at any time.
+/// Threads   One thread at a time. Any thread may release it, even after the loader's end.
 /// Streams   `record_stream` adds a stream that uses the batch. The loader overwrites the memory
 ///           only after the work on all these streams.
 /// Cost      A release records one event for the loop's stream and one for each further stream.

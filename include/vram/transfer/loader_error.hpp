@@ -18,7 +18,7 @@ namespace vram {
 
 /// Thrown by a loader or unloader, with a reason and the numbers of the batch.
 ///
-/// After `all_held`, `capturing` and `timed_out` no batch is lost: the loop may continue.
+/// After `all_held`, `capturing` and `timed_out` no batch is lost: remove the cause and continue.
 ///
 ///     catch (loader_error const& e) {
 ///         e.index(), e.source_index();    // number of the batch, and index given to the source

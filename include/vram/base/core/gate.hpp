@@ -28,7 +28,7 @@ public:
 
     [[nodiscard]] guard hold() { return guard{mutex_}; }
 
-    /// Waits until `ready()` returns true. The mutex is locked only during the calls of `ready`.
+    /// Waits until `ready()` returns true. The mutex is unlocked only while the thread sleeps.
     template <class Ready>
     void wait(guard& held, Ready ready) {
         while (!ready()) { condition_.wait(held); }

@@ -15,7 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// Returns a hash of `key` with well-mixed high bits (Fibonacci hashing, Knuth 6.4).
+/// Returns a hash of `key` with well-mixed high bits (Fibonacci hashing, Knuth volume 3, 6.4).
 [[nodiscard]] constexpr std::uint64_t scramble(std::uint64_t key) noexcept {
     return key * 0x9E3779B97F4A7C15U;
 }

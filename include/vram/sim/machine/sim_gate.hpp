@@ -59,7 +59,7 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()` returns true. The gate is held only while `ready` runs.
+    /// Blocks until `ready()` returns true. The gate is released only while the thread sleeps.
     template <class Ready>
     void wait(guard&, Ready ready) {
         while (!ready()) { await_notice(); }

@@ -120,7 +120,8 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in a part of the addresses, at or after `next` if possible, else anywhere.
+    /// Allocates a block in a part of the addresses, at or after `next` if possible, else before
+    /// it.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);

@@ -39,7 +39,7 @@ struct touched_pages_options {
 ///     void* const p = touched_pages::map(1_GiB);      // null if there is no memory
 ///     touched_pages::unmap(p, 1_GiB);
 ///
-/// Failure   `map` returns null. Options that the system does not support are ignored.
+/// Failure   `map` returns null. Without huge pages or that NUMA node, the option is ignored.
 /// Threads   Any thread may call.
 /// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one. A mapping of 2 MiB or more starts
 ///           at a multiple of 2 MiB.

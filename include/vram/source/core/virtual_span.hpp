@@ -28,7 +28,8 @@ namespace detail {
 ///     span.move(20, 25, 0, 5); // and back, without a driver call
 ///
 /// Failure   `fill` throws `out_of_memory` or the error of the platform, and changes nothing. If
-///           memory cannot be unmapped, the error is reported, and the memory stays a spare.
+///           memory cannot be unmapped, the error sink receives the error, and the memory stays a
+///           spare.
 /// Threads   One thread at a time.
 /// Streams   No function waits for a stream. The caller ensures that no stream uses a page whose
 ///           memory `drop` releases, or a page to which other memory is mapped than before.
@@ -191,7 +192,8 @@ private:
         ++calls_;
     }
     /// Destroys the piece `k` of physical memory, which backs no page, after unmapping all pages
-    /// that are still mapped to it. If a call fails, reports the error and returns false.
+    /// that are still mapped to it. If a call fails, reports the error, keeps the piece and returns
+    /// false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
             try {

@@ -212,7 +212,8 @@ private:
         }
     }
 
-    /// Returns the kind of memory of a range; `pageable` if its first and last byte differ.
+    /// Returns the kind of memory of a range; `pageable` if its first and last byte are of two
+    /// kinds.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);
