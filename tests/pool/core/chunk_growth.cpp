@@ -13,12 +13,12 @@ using namespace vram::detail;
 namespace {
 
 template <class Upstream>
-using core = pool_core<Upstream, exact_growth>;
+using exact_core = pool_core<Upstream, exact_growth>;
 
 } // namespace
 
 TEST_CASE("chunk_growth: whole chunks and pages are its models") {
-    CHECK(chunk_growth<whole_chunks<sim_resource>, core<sim_resource>>);
-    CHECK(chunk_growth<paged_chunks<sim_virtual_resource>, core<sim_virtual_resource>>);
-    CHECK_FALSE(chunk_growth<int, core<sim_resource>>);
+    CHECK(chunk_growth<whole_chunks<sim_resource>, exact_core<sim_resource>>);
+    CHECK(chunk_growth<paged_chunks<sim_virtual_resource>, exact_core<sim_virtual_resource>>);
+    CHECK_FALSE(chunk_growth<int, exact_core<sim_resource>>);
 }

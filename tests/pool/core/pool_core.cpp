@@ -24,7 +24,7 @@ template class vram::detail::pool_core<sim_virtual_resource, exact_growth>;
 
 namespace {
 
-constexpr std::size_t several = 20 * small_page; // more than small blocks have
+constexpr std::size_t large_block = 20 * small_page; // more than small blocks have
 
 pool_core<sim_virtual_resource, exact_growth> core_of_pages() {
     return pool_core<sim_virtual_resource, exact_growth>{
@@ -79,31 +79,32 @@ TEST_CASE("pool_core: a backed block is found without a search although it was c
     sim_node    node{doubles::small_pages(4096)};
     sim_stream  s;
     auto        mr     = core_of_pages();
-    void* const first  = mr.allocate_sync(several);
-    void* const second = mr.allocate_sync(several);
-    void* const last   = mr.allocate_sync(several);
-    CHECK(mr.try_deallocate_sync(first, several));
-    CHECK(mr.trim() == several);
-    CHECK(mr.try_deallocate_sync(second, several)); // one block, and the first half has no memory
-    void* const filled = mr.allocate(s, several);
+    void* const first  = mr.allocate_sync(large_block);
+    void* const second = mr.allocate_sync(large_block);
+    void* const last   = mr.allocate_sync(large_block);
+    CHECK(mr.try_deallocate_sync(first, large_block));
+    CHECK(mr.trim() == large_block);
+    CHECK(
+        mr.try_deallocate_sync(second, large_block)); // one block, and the first half has no memory
+    void* const filled = mr.allocate(s, large_block);
     CHECK(filled == first);
-    CHECK(mr.try_allocate_cached(s, several) == second);
-    CHECK(mr.try_deallocate(s, filled, several));
-    CHECK(mr.try_deallocate(s, second, several));
-    CHECK(mr.try_deallocate_sync(last, several));
+    CHECK(mr.try_allocate_cached(s, large_block) == second);
+    CHECK(mr.try_deallocate(s, filled, large_block));
+    CHECK(mr.try_deallocate(s, second, large_block));
+    CHECK(mr.try_deallocate_sync(last, large_block));
 }
 
 TEST_CASE("pool_core: a fully backed block is found without a search before partly backed ones") {
-    constexpr std::size_t less = several - small_page;
-    constexpr std::size_t more = several + small_page;
+    constexpr std::size_t less = large_block - small_page;
+    constexpr std::size_t more = large_block + small_page;
     sim_node              node{doubles::small_pages(4096)};
     sim_stream            s;
     auto                  mr     = core_of_pages();
     void* const           hole   = mr.allocate_sync(less);
-    void* const           wall   = mr.allocate_sync(several);
+    void* const           wall   = mr.allocate_sync(large_block);
     void* const           first  = mr.allocate_sync(more);
     void* const           second = mr.allocate_sync(less);
-    void* const           last   = mr.allocate_sync(several);
+    void* const           last   = mr.allocate_sync(large_block);
     CHECK(mr.try_deallocate_sync(hole, less));
     CHECK(mr.try_deallocate_sync(first, more));
     CHECK(mr.trim() == less + more);
@@ -112,6 +113,6 @@ TEST_CASE("pool_core: a fully backed block is found without a search before part
     CHECK(mr.try_allocate_cached(s, less) == second);
     CHECK(mr.try_deallocate(s, second, less));
     CHECK(mr.try_deallocate(s, first, more));
-    CHECK(mr.try_deallocate_sync(wall, several));
-    CHECK(mr.try_deallocate_sync(last, several));
+    CHECK(mr.try_deallocate_sync(wall, large_block));
+    CHECK(mr.try_deallocate_sync(last, large_block));
 }

@@ -195,7 +195,8 @@ private:
         held.unlock();
         std::size_t by = 0;
         try {
-            by = Core::stepping_down(more ? core.wanted(r, wish) : m.by, m.by, widen);
+            by = core.growth_.stepping_down(more ? core.growth_.wanted(core, r, wish) : m.by, m.by,
+                                            widen);
         } catch (...) { // the policy, or the question for the free memory of the device
             held.lock();
             core.heap_.end_growth(m, 0);

@@ -4,22 +4,18 @@
 /// \file
 /// `pool_core` is the allocator inside `pool` and inside each shard of an `arena`.
 
-#include <vram/base/align.hpp>                 // align, saturating_add
 #include <vram/base/call_site.hpp>             // call_site
 #include <vram/base/contract.hpp>              // expects
 #include <vram/base/error.hpp>                 // error, report_error
 #include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/base/out_of_memory.hpp>         // out_of_memory
 #include <vram/concepts/core/is_destroyed.hpp> // is_destroyed
 #include <vram/concepts/core/is_ending.hpp>    // is_ending
 #include <vram/concepts/core/refused_free.hpp> // refused_free
 #include <vram/concepts/growth.hpp>            // growth
 #include <vram/concepts/sited.hpp>             // sited
-#include <vram/pool/core/chunk_growth.hpp>     // chunk_growth
 #include <vram/pool/core/growing_base.hpp>     // growing_base
-#include <vram/pool/core/paged_chunks.hpp>     // paged_chunks
+#include <vram/pool/core/pool_growth.hpp>      // pool_growth
 #include <vram/pool/core/quick_lists.hpp>      // quick_lists
-#include <vram/pool/core/whole_chunks.hpp>     // whole_chunks
 #include <vram/pool/free_pieces.hpp>           // free_pieces
 #include <vram/pool/pool_options.hpp>          // pool_options
 
@@ -29,15 +25,6 @@
 
 namespace vram {
 namespace detail {
-
-template <class Upstream>
-struct chunks_over {
-    using type = whole_chunks<Upstream>;
-};
-template <remappable_resource Upstream>
-struct chunks_over<Upstream> {
-    using type = paged_chunks<Upstream>;
-};
 
 /// A heap of blocks in chunks from the upstream, with the lock, the limit and the growth of a pool.
 /// The functions for users are documented in `pool`. The rest is used by the shards of an `arena`
@@ -52,15 +39,11 @@ template <synchronous_resource Upstream, growth Growth>
 class pool_core : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
 
-    static_assert(!(Growth::asks_device && has_property<Upstream, host_accessible>),
-                  "the free memory of the device says nothing about host memory: write "
-                  "geometric_growth or fixed_growth in place of device_share_growth");
-
 public:
     using typename base::guard;
     using typename base::platform;
     using typename base::stream;
-    using chunks        = typename detail::chunks_over<Upstream>::type;
+    using chunks        = typename pool_growth<Upstream, Growth>::model;
     using heap          = typename chunks::heap;
     using request       = typename heap::request;
     using chunk         = typename heap::chunk;
@@ -69,23 +52,23 @@ public:
     using base::budget_;
     using base::device_memory;
     using base::lock_;
+    using base::order_of;
+    using base::room;
 
     explicit pool_core(Upstream upstream, pool_options const& options = {}, Growth policy = {})
         : base{std::move(upstream), options.max_size},
           options_{options},
-          policy_{std::move(policy)},
           heap_{options.events, options.graphs, options.initial_size == 0, large_limit(options)},
-          growth_{this->upstream_, options} {
-        growth_.attach(heap_);
-        if (options.initial_size != 0) { reserve(options.initial_size); }
+          growth_{this->upstream_, options, std::move(policy)} {
+        growth_.chunks().attach(heap_);
+        if (options.initial_size != 0) { growth_.reserve(*this, options.initial_size); }
     }
     pool_core(pool_core&& other) noexcept
         : base{std::move(other)},
           options_{other.options_},
-          policy_{std::move(other.policy_)},
           heap_{std::move(other.heap_)},
           growth_{std::move(other.growth_)} {
-        growth_.attach(heap_);
+        growth_.chunks().attach(heap_);
     }
     /// Returns the memory of this core to its upstream, then takes over the memory of `other`.
     pool_core& operator=(pool_core&& other) noexcept
@@ -95,10 +78,9 @@ public:
         give_everything_back();
         base::operator=(std::move(other));
         options_ = other.options_;
-        policy_  = std::move(other.policy_);
         heap_    = std::move(other.heap_);
         growth_  = std::move(other.growth_);
-        growth_.attach(heap_);
+        growth_.chunks().attach(heap_);
         return *this;
     }
     ~pool_core() { give_everything_back(); }
@@ -181,7 +163,8 @@ public:
     }
     [[nodiscard]] memory_usage usage() const {
         auto const   held = lock_.hold();
-        memory_usage now  = heap_.usage([&](block const& b) { return growth_.resident(b); });
+        memory_usage now =
+            heap_.usage([&](block const& b) { return growth_.chunks().resident(b); });
         now.reserved      = budget_.usage.reserved;
         now.peak_reserved = budget_.usage.peak_reserved;
         now.past_peak     = budget_.usage.past_peak;
@@ -191,7 +174,7 @@ public:
     }
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = lock_.hold();
-        return heap_.free_memory([&](block const& b) { return growth_.resident(b); });
+        return heap_.free_memory([&](block const& b) { return growth_.chunks().resident(b); });
     }
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
@@ -211,13 +194,15 @@ public:
             auto held = lock_.hold();
             heap_.poll();
             // Returns parts of chunks first, so that not more than needed is returned.
-            if (keep != 0) { back += growth_.trim_within(*this, keep, held); }
+            if (keep != 0) { back += growth_.chunks().trim_within(*this, keep, held); }
             for (bool waited = false; unused() > keep;) {
-                if (give_chunk_back(heap_.remove_idle(held), held, back)) { continue; }
+                if (growth_.give_chunk_back(*this, heap_.remove_idle(held), held, back)) {
+                    continue;
+                }
                 if (std::exchange(waited, true)) { break; }
                 heap_.finish(held); // coalesces free blocks, after which a chunk may be idle
             }
-            back += growth_.trim_within(*this, keep, held);
+            back += growth_.chunks().trim_within(*this, keep, held);
         }
         return this->trim_beneath(back);
     }
@@ -225,7 +210,7 @@ public:
         std::size_t back = 0;
         auto        held = lock_.hold();
         heap_.poll_idle();
-        while (give_chunk_back(heap_.remove_ready(), held, back)) {}
+        while (growth_.give_chunk_back(*this, heap_.remove_ready(), held, back)) {}
         return back;
     }
     void retire(stream s) {
@@ -277,33 +262,9 @@ public:
         return budget_.usage.reserved - heap_.live_bytes();
     }
 
-    /// Returns the size of the next chunk: the size wanted by the growth policy, as far as the
-    /// limit has room for whole units of a chunk's size, but at least the needed bytes.
-    std::size_t wanted(request const& r, growth_request wish) const {
-        std::size_t const unit = growth_.unit();
-        if constexpr (Growth::asks_device) { wish.device_free = this->device_memory(r.on).free; }
-        std::size_t const room = this->room();
-        std::size_t const size = policy_(wish);
-        std::size_t const most = size <= room ? size : room - room % unit;
-        return most > wish.needed && most <= bins::largest ? most : wish.needed;
-    }
-    [[nodiscard]] std::size_t held_bytes(request const& r) const {
-        auto const held = lock_.hold();
-        return heap_.blocks().of(r.bytes).chunks().reserved();
-    }
-    /// Calls `attempt` with `size`, half of it, and so on down to `least`, until it succeeds.
-    /// Returns its last result.
-    template <class Attempt>
-    static auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
-        for (;; size = size / 2 > least ? size / 2 : least) {
-            auto const got = attempt(size);
-            if (got || size <= least) { return got; }
-        }
-    }
-
-    pool_options                 options_;
-    [[no_unique_address]] Growth policy_;
-    mutable heap                 heap_; ///< reading the usage coalesces cached blocks
+    pool_options                  options_;
+    mutable heap                  heap_; ///< reading the usage coalesces cached blocks
+    pool_growth<Upstream, Growth> growth_;
 
 private:
     /// The name of the resource in errors.
@@ -321,18 +282,6 @@ private:
         return o.remap ? 0 : quick_lists::large_limit;
     }
 
-    /// Allocates the first chunk, which has the initial size.
-    void reserve(std::size_t bytes) {
-        expects(bytes <= options_.max_size, "pool: the initial size is within the maximum");
-        request const all{.asked = bytes};
-        if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
-        new_chunk<true>(all, all.bytes, nullptr);
-        // The initial size, rounded up to whole pages, exceeds the limit.
-        if (heap_.blocks().empty()) {
-            throw out_of_memory{
-                {.asked = all.asked, .rounded = all.bytes, .limit = options_.max_size}};
-        }
-    }
     template <bool Throwing>
     [[gnu::always_inline]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         auto held = lock_.hold();
@@ -379,7 +328,7 @@ private:
                 void* const p = heap_.take(r, held, false, &must_wait);
                 if (p != nullptr || !must_wait) { return p; }
                 held.unlock();
-                void* const beneath = chunk_at_once(r);
+                void* const beneath = growth_.chunk_at_once(*this, r);
                 held.lock();
                 if (beneath != nullptr) { return beneath; }
             }
@@ -392,27 +341,33 @@ private:
     void* make_room(request const& r, guard& held) {
         // A stream that is being captured must neither wait nor query.
         bool const captured = r.on != nullptr && platform::capturing(*r.on);
-        if (void* const p = growth_.take_partly_backed(*this, r, captured, held)) { return p; }
+        if (void* const p = growth_.chunks().take_partly_backed(*this, r, captured, held)) {
+            return p;
+        }
         if (!captured) { heap_.poll_all(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
         if (!captured) {
-            if (void* const p = growth_.take_in_hole(*this, r)) { return p; }
+            if (void* const p = growth_.chunks().take_in_hole(*this, r)) { return p; }
         }
         held.unlock();
-        if (void* const p = enlarge(r, captured)) { return p; }
+        if (void* const p = growth_.enlarge(*this, r, captured)) { return p; }
         held.lock();
         void* p = heap_.take_elsewhere(r, held);
         // The thread that changed mappings may have left some memory.
-        while (p == nullptr && !captured && growth_.await_others(held)) {
+        while (p == nullptr && !captured && growth_.chunks().await_others(held)) {
             held.unlock();
-            p = growth_.grow_in_place(*this, r, false, false);
+            p = growth_.chunks().grow_in_place(*this, r, false, false);
             held.lock();
         }
         held.unlock();
         if (p != nullptr || captured) { return p; }
         if (trim() != 0) {
-            if ((p = growth_.grow_in_place(*this, r, false, false)) != nullptr) { return p; }
-            if ((p = new_chunk<false>(r, r.bytes, &r)) != nullptr) { return p; }
+            if ((p = growth_.chunks().grow_in_place(*this, r, false, false)) != nullptr) {
+                return p;
+            }
+            if ((p = growth_.template new_chunk<false>(*this, r, r.bytes, &r)) != nullptr) {
+                return p;
+            }
         }
         held.lock();
         heap_.finish(held);
@@ -421,20 +376,14 @@ private:
         held.unlock();
         return p;
     }
-    /// Grows by as much as the growth policy wants, or by less; first at the end of a chunk.
-    void* enlarge(request const& r, bool captured) {
-        if (void* const p = growth_.grow_in_place(*this, r, captured, true)) { return p; }
-        std::size_t const size = wanted(r, {.needed = r.bytes, .held = held_bytes(r)});
-        if (!captured && r.bytes > heap_.blocks().small_size) { make_way(size); }
-        return stepping_down(size, r.bytes, [&](std::size_t n) {
-            return new_chunk<false>(r, align(n, bins::granule), &r);
-        });
-    }
     /// The last attempt: rethrows the exception of the upstream with the pool's numbers added.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},
-            [&]() -> void* { return r.possible() ? new_chunk<true>(r, r.bytes, &r) : nullptr; },
+            [&]() -> void* {
+                return r.possible() ? growth_.template new_chunk<true>(*this, r, r.bytes, &r)
+                                    : nullptr;
+            },
             [&] {
                 // The heap counts live bytes, so they are copied here.
                 budget_.usage.live = heap_.live_bytes();
@@ -442,85 +391,6 @@ private:
             });
     }
 
-    /// Allocates a chunk of `size` bytes from the upstream, and `out` from it (null: nothing).
-    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
-    /// not `Throwing`.
-    template <bool Throwing>
-    void* new_chunk(request const& r, std::size_t size, request const* out) {
-        size                          = growth_.chunk_size(size);
-        std::size_t const   alignment = r.chunk_alignment();
-        stream const* const order     = base::order_of(r.on);
-        return this->template grow<Throwing>(size, alignment, order, [&](void* at) {
-            growth_.add(at, size);
-            try {
-                return heap_.add(at, size, alignment, order, out);
-            } catch (...) {
-                growth_.remove({.base = at});
-                throw;
-            }
-        });
-    }
-    /// Allocates a chunk that the upstream has ready, and `r` from it. Returns null if there is
-    /// none. The chunk is as large as the growth policy wants, if that needs no query of the
-    /// device, or else as large as needed.
-    void* chunk_at_once(request const& r)
-        requires reusing_resource<Upstream>
-    {
-        std::size_t size = r.bytes;
-        if constexpr (!Growth::asks_device) {
-            size = align(wanted(r, {.needed = r.bytes, .held = held_bytes(r)}), bins::granule);
-        }
-        // Idle chunks are returned as before any growth, so that the upstream may have them ready.
-        // Only a few are tried, because this path is meant to be cheap and may fail.
-        if (r.bytes > heap_.blocks().small_size) { make_way(size, 4); }
-        if (size > r.bytes) {
-            if (void* const p = chunk_at_once(r, size)) { return p; }
-        }
-        return chunk_at_once(r, r.bytes);
-    }
-    void* chunk_at_once(request const& r, std::size_t size)
-        requires reusing_resource<Upstream>
-    {
-        std::size_t const alignment = r.chunk_alignment();
-        return this->grow_at_once(size, alignment, *r.on, [&](void* at) {
-            return heap_.add(at, size, alignment, r.on, &r);
-        });
-    }
-    /// Returns idle chunks before the pool reserves more than ever before and more than 9/8 of the
-    /// peak of live bytes. Otherwise chunks of sizes that a program needed only once would
-    /// accumulate. (Without the eighth, a program that repeats itself would return and allocate the
-    /// same chunks each time.) Chunks that a stream still uses are kept, because this function does
-    /// not wait.
-    // Takes some microseconds if chunks are returned.
-    void make_way(std::size_t size, int tries = 64) {
-        if constexpr (!chunks::idle_chunks_make_room) { return; }
-        auto              held   = lock_.hold();
-        std::size_t const eighth = saturating_add(heap_.most_live(), heap_.most_live() / 8);
-        std::size_t const then   = saturating_add(budget_.usage.reserved, size);
-        if (then <= budget_.most_reserved() || then <= eighth) { return; }
-        std::size_t back = 0;
-        heap_.poll_idle();
-        for (; tries != 0 && heap_.has_idle(); --tries) {
-            if (!give_chunk_back(heap_.remove_ready(), held, back)) {
-                heap_.ask_streams();
-                held.unlock(); // lets other threads take the lock before the next attempt
-                held.lock();
-            } else if (saturating_add(budget_.usage.reserved, size) <= budget_.most_reserved()) {
-                return;
-            }
-        }
-    }
-    /// Returns a chunk that was removed from the heap to the upstream, and adds the bytes of its
-    /// physical memory to `back`. Returns false if there is no chunk.
-    bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
-        if (gone.bytes == 0) { return false; }
-        std::size_t const bytes = growth_.remove(gone);
-        back += bytes;
-        budget_.give_back(bytes, held, [&] {
-            sited{this->upstream_}.deallocate_sync(gone.base, gone.bytes, gone.alignment);
-        });
-        return true;
-    }
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
         // No other thread uses the pool any more. The lock is needed by functions that release it
@@ -537,8 +407,6 @@ private:
             sited{this->upstream_}.deallocate_sync(c.base, c.bytes, c.alignment);
         });
     }
-
-    [[no_unique_address]] chunks growth_;
 };
 
 } // namespace detail

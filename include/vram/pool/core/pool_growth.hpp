@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pool_growth` decides when a pool allocates a chunk, how large it is, and when idle chunks are
+/// returned for it.
+
+#include <vram/base/align.hpp>             // align, saturating_add, unsatisfiable
+#include <vram/base/contract.hpp>          // expects
+#include <vram/base/out_of_memory.hpp>     // out_of_memory
+#include <vram/concepts/expandable.hpp>    // remappable_resource
+#include <vram/concepts/growth.hpp>        // growth, growth_request
+#include <vram/concepts/powers.hpp>        // reusing_resource
+#include <vram/concepts/property.hpp>      // has_property
+#include <vram/concepts/sited.hpp>         // sited
+#include <vram/pool/core/bins.hpp>         // bins
+#include <vram/pool/core/paged_chunks.hpp> // paged_chunks
+#include <vram/pool/core/whole_chunks.hpp> // whole_chunks
+#include <vram/pool/pool_options.hpp>      // pool_options
+
+#include <cstddef> // size_t
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+template <class Upstream>
+struct chunks_over {
+    using type = whole_chunks<Upstream>;
+};
+template <remappable_resource Upstream>
+struct chunks_over<Upstream> {
+    using type = paged_chunks<Upstream>;
+};
+
+/// The chunks of a pool and its growth policy. The functions get the `pool_core` that has this
+/// object as a member.
+///
+/// Failure   The exceptions of the upstream and of the growth policy are rethrown. Nothing has
+///           changed then.
+/// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
+///           called with the lock held, the others without it.
+/// Cost      Growing costs a call of the upstream.
+template <synchronous_resource Upstream, growth Policy>
+class pool_growth {
+    static_assert(!(Policy::asks_device && has_property<Upstream, host_accessible>),
+                  "the free memory of the device says nothing about host memory: write "
+                  "geometric_growth or fixed_growth in place of device_share_growth");
+
+public:
+    using model   = typename chunks_over<Upstream>::type;
+    using heap    = typename model::heap;
+    using guard   = typename model::guard;
+    using stream  = typename model::platform::stream;
+    using request = typename model::request;
+    using chunk   = typename model::chunk;
+
+    pool_growth(Upstream const& up, pool_options const& options, Policy policy)
+        : policy_{std::move(policy)}, chunks_{up, options} {}
+
+    /// The model of `chunk_growth`.
+    [[nodiscard]] model&       chunks() noexcept { return chunks_; }
+    [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
+
+    /// Returns the size of the next chunk: the size wanted by the growth policy, as far as the
+    /// limit has room for whole units of a chunk's size, but at least the needed bytes.
+    template <class Core>
+    std::size_t wanted(Core const& core, request const& r, growth_request wish) const {
+        std::size_t const unit = chunks_.unit();
+        if constexpr (Policy::asks_device) { wish.device_free = core.device_memory(r.on).free; }
+        std::size_t const room = core.room();
+        std::size_t const size = policy_(wish);
+        std::size_t const most = size <= room ? size : room - room % unit;
+        return most > wish.needed && most <= bins::largest ? most : wish.needed;
+    }
+    /// Calls `attempt` with `size`, half of it, and so on down to `least`, until it succeeds.
+    /// Returns its last result.
+    template <class Attempt>
+    static auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
+        for (;; size = size / 2 > least ? size / 2 : least) {
+            auto const got = attempt(size);
+            if (got || size <= least) { return got; }
+        }
+    }
+
+    /// Allocates the first chunk, which has the initial size.
+    template <class Core>
+    void reserve(Core& core, std::size_t bytes) {
+        expects(bytes <= core.options_.max_size, "pool: the initial size is within the maximum");
+        request const all{.asked = bytes};
+        if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
+        new_chunk<true>(core, all, all.bytes, nullptr);
+        // The initial size, rounded up to whole pages, exceeds the limit.
+        if (core.heap_.blocks().empty()) {
+            throw out_of_memory{
+                {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
+        }
+    }
+    /// Grows by as much as the growth policy wants, or by less; first at the end of a chunk.
+    template <class Core>
+    void* enlarge(Core& core, request const& r, bool captured) {
+        if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }
+        std::size_t const size = wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)});
+        if (!captured && r.bytes > core.heap_.blocks().small_size) { make_way(core, size); }
+        return stepping_down(size, r.bytes, [&](std::size_t n) {
+            return new_chunk<false>(core, r, align(n, bins::granule), &r);
+        });
+    }
+    /// Allocates a chunk of `size` bytes from the upstream, and `out` from it (null: nothing).
+    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
+    /// not `Throwing`.
+    template <bool Throwing, class Core>
+    void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
+        size                          = chunks_.chunk_size(size);
+        std::size_t const   alignment = r.chunk_alignment();
+        stream const* const order     = Core::order_of(r.on);
+        return core.budget_.template grow<Throwing>(
+            core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
+                chunks_.add(at, size);
+                try {
+                    return core.heap_.add(at, size, alignment, order, out);
+                } catch (...) {
+                    chunks_.remove({.base = at});
+                    throw;
+                }
+            });
+    }
+    /// Allocates a chunk that the upstream has ready, and `r` from it. Returns null if there is
+    /// none. The chunk is as large as the growth policy wants, if that needs no query of the
+    /// device, or else as large as needed.
+    template <class Core>
+    void* chunk_at_once(Core& core, request const& r)
+        requires reusing_resource<Upstream>
+    {
+        std::size_t size = r.bytes;
+        if constexpr (!Policy::asks_device) {
+            size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
+                         bins::granule);
+        }
+        // Idle chunks are returned as before any growth, so that the upstream may have them ready.
+        // Only a few are tried, because this path is meant to be cheap and may fail.
+        if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
+        if (size > r.bytes) {
+            if (void* const p = chunk_at_once(core, r, size)) { return p; }
+        }
+        return chunk_at_once(core, r, r.bytes);
+    }
+    /// Returns a chunk that was removed from the heap to the upstream, and adds the bytes of its
+    /// physical memory to `back`. Returns false if there is no chunk.
+    template <class Core>
+    bool give_chunk_back(Core& core, chunk const& gone, guard& held, std::size_t& back) {
+        if (gone.bytes == 0) { return false; }
+        std::size_t const bytes = chunks_.remove(gone);
+        back += bytes;
+        core.budget_.give_back(bytes, held, [&] {
+            sited{core.upstream()}.deallocate_sync(gone.base, gone.bytes, gone.alignment);
+        });
+        return true;
+    }
+
+private:
+    template <class Core>
+    [[nodiscard]] static std::size_t held_bytes(Core const& core, request const& r) {
+        auto const held = core.lock_.hold();
+        return core.heap_.blocks().of(r.bytes).chunks().reserved();
+    }
+    template <class Core>
+    void* chunk_at_once(Core& core, request const& r, std::size_t size)
+        requires reusing_resource<Upstream>
+    {
+        std::size_t const alignment = r.chunk_alignment();
+        return core.budget_.grow_ready(
+            core.lock_, core.upstream(), size, alignment, *r.on,
+            [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
+    }
+    /// Returns idle chunks before the pool reserves more than ever before and more than 9/8 of the
+    /// peak of live bytes. Otherwise chunks of sizes that a program needed only once would
+    /// accumulate. (Without the eighth, a program that repeats itself would return and allocate the
+    /// same chunks each time.) Chunks that a stream still uses are kept, because this function does
+    /// not wait.
+    // Takes some microseconds if chunks are returned.
+    template <class Core>
+    void make_way(Core& core, std::size_t size, int tries = 64) {
+        if constexpr (!model::idle_chunks_make_room) { return; }
+        auto              held = core.lock_.hold();
+        std::size_t const eighth =
+            saturating_add(core.heap_.most_live(), core.heap_.most_live() / 8);
+        std::size_t const then = saturating_add(core.budget_.usage.reserved, size);
+        if (then <= core.budget_.most_reserved() || then <= eighth) { return; }
+        std::size_t back = 0;
+        core.heap_.poll_idle();
+        for (; tries != 0 && core.heap_.has_idle(); --tries) {
+            if (!give_chunk_back(core, core.heap_.remove_ready(), held, back)) {
+                core.heap_.ask_streams();
+                held.unlock(); // lets other threads take the lock before the next attempt
+                held.lock();
+            } else if (saturating_add(core.budget_.usage.reserved, size) <=
+                       core.budget_.most_reserved()) {
+                return;
+            }
+        }
+    }
+
+    [[no_unique_address]] Policy policy_;
+    [[no_unique_address]] model  chunks_;
+};
+
+} // namespace detail
+} // namespace vram
