@@ -82,12 +82,14 @@ struct sim_figures {
 
 /// A completed operation, as an entry of `sim_node::trace`.
 struct sim_trace {
-    char const*   name;
-    std::uint64_t number;
-    std::uint64_t stream;
-    int           device;
-    sim_engine    engine;
-    sim_time      enqueued, start, end;
+    char const*   name;     ///< "copy", "fill", or the name of a kernel
+    std::uint64_t number;   ///< index of the operation, in the order of calls
+    std::uint64_t stream;   ///< id of the stream
+    int           device;   ///< index of the device
+    sim_engine    engine;   ///< the engine that executed the operation
+    sim_time      enqueued; ///< virtual time of the call that enqueued the operation
+    sim_time      start;    ///< virtual time at which the operation began
+    sim_time      end;      ///< virtual time at which the operation was complete
 };
 
 } // namespace vram
