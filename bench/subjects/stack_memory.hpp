@@ -8,6 +8,7 @@
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 #include <vram/pool/pool_options.hpp> // pool_options
+#include <vram/pool/slab.hpp>         // slab
 #include <vram/probe/layer_name.hpp>  // layer_name
 
 #include <concepts> // constructible_from
@@ -28,13 +29,17 @@ std::string type_name() {
     return name;
 }
 
+template <class Stack>
+inline constexpr bool is_slab = false;
+template <class Upstream>
+inline constexpr bool is_slab<vram::slab<Upstream>> = true;
+
 /// Creates a stack whose pools reserve `ample` bytes from the start.
 template <class Stack>
 Stack make_stack(set_up const& how) {
     if constexpr (std::constructible_from<Stack, vram::pool_options>) {
         return Stack{vram::pool_options{.initial_size = how.ample}};
-    } else if constexpr (std::constructible_from<Stack, std::size_t>) {
-        // A stack with blocks of one size.
+    } else if constexpr (is_slab<Stack>) {
         return Stack{how.block};
     } else if constexpr (requires { typename Stack::upstream_type; }) {
         return Stack{make_stack<typename Stack::upstream_type>(how)};
