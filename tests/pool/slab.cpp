@@ -452,7 +452,7 @@ TEST_CASE("slab: with eager events a free waits for no stream, even if all event
     for (void*& p : blocks) { p = mr.allocate(s, 1_MiB); }
     std::function<void()> const one_more = [&] { // a host thread that waits for an event
         std::size_t const depth = 12 - blocks.size();
-        if (depth == stream_clock<platform>::most) {
+        if (depth == stream_timeline<platform>::most) {
             auto const before = node.now();
             for (void* const p : blocks) { mr.deallocate(s, p, 1_MiB); }
             CHECK(node.now() == before);
