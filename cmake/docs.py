@@ -231,7 +231,8 @@ def summary(path):
 def prepare(top, output):
     """Makes the copy of headers, pages and examples."""
     copy = output / "input"
-    shutil.rmtree(output, ignore_errors=True)
+    for made in (copy, output / "html"):
+        shutil.rmtree(made, ignore_errors=True)
     for header in headers(top):
         target = copy / header.relative_to(top)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -146,3 +146,8 @@ add_test(NAME reference COMMAND ${python} ${scripts}/reference.py --check ${PROJ
 
 add_test(NAME links COMMAND ${python} ${scripts}/links.py ${PROJECT_SOURCE_DIR})
 add_test(NAME links/planted COMMAND ${python} ${scripts}/links.py --self-test)
+
+# The API reference: each public symbol has a description, and each link of a page leads somewhere.
+add_test(NAME docs COMMAND ${python} ${scripts}/docs.py --output ${PROJECT_BINARY_DIR}/docs ${PROJECT_SOURCE_DIR})
+add_test(NAME docs/planted COMMAND ${python} ${scripts}/docs.py --self-test)
+set_tests_properties(docs docs/planted PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")

@@ -199,10 +199,12 @@ namespace with {
 /// with::pool(1_GiB)`, which takes a gigabyte at once.
 struct pool_word : word<vram::pool, pool_options> {
     using word<vram::pool, pool_options>::operator();
+    /// Returns a pool without its upstream yet, which reserves `initial_size` bytes when it is made.
     [[nodiscard]] auto operator()(std::size_t initial_size) const {
         return layer<vram::pool>(pool_options{.initial_size = initial_size});
     }
 };
+/// The word for a pool over the resource before it.
 inline constexpr pool_word pool{};
 } // namespace with
 
