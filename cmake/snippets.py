@@ -9,6 +9,8 @@ the lines  // [name]  and  // [/name]  (in a CMake file  # [name]  and  # [/name
 Code that launches a kernel (<<<) is compiled by nvcc: in a page its block comes from a .cu file, and the code in a header's
 comment (/// and four more spaces or more) stands in a .cu file of tests/ or examples/, but for comments and white space.
 
+The region  // [pool/arena]  of a file of tests/ is code of a comment of include/vram/pool/arena.hpp, compared likewise.
+
     snippets.py --check [DIR]    names every block that differs (exit 1)
     snippets.py --write [DIR]    rewrites them
     snippets.py --self-test
@@ -74,6 +76,23 @@ def launches(top):
                 if not any(bare(code) in each for each in compiled):
                     line = text.count("\n", 0, block.start()) + 1
                     complaints.append(f"{header.relative_to(top)}:{line}: no .cu file of tests/ or examples/ has this code with <<<")
+    return complaints, count
+
+
+REGION = re.compile(r"^ *// \[(\w+/\w+)\]\n(.*?)^ *// \[/\1\]$", re.DOTALL | re.MULTILINE)
+
+
+def commented(top):
+    """Complaints about regions that are named after a header, if no comment of it has their code; the number of regions."""
+    complaints, count = [], 0
+    for path in sorted(p for kind in ("*.cpp", "*.cu") for p in (top / "tests").rglob(kind)):
+        for found in REGION.finditer(path.read_text()):
+            count += 1
+            header = top / f"include/vram/{found[1]}.hpp"
+            text = header.read_text() if header.is_file() else ""
+            blocks = [bare(re.sub(r"^///", "", block, flags=re.MULTILINE)) for block in COMMENT_CODE.findall(text)]
+            if not any(bare(found[2]) in block for block in blocks):
+                complaints.append(f"{path.relative_to(top)}: no comment of {header.relative_to(top)} has the code of [{found[1]}]")
     return complaints, count
 
 
@@ -143,6 +162,13 @@ def self_test():
         checks.append(process(top, False) == ([], 1) and launches(top) == ([], 1))
         readme.write_text("```c++\nk<<<1, 2>>>(a);\n```\n")
         checks.append(len(launches(top)[0]) == 1)
+        (top / "tests/a.cpp").write_text("    // [pool/a]\n    f(1); // go\n    // [/pool/a]\n")
+        checks.append(len(commented(top)[0]) == 1)
+        (top / "include/vram/pool").mkdir(parents=True)
+        (top / "include/vram/pool/a.hpp").write_text("/// Text.\n///\n///     f(1);\n///     g(2);\n")
+        checks.append(commented(top) == ([], 1))
+        (top / "include/vram/pool/a.hpp").write_text("///     f(2);\n")
+        checks.append(len(commented(top)[0]) == 1)
     print(f"tally: {sum(checks)} passed, {len(checks) - sum(checks)} failed, 0 skipped")
     return not all(checks)
 
@@ -155,7 +181,8 @@ if __name__ == "__main__":
     top = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".")
     complaints, count = process(top, sys.argv[1] == "--write")
     not_compiled, kernels = launches(top)
-    complaints += not_compiled
-    count += kernels
+    not_in_comments, regions = commented(top)
+    complaints += not_compiled + not_in_comments
+    count += kernels + regions
     print("\n".join(complaints) if complaints else f"{count} snippets are code that is compiled")
     sys.exit(bool(complaints))

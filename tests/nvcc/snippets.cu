@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of header comments that launches kernels, as it stands there; cmake/snippets.py compares
-// the two.
+// The code of header comments that launches kernels, and of others that use CUDA, as it stands
+// there; cmake/snippets.py compares the two.
 
 #include <vram/vram.hpp>
 
@@ -92,9 +92,52 @@ void unloaders(cuda_stream const& stream) {
     }
     out.finish();                                      // everything is written
 }
+int devices_and_events(cuda_stream const& copies, cuda_stream const& stream) {
+    // [cuda/cuda_device]
+    int const sms = cuda_device::current().attribute(cudaDevAttrMultiProcessorCount);
+    // [/cuda/cuda_device]
+    // [cuda/cuda_event]
+    cuda_event ready;
+    ready.record(copies);
+    ready.wait(stream); // later work of `stream` waits for the copies; the host does not
+    // [/cuda/cuda_event]
+    return sms;
+}
+void fixed() {
+    // [pool/fixed_growth]
+    pool memory{virtual_resource{}, {}, fixed_growth{.step = 1_GiB}};
+    // [/pool/fixed_growth]
+    CHECK(memory.usage().reserved == 0);
+}
+void geometric() {
+    // [pool/geometric_growth]
+    pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
+    // [/pool/geometric_growth]
+    CHECK(memory.usage().reserved == 0);
+}
+std::size_t staged(cuda_stream const& stream, void* to, std::vector<float> const& from) {
+    staging copies{stream};
+    // [staging/staging_result]
+    staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
+    // [/staging/staging_result]
+    return r.bytes;
+}
 // clang-format on
 
 } // namespace
+
+TEST_CASE("nvcc: the code of header comments that uses CUDA") {
+    machine const            here;
+    cuda_stream const        copies;
+    cuda_stream const        stream;
+    pool<cuda_resource>      memory;
+    std::vector<float> const from(1000, 1.0F);
+    CHECK(devices_and_events(copies, stream) > 0);
+    fixed();
+    geometric();
+    buffer to{memory, stream, 4000};
+    CHECK(staged(stream, to.data(), from) == 4000);
+}
 
 TEST_CASE("nvcc: the code of header comments that launches kernels") {
     machine const            here;

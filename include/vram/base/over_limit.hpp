@@ -10,6 +10,8 @@ namespace vram {
 
 /// Thrown by a layer with a limit if the request would exceed it. The layer has not called its
 /// upstream, which may still have free memory.
+///
+///     catch (over_limit const& e) { size = e.room(); } // the bytes that are left below the limit
 class over_limit : public out_of_memory {
 public:
     /// \param asked  the requested bytes

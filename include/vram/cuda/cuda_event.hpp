@@ -24,6 +24,10 @@ struct cuda_event_options {
 /// Once the process is ending, all events are complete, also new ones, because objects in static
 /// storage still use them when they free memory.
 ///
+///     cuda_event ready;
+///     ready.record(copies);
+///     ready.wait(stream); // later work of `stream` waits for the copies; the host does not
+///
 /// Failure   Throws `cuda_error`, also if it is recorded on a stream of another device. The
 ///           destructor reports errors to the error sink.
 /// Threads   Any thread may call. If one thread records while another queries, the result belongs

@@ -13,6 +13,8 @@ namespace vram {
 
 /// Every chunk has `step` bytes. A request larger than that gets a chunk of its own size.
 ///
+///     pool memory{virtual_resource{}, {}, fixed_growth{.step = 1_GiB}};
+///
 /// Failure   Never fails.
 /// Threads   Any number of threads may call concurrently.
 /// Cost      One comparison.

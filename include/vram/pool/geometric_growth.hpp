@@ -18,6 +18,8 @@ namespace vram {
 /// memory is reserved ahead. A pool applies the policy to its small and its large blocks
 /// separately.
 ///
+///     pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
+///
 /// Failure   Values outside their ranges are a broken contract.
 /// Cost      A few additions. The device is not queried.
 struct geometric_growth {

@@ -33,6 +33,8 @@ inline constexpr sim_engine_set sim_copy_engines =
     sim_set(sim_engine::to_device, sim_engine::to_host, sim_engine::peer);
 
 /// Counters and busy times of one device, since the node's creation or `reset_figures`.
+///
+///     sim_figures const f = node.figures(); // f.overlap(): the time of copies during kernels
 struct sim_figures {
     /// For each set of engines, the time during which exactly these engines were busy.
     std::array<sim_time, std::size_t{1} << sim_engines> together{};

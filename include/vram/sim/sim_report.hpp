@@ -93,6 +93,8 @@ struct sim_event_of {
 };
 
 /// One detected mistake, with the two operations that conflict; `first` is empty if only one does.
+///
+///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
     sim_mistake    kind{};
     sim_event_of   second{};    ///< operation during which the mistake was detected

@@ -11,6 +11,8 @@
 namespace vram {
 
 /// The result of a call of a `staging`, which has copied all bytes; otherwise it throws.
+///
+///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {
     /// Number of bytes that were copied.
     std::size_t bytes = 0;
