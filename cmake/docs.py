@@ -70,6 +70,43 @@ def without_guides(text):
     return GUIDE.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
+ENUM = re.compile(r"^( *)enum class (\w+)[^;{]*\{(.*?)\}", re.DOTALL | re.MULTILINE)
+DETAIL = re.compile(r"^namespace detail \{$.*?^\} // namespace detail$", re.DOTALL | re.MULTILINE)
+
+
+def with_values(text, table, used):
+    """The text of a header with descriptions of the enumerators, and complaints (line, text) about those without one."""
+    complaints = []
+    internal = [found.span() for found in DETAIL.finditer(text)]
+
+    def described(found):
+        out, commented = [], False
+        line = text.count("\n", 0, found.start(3)) + 1
+        for each in found[3].split("\n"):
+            code, mark, rest = each.partition("//")
+
+            def value(name):
+                key = f"{found[2]}::{name[1]}"
+                if commented or rest.startswith("/<"):
+                    return name[0]
+                if key in table:
+                    used.add(key)
+                    return f"/** {table[key]} */ {name[0]}"
+                if not found[1]:  # an enumeration of a class may be private
+                    complaints.append((line, f"enumerator {key} is not documented"))
+                return name[0]
+
+            out.append(re.sub(r"(?<![\w=] )(?<!\w)([a-z_]\w*)(?=\s*(?:,|=|$))", value, code) + mark + rest)
+            commented = mark and not code.strip()
+            line += 1
+        return found[0][: found.start(3) - found.start()] + "\n".join(out) + "}"
+
+    def public(found):
+        return found[0] if any(begin <= found.start() < end for begin, end in internal) else described(found)
+
+    return ENUM.sub(public, text), complaints
+
+
 def begin_of(lines, at):
     """The index of the first line of the declaration that has its name in line `at`."""
     while at > 0:
@@ -228,16 +265,18 @@ def summary(path):
 # --- Doxygen --------------------------------------------------------------------------------------------------------
 
 
-def prepare(top, output):
-    """Makes the copy of headers, pages and examples."""
-    copy = output / "input"
+def prepare(top, output, table, used):
+    """Makes the copy of the headers, and returns complaints."""
+    copy, complaints = output / "input", []
     for made in (copy, output / "html"):
         shutil.rmtree(made, ignore_errors=True)
     for header in headers(top):
         target = copy / header.relative_to(top)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("\n".join(without_macros(with_rows(without_guides(header.read_text()).splitlines()))) + "\n")
-    return copy
+        text, found = with_values(header.read_text(), table, used)
+        complaints += [f"{header.relative_to(top)}:{line}: {why}" for line, why in found]
+        target.write_text("\n".join(without_macros(with_rows(without_guides(text).splitlines()))) + "\n")
+    return complaints
 
 
 def prepare_pages(top, copy, has_file):
@@ -246,10 +285,10 @@ def prepare_pages(top, copy, has_file):
         target = copy / path.relative_to(top)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(page(top, path, known, has_file))
-    text = []
+    text = ["/** \\namespace vram\n\\brief The names for users. */\n"]
     for path in examples(top):
         text.append(f"/** \\example {path.relative_to(top / 'examples')}\n\\details {summary(path)}\n*/\n")
-    (copy / "examples.dox").write_text("\n".join(text))
+    (copy / "names.dox").write_text("\n".join(text))
 
 
 def pages(top):
@@ -292,15 +331,15 @@ def broken_links(html):
 
 def build(top, output):
     """Builds the reference, and returns the warnings."""
-    copy = prepare(top, output)
-    table, used = descriptions(), set()
+    copy, table, used = output / "input", descriptions(), set()
+    warnings = prepare(top, output, table, used)
     describe(copy, doxygen(top, output, GENERATE_HTML="NO", USE_MDFILE_AS_MAINPAGE=""), table, used)
     has_file = {header.resolve(): header.stem.replace("_", "__") + "_8hpp.html" for header in headers(top)}
     for path in examples(top):
         name = str(path.relative_to(top / "examples"))
         has_file[path.resolve()] = name.replace("/", "_2").replace(".", "_8") + "-example.html"
     prepare_pages(top, copy, has_file)
-    warnings = [line.replace(f"{copy}/", "") for line in doxygen(top, output)]
+    warnings += [line.replace(f"{copy}/", "") for line in doxygen(top, output)]
     warnings += broken_links(output / "html")
     return warnings + [f"cmake/doxygen/members.txt: no member has the description of {key}" for key in sorted(table.keys() - used)]
 
@@ -318,7 +357,7 @@ def without_example(top):
         named |= set(re.findall(r"\w+", re.sub(r"//[^\n]*", "", path.read_text())))
     found, count = [], 0
     for header in headers(top):
-        text = re.sub(r"^namespace detail \{$.*?^\} // namespace detail$", "", header.read_text(), flags=re.DOTALL | re.MULTILINE)
+        text = DETAIL.sub("", header.read_text())
         code = set(re.findall(r"\w+", "\n".join(re.findall(r"^ *///     +(.*)$", text, re.MULTILINE))))
         for name in dict.fromkeys(TYPE.findall(text)):
             count += 1
@@ -356,6 +395,10 @@ def self_test():
         checks.append([line.split(":")[:2] for line in warnings(folder, "    int one();\n")] == [["include/vram/a/b.hpp", "12"]])
         checks.append(len(warnings(folder, "    /// \\nonsense\n    int one();\n")) > 0)
         checks.append(len(warnings(folder, "", "[x](CONTRIBUTING.md#three)\n")) == 1)
+        text = "enum class e {\n    a, ///< one\n    b, // two\n    /// three\n    c = 1,\n};\nenum class bound { producer, other };\n"
+        table = {"bound::producer": "Text."}
+        checks.append([line for line, _ in with_values(text, table, set())[1]] == [3, 7])
+        checks.append("{ /** Text. */ producer, other }" in with_values(text, table, set())[0])
         checks.append(without_example(pathlib.Path(folder)) == (["include/vram/a/b.hpp: b"], 1))
     print(f"tally: {sum(checks)} passed, {len(checks) - sum(checks)} failed, 0 skipped")
     return not all(checks)
