@@ -299,13 +299,22 @@ def examples(top):
     return [path for pattern in EXAMPLES for path in sorted((top / "examples").glob(pattern))]
 
 
+def write_layout(path):
+    """Writes Doxygen's own layout, with the contract of a class above the lists of its members."""
+    subprocess.run(["doxygen", "-l", path], check=True, stdout=subprocess.DEVNULL)
+    head, inside, tail = re.split(r"(<class>.*?</class>)", path.read_text(), flags=re.DOTALL)
+    inside = re.sub(r" *<(briefdescription|detaileddescription) [^>]*/>\n", "", inside)
+    inside = re.sub(r"( *<includes [^>]*/>\n)", r'\1    <detaileddescription title="Description"/>\n', inside)
+    path.write_text(head + inside + tail)
+
+
 def doxygen(top, output, **settings):
     """Runs Doxygen, and returns the lines of its warnings."""
     text = (SCRIPTS / "doxygen/Doxyfile").read_text()
     copy = output / "input"
     settings = {"OUTPUT_DIRECTORY": output, "INPUT": copy, "STRIP_FROM_PATH": copy / "include", "STRIP_FROM_INC_PATH": copy / "include",
                 "EXAMPLE_PATH": top / "examples", "IMAGE_PATH": top / "docs", "HTML_EXTRA_STYLESHEET": SCRIPTS / "doxygen/style.css",
-                "USE_MDFILE_AS_MAINPAGE": copy / "README.md", "WARN_LOGFILE": output / "warnings", **settings}
+                "LAYOUT_FILE": output / "layout.xml", "USE_MDFILE_AS_MAINPAGE": copy / "README.md", "WARN_LOGFILE": output / "warnings", **settings}
     text += "".join(f'{key} = "{value}"\n' for key, value in settings.items())
     run = subprocess.run(["doxygen", "-"], input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=top)
     warnings = (output / "warnings").read_text().splitlines() if (output / "warnings").is_file() else []
@@ -333,6 +342,7 @@ def build(top, output):
     """Builds the reference, and returns the warnings."""
     copy, table, used = output / "input", descriptions(), set()
     warnings = prepare(top, output, table, used)
+    write_layout(output / "layout.xml")
     describe(copy, doxygen(top, output, GENERATE_HTML="NO", USE_MDFILE_AS_MAINPAGE=""), table, used)
     has_file = {header.resolve(): header.stem.replace("_", "__") + "_8hpp.html" for header in headers(top)}
     for path in examples(top):
