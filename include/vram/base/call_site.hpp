@@ -13,10 +13,14 @@ namespace vram {
 #ifndef VRAM_NO_CALL_SITES
 
 /// The line from which a program called vram. It is the last, defaulted parameter of public
-/// functions that allocate, free, or report errors:
+/// functions that report the line, store it or pass it on: of `deallocate` of pools, of all six
+/// functions of layers and handles that allocate or free, and of functions that throw
+/// `loader_error` or `staging_error`. `allocate` of a pool does not have the parameter: a refusal
+/// is an exception, which the caller catches at its own line.
 ///
-///     void* allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
-///                    call_site at = call_site::current());
+///     void deallocate(stream s, void* p, std::size_t bytes,
+///                     std::size_t alignment = default_alignment,
+///                     call_site   at        = call_site::current()) noexcept;
 ///
 /// A function that forwards a call passes its parameter `at` to the next function. A function
 /// without such a parameter, such as `allocate` of a standard allocator, passes `call_site{}`, the

@@ -123,8 +123,8 @@ public:
     }
 
 private:
-    /// Returns the result of `ask()`. If it throws `out_of_memory`, the exception is given the size
-    /// and alignment that the caller requested.
+    /// Returns the result of `ask()`. If it throws `out_of_memory`, the size and alignment in the
+    /// exception are replaced by those that the caller requested, and it is rethrown.
     template <class Ask>
     static void* as_asked(std::size_t bytes, std::size_t alignment, Ask ask) {
         try {
@@ -148,7 +148,7 @@ private:
 };
 
 namespace with {
-/// `source | with::aligned(2_MiB)`
+/// Puts an `aligned` layer over a resource: `source | with::aligned(2_MiB)`.
 [[nodiscard]] inline auto aligned(std::size_t  least,
                                   aligned_size rounding = aligned_size::as_asked) {
     return layer<vram::aligned>(least, rounding);

@@ -25,12 +25,12 @@ namespace vram {
 ///
 ///     fallback mr{limiting{cuda_resource{}, 4_GiB}, managed_resource{}};
 ///
-/// Live blocks of the secondary are recorded, so every block is freed by the resource that
-/// allocated it, even if neither has `owns`. If no block of the secondary is live, the record costs
-/// one lock.
+/// The addresses of live blocks of the secondary are stored in a table, so every block is freed by
+/// the resource that allocated it, even if neither has `owns`.
 ///
-/// Failure   The exceptions of the secondary are rethrown. If the primary has no `try_allocate`,
-///           its errors other than `out_of_memory` are rethrown.
+/// Failure   The exceptions of the secondary are rethrown. If the primary has `try_allocate`, any
+///           failure of it leads to the secondary; otherwise only `out_of_memory` does, and other
+///           errors are rethrown.
 /// Threads   The rules are those of the less safe of the two resources.
 /// Cost      A lock per free. A refusal costs an exception if the primary has no `try_allocate`.
 template <class Primary, class Secondary>
@@ -117,7 +117,8 @@ public:
         });
     }
 
-    /// Returns ready memory of the primary, else of the secondary, else null.
+    /// Returns memory that the stream may use without a wait: of the primary, else of the
+    /// secondary. Returns null if neither has any.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires ordered && (reusing_resource<Primary> || reusing_resource<Secondary>)
@@ -161,15 +162,16 @@ public:
         return from_second_.size();
     }
 
-    /// Returns the resource that is asked first.
+    /// Returns the resource that gets each request first.
     [[nodiscard]] Primary&       primary() noexcept { return this->first_; }
     [[nodiscard]] Primary const& primary() const noexcept { return this->first_; }
-    /// Returns the resource that is asked if the primary has no memory.
+    /// Returns the resource that gets a request if the primary has no memory for it.
     [[nodiscard]] Secondary&       secondary() noexcept { return this->second_; }
     [[nodiscard]] Secondary const& secondary() const noexcept { return this->second_; }
 
 private:
-    /// A place in the record, reserved before the secondary allocates, so that no block is lost.
+    /// Reserves an entry in the table of the secondary's blocks before the secondary allocates, so
+    /// that a lack of host memory cannot lose the block. The destructor stores the block of `of`.
     class note {
     public:
         explicit note(fallback& owner) : owner_{owner} {
@@ -195,11 +197,11 @@ private:
     static void* or_null(Ask ask) noexcept {
         try {
             return ask();
-        } catch (...) { return nullptr; } // no host memory for the record
+        } catch (...) { return nullptr; } // no host memory for an entry of the table
     }
 
-    // Removed from the record before the free: afterwards the primary may allocate at the same
-    // address.
+    // Returns true if the secondary allocated `p`, and removes `p` from the table. This precedes
+    // the free, because afterwards the primary may allocate at the same address.
     [[nodiscard]] bool was_second(void const* p) noexcept {
         auto const held = lock_.hold();
         return from_second_.erase(p);
@@ -207,11 +209,12 @@ private:
 
     detail::lock        lock_;
     detail::address_set from_second_;
-    std::size_t asking_ = 0; ///< requests in progress at the secondary, each with a reserved place
+    std::size_t asking_ = 0; ///< requests in progress at the secondary, each with a reserved entry
 };
 
 namespace with {
-/// `source | with::fallback(other)`
+/// Puts a `fallback` layer over a resource, with `secondary` as the second resource: `source |
+/// with::fallback(other)`.
 template <synchronous_resource Secondary>
 [[nodiscard]] auto fallback(Secondary secondary) {
     return layer_of<vram::fallback, Secondary>(std::move(secondary));

@@ -13,10 +13,10 @@
 
 namespace vram {
 
-/// Owns the upstream by value and forwards every optional function that is a query or a request
-/// about unused memory. The functions that allocate and free (`allocate`, `deallocate`, their
-/// `try_` and `_sync` forms) are not forwarded: a layer must write all of them that its upstream
-/// has, so that no call bypasses the layer.
+/// Owns the upstream by value and forwards every optional function that neither allocates nor frees
+/// (`owns`, `usage`, `trim`, `retire`, ...). The functions that allocate and free (`allocate`,
+/// `deallocate`, their `try_` and `_sync` forms) are not forwarded: a layer must write all of them
+/// that its upstream has, so that no call bypasses the layer.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   The rules are those of the upstream.
@@ -29,7 +29,8 @@ public:
     using stream        = typename platform::stream;
     using properties    = typename Upstream::properties;
 
-    /// Does not compile if the upstream is synchronous: the error message names the alternatives.
+    /// Selected if a stream is passed but the upstream has no stream order. Does not compile: the
+    /// error message names the alternatives.
     template <detail::not_a_size Stream>
         requires(!resource<Upstream>)
     [[nodiscard]] void* allocate(Stream&&, std::size_t) {

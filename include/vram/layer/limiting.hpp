@@ -28,8 +28,9 @@ namespace vram {
 /// the memory that the pool takes from the device. Put it *over* a pool to limit the memory that
 /// clients take from the pool; the pool itself may then reserve more of the device.
 ///
-/// Failure   `over_limit` is thrown before the upstream is called. If the upstream fails, the
-///           budget is unchanged.
+/// Failure   A request that exceeds the limit throws `over_limit`, or returns null from
+///           `try_allocate`, and the upstream is not called. If the upstream fails, `used()` is
+///           unchanged.
 /// Threads   As safe as the upstream. Concurrent requests never exceed the limit, and a request
 ///           that fits is never refused.
 /// Cost      One atomic operation per call.
@@ -97,8 +98,8 @@ public:
         return p != nullptr ? held.keep(p) : nullptr;
     }
 
-    // The budget is released after the upstream has freed the block. Otherwise another thread could
-    // be granted bytes that are still live.
+    // The bytes are subtracted after the upstream has freed the block. Otherwise another thread
+    // could allocate them while the block is still live, and exceed the limit.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -114,12 +115,12 @@ public:
 
     /// Returns the bytes that are live now, as counted against the limit.
     [[nodiscard]] std::size_t used() const noexcept { return used_.used(); }
-    /// Returns the largest number of live bytes.
+    /// Returns the largest number of bytes that may be live.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
 private:
-    /// Bytes reserved in the budget. The destructor releases them unless the upstream has
-    /// allocated.
+    /// Bytes that are counted against the limit before the upstream allocates. The destructor
+    /// subtracts them again, unless `keep` was called.
     class reservation {
     public:
         reservation(limiting& owner, std::size_t bytes, std::size_t alignment)
@@ -128,7 +129,7 @@ private:
                 throw over_limit{bytes, owner.used(), owner.limit_, bytes_};
             }
         }
-        /// Adopts bytes that were already reserved.
+        /// Takes over `taken` bytes that the caller has already counted.
         reservation(limiting& owner, std::size_t taken) noexcept : owner_{owner}, bytes_{taken} {}
         ~reservation() { owner_.used_.sub(bytes_); }
 
@@ -156,7 +157,7 @@ private:
 };
 
 namespace with {
-/// `source | with::limiting(8_GiB)`
+/// Puts a `limiting` layer over a resource: `source | with::limiting(8_GiB)`.
 [[nodiscard]] inline auto limiting(std::size_t limit) { return layer<vram::limiting>(limit); }
 } // namespace with
 

@@ -161,8 +161,8 @@ public:
     }
 
 private:
-    /// A gate of the platform instead of a `lock`, because the simulator must know which threads
-    /// wait while the upstream runs.
+    /// The mutex: a `gate` of the platform, because the simulator must know which threads wait
+    /// while the upstream runs. A move leaves the mutex of each object where it is.
     class movable_gate {
     public:
         movable_gate() = default;
@@ -179,7 +179,7 @@ private:
 };
 
 namespace with {
-/// `source | with::locked`
+/// Puts a `locked` layer over a resource: `source | with::locked`.
 inline constexpr word<vram::locked> locked{};
 } // namespace with
 

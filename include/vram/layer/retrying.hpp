@@ -21,7 +21,7 @@
 namespace vram {
 
 namespace detail {
-/// Marks the calling thread as being in a policy of a layer, as long as the object exists.
+/// As long as the object exists, the calling thread is marked as running a policy of `layer`.
 class policy_call {
 public:
     explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {
@@ -30,7 +30,7 @@ public:
     policy_call(policy_call&&) = delete;
     ~policy_call() { innermost = outer_; }
 
-    /// Returns true if the calling thread is in a policy of `layer`.
+    /// Returns true if the calling thread is running a policy of `layer`.
     [[nodiscard]] static bool is_in(void const* layer) noexcept {
         policy_call const* at = innermost;
         while (at != nullptr && at->layer_ != layer) { at = at->outer_; }
@@ -52,14 +52,15 @@ private:
 ///
 /// Policies are called in the order in which they are listed. If a policy returns true, the
 /// upstream is asked again. The same policy may be called up to `max_tries` times for one request;
-/// then the next one follows. After the last policy, the last refusal of the upstream is rethrown
-/// unchanged.
+/// then, or once it returns false, the next one follows. After the last policy, the last refusal of
+/// the upstream is rethrown unchanged.
 ///
 /// A policy may allocate through the layer. No policy is called for such a request: if the upstream
 /// refuses it, it is refused.
 ///
 /// Failure   `out_of_memory` of the upstream is rethrown after every policy was tried. Any other
-///           error is rethrown at once.
+///           error of the upstream, and any exception of a policy, ends the request: it is
+///           rethrown, or `try_allocate` returns null.
 /// Threads   The rules are those of the upstream and of the policies, which all threads share. The
 ///           layer holds no lock.
 /// Cost      None if the upstream does not refuse.
@@ -118,7 +119,8 @@ public:
         });
     }
 
-    /// Calls no policy, because null is not a refusal here.
+    /// Returns memory of the upstream that the stream may use without a wait, or null. Calls no
+    /// policy, because null only means that the request needs `allocate`.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
@@ -175,12 +177,13 @@ private:
             do {
                 if (void* const p = ask()) { return p; }
             } while (again(now));
-        } catch (...) {} // an error of a policy: no further attempt is possible
+        } catch (...) {} // a policy threw an exception: the request is refused
         return nullptr;
     }
 
-    /// Calls the policies from the current one on. Returns true if the upstream should be asked
-    /// again.
+    /// Calls the policies from the current one on until one returns true: the upstream should be
+    /// asked again. Returns false after the last policy, and without a call if the request was made
+    /// by a policy of this layer.
     bool again(progress& now) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};
@@ -207,7 +210,8 @@ private:
 };
 
 namespace with {
-/// `source | with::retrying(trim_upstream{}, wait_backoff{})`
+/// Puts a `retrying` layer over a resource, with these policies: `source |
+/// with::retrying(trim_upstream{}, wait_backoff{})`.
 template <class... Policies>
 [[nodiscard]] auto retrying(Policies... policies) {
     return layer_of<vram::retrying, Policies...>(std::move(policies)...);

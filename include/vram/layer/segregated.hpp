@@ -22,10 +22,10 @@ namespace vram {
 ///
 ///     segregated mr{slab{cuda_resource{}, 4_KiB}, pool{cuda_resource{}}, 4_KiB};
 ///
-/// The size of a block tells which resource allocated it, so nothing is recorded.
+/// At a free, the size of the block determines the resource again, so no table of blocks is needed.
 ///
-/// Failure   The functions fail as those of the selected resource. The other one is not asked;
-///           `fallback` does that.
+/// Failure   The functions fail as those of the selected resource. If it has no memory, the other
+///           one is not called; `fallback` is the layer for that.
 /// Threads   The rules are those of the less safe of the two resources.
 /// Cost      One comparison per call.
 template <class Small, class Large>
@@ -112,7 +112,7 @@ public:
                         : sited{above(), at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the rounded size of the resource that serves the request.
+    /// Returns the size that the resource selected for `bytes` allocates for the request.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Small> || rounding_resource<Large>
     {
@@ -136,7 +136,8 @@ private:
 };
 
 namespace with {
-/// `small | with::segregated(large, 4_KiB)`
+/// Makes a `segregated` layer; the resource before `|` is the one for small requests: `small |
+/// with::segregated(large, 4_KiB)`.
 template <synchronous_resource Large>
 [[nodiscard]] auto segregated(Large above, std::size_t threshold) {
     return layer_of<vram::segregated, Large>(std::move(above), threshold);

@@ -25,9 +25,9 @@ namespace vram {
 
 /// The figures of a scope: everything counted since its `push`.
 struct counters {
-    counter       bytes;        ///< requested bytes
-    counter       blocks;       ///< requests of zero bytes are not counted
-    std::uint64_t refusals = 0; ///< requests that were refused
+    counter       bytes;        ///< live bytes, as requested: now, peak, and sum of all requests
+    counter       blocks;       ///< live blocks, without requests of 0 bytes
+    std::uint64_t refusals = 0; ///< number of requests that the upstream refused
 
     friend bool operator==(counters const&, counters const&) = default;
 };
@@ -102,7 +102,8 @@ public:
         return made.got(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment));
     }
 
-    /// Returns ready memory of the upstream. A block is counted; null is not counted as a refusal.
+    /// Returns memory of the upstream that the stream may use without a wait, or null if there is
+    /// none. A block is counted; null is not counted as a refusal.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
@@ -113,8 +114,8 @@ public:
         return made.got(p);
     }
 
-    // The block is subtracted before the upstream frees it: afterwards another thread may be
-    // counted for the same bytes.
+    // The block is subtracted from the counters before the upstream frees it. Otherwise another
+    // thread could allocate the memory first, and the peak would include it twice.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -179,7 +180,8 @@ public:
     }
 
 private:
-    /// A request in progress. It counts as a refusal unless the upstream allocates.
+    /// A request in progress. The destructor counts a refusal unless `got` was called with a block.
+    /// A request of 0 bytes is not counted.
     class attempt {
     public:
         attempt(statistics& owner, std::size_t bytes) noexcept : owner_{owner}, bytes_{bytes} {}
@@ -217,9 +219,9 @@ private:
         return outer;
     }
 
-    /// An open scope, and the figures counted between the begin of the scope before it and its own
-    /// begin. The begins of scopes divide time into intervals; the counters of a scope are the sum
-    /// of the intervals since its begin.
+    /// An open scope. `before` has the figures of the interval before it: from the begin of the
+    /// previous open scope (for the first one: since the layer was created) to the begin of this
+    /// one. The figures of the scope itself are the sum of all later intervals and of `now_`.
     struct scope {
         std::uint64_t number;
         counters      before;
@@ -239,20 +241,21 @@ private:
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
         counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // The interval before this scope and the interval after its begin become one.
+        // No open scope begins between the intervals before and after this scope's begin any more,
+        // so they become one.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;
     }
 
     [[no_unique_address]] Lock lock_;
-    counters                   now_; ///< since the begin of the innermost scope
+    counters                   now_; ///< counted since the innermost open scope began
     std::vector<scope>         scopes_;
     std::uint64_t              last_ = 0;
 };
 
 namespace with {
-/// `source | with::statistics`
+/// Puts a `statistics` layer over a resource: `source | with::statistics`.
 inline constexpr word<vram::statistics> statistics{};
 } // namespace with
 

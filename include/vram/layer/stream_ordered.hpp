@@ -30,8 +30,8 @@ struct stream_ordered_options {
     /// The number of frees of one stream that share an event. If it is 2 or more, a raw
     /// `cudaStream_t` must be retired (`retire`) before it is destroyed.
     std::size_t frees_per_event = 1;
-    /// Finished blocks are returned to the upstream once they have this many bytes together, or if
-    /// the upstream refuses.
+    /// Freed blocks whose streams are done with them are returned to the upstream once they have
+    /// this many bytes together, or if the upstream refuses a request.
     std::size_t give_back_bytes = 0;
 };
 
@@ -40,11 +40,12 @@ struct stream_ordered_options {
 ///
 ///     stream_ordered mr{cuda_resource{}};   // cudaMalloc with the semantics of cudaMallocAsync
 ///
-/// Finished blocks are returned in batches by later allocations. If the upstream refuses, the host
-/// waits for the oldest freed block and asks again, until the request fits or no freed block is
-/// left; then the request is refused. If other threads free and allocate at the same time, the
-/// number of attempts is bounded. A block freed on a stream that is being captured belongs to the
-/// graph: it is kept until `forget_captures` or the end of the layer.
+/// Freed blocks whose events are complete are returned by later allocations. If the upstream
+/// refuses, the host waits for the oldest freed block and asks the upstream again, until the
+/// request fits or no freed block can be waited for; then the request is refused. If other threads
+/// free and allocate at the same time, the number of attempts is bounded. A block freed on a stream
+/// that is being captured belongs to the graph: it is kept until `forget_captures` or the end of
+/// the layer.
 ///
 /// Failure   The functions fail as those of the upstream. If no event can be recorded, the host
 ///           waits for the stream, or, if that fails, for its device; the device of a destroyed
@@ -52,7 +53,7 @@ struct stream_ordered_options {
 ///           sink. Memory for which every wait failed is not returned, and is reported as a leak.
 /// Threads   Any number of threads may call concurrently. No lock is held during calls of the
 ///           upstream or waits on the host.
-/// Streams   Any stream may use an allocated block at once.
+/// Streams   Any stream may use an allocated block without a wait.
 /// Cost      One event per free, and one query per stream with pending frees for each allocation.
 ///           No host allocation, unless more blocks are live than ever before.
 template <class Upstream>
@@ -77,7 +78,7 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a resource that is not shared. Live memory keeps its address.
+    /// Moves the layer, which no other thread may be using. Live blocks keep their addresses.
     stream_ordered(stream_ordered&&) = default;
     stream_ordered& operator=(stream_ordered&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -127,7 +128,8 @@ public:
         });
     }
 
-    /// Returns memory that the upstream has ready for the stream, or null.
+    /// Returns memory of the upstream that the stream may use without a wait, or null if there is
+    /// none. Freed blocks of this layer are not returned to the upstream first.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
@@ -154,21 +156,23 @@ public:
                           .cause    = "its stream is being captured, or could not be waited for"});
         }
     }
-    /// Frees a block that no stream uses any more, so it is returned to the upstream at once.
+    /// Frees a block that no stream uses any more: it is returned to the upstream immediately.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || !books_.free_idle(p, bytes, alignment, at)) { return; }
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns finished blocks to the upstream, then trims the upstream. Waits only for blocks
-    /// without an event: for a stream on which no event can be recorded, and for the device of a
-    /// stream that was destroyed or is the default stream of another thread. Such a wait ends
-    /// captures on that device. Blocks of a stream that is known to be captured are kept.
+    /// Returns the freed blocks whose streams are done with them to the upstream, then trims the
+    /// upstream. The host waits only for blocks without an event, by a wait for their device: if
+    /// the stream was destroyed, is the default stream of another thread, or no event could be
+    /// recorded on it. Such a wait may end captures on that device. Blocks of a stream that is
+    /// known to be captured are kept. Returns the bytes that the upstream released, or, if they are
+    /// more, those that this layer returned to it.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // Bytes that were returned above may be included in both numbers.
+            // The upstream may have released the bytes of `here`, so the numbers are not added.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;
@@ -182,15 +186,16 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
 
-    /// States that no captured graph will run again: blocks freed during captures are returned to
-    /// the upstream.
+    /// The caller states that no captured graph will run again. Blocks that were freed during
+    /// captures are returned to the upstream.
     void forget_captures() {
         books_.release_captured(giving());
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
-    /// Returns the usage of this layer, without the upstream. `waits` counts how often the host
-    /// waited for a stream.
+    /// Returns the usage of this layer, without the upstream. `pending` has the bytes of freed
+    /// blocks that are not yet returned to the upstream, `waits` how often the host waited for
+    /// freed blocks.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
     /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
     /// until now.
@@ -232,9 +237,9 @@ private:
         return nullptr;
     }
 
-    /// Waits until the stream no longer uses a freed block for which no event can be recorded.
-    /// Returns false if that is unknown: the waits failed, or the stream is being captured, which a
-    /// wait would invalidate.
+    /// Makes the host wait for the stream, or if that fails for its device, because no event can be
+    /// recorded behind a freed block. Returns false if the stream may still use the block: both
+    /// waits failed, or the stream is being captured, so that a wait would break the capture.
     [[nodiscard]] bool wait_for_user(stream s) const noexcept {
         try {
             if (platform::capturing(s)) { return false; }
@@ -260,8 +265,8 @@ private:
         }
     }
 
-    /// Adds the stream, live and reserved bytes to an `out_of_memory` of the upstream, unless it
-    /// has them.
+    /// Adds the id of the stream and the live and reserved bytes of this layer to the numbers of an
+    /// `out_of_memory` of the upstream, unless it has set them.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }
@@ -273,7 +278,8 @@ private:
 };
 
 namespace with {
-/// `source | with::stream_ordered`, `source | with::stream_ordered({.frees_per_event = 16})`
+/// Puts a `stream_ordered` layer over a resource: `source | with::stream_ordered`, or `source |
+/// with::stream_ordered({.frees_per_event = 16})`.
 inline constexpr word<vram::stream_ordered, stream_ordered_options> stream_ordered{};
 } // namespace with
 

@@ -15,10 +15,10 @@ namespace vram {
 /// it returns an object that creates the layer when it is joined with an upstream by `|`.
 namespace with {
 
-/// A layer without its upstream yet. `Layer` is the class template, `More` are its type arguments
-/// behind the upstream. `upstream | pending` has the same type as the nested form
-/// `Layer<Upstream>`, also if a layer stands on another of its kind (which class template argument
-/// deduction would fold into one).
+/// The arguments of a layer whose upstream is not known yet. `Layer` is the class template, `More`
+/// are its type arguments after the upstream. `upstream | made` (an object of `made_of`) creates
+/// the layer `Layer<Upstream, More...>`, also if the upstream is itself a `Layer` (class template
+/// argument deduction would then copy the upstream instead of adding a layer).
 template <template <class...> class Layer, class... More>
 struct pending_of {
     template <class... Args>
@@ -36,26 +36,27 @@ struct pending_of {
     };
 };
 
-/// A layer without its upstream yet. Its only type argument is the upstream; `Args` are the
-/// arguments of its constructor.
+/// The type of a layer without its upstream, for a class template whose only type argument is the
+/// upstream. `Args` are the types of the constructor's other arguments.
 template <template <class...> class Layer, class... Args>
 using pending = typename pending_of<Layer>::template made_of<Args...>;
 
-/// Returns a layer without its upstream yet: `return layer<vram::limiting>(limit);`.
+/// Returns an object that creates a `Layer` with the arguments `args` when it is joined with an
+/// upstream by `|`: `source | layer<vram::limiting>(limit)`.
 template <template <class...> class Layer, class... Args>
 [[nodiscard]] constexpr auto layer(Args... args) {
     return pending<Layer, Args...>{{std::move(args)...}};
 }
 
-/// Returns a layer `Layer<Upstream, More...>` without its upstream yet: `return
-/// layer_of<vram::fallback, Other>(std::move(other));`.
+/// Returns an object that creates a `Layer<Upstream, More...>` with the arguments `args` when it is
+/// joined with an upstream by `|`: `source | layer_of<vram::fallback, Other>(std::move(other))`.
 template <template <class...> class Layer, class... More, class... Args>
 [[nodiscard]] constexpr auto layer_of(Args... args) {
     return typename pending_of<Layer, More...>::template made_of<Args...>{{std::move(args)...}};
 }
 
-/// The function object of a layer that needs no arguments: `with::x` can be used directly, or
-/// called with options as `with::x({.option = 1})`.
+/// The type of `with::x` for a layer `x` that needs no arguments: `source | with::x` creates the
+/// layer, and `source | with::x({.option = 1})` creates it with options.
 template <template <class...> class Layer, class... Options>
 struct word : pending<Layer> {
     [[nodiscard]] constexpr auto operator()() const { return layer<Layer>(); }

@@ -190,8 +190,9 @@ public:
         auto const pages = blocks_.whole(q, n);
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
-    /// Moves the physical memory of the pages in [from, from + n) to the pages without memory that
-    /// overlap [to, to + m), until one range is exhausted. Returns the bytes moved.
+    /// Moves the physical memory of the pages that lie entirely in [from, from + n) to the pages
+    /// without memory that overlap [to, to + m), in order, until one range is exhausted. A page
+    /// that cannot be mapped gets no memory. Returns the bytes moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -354,7 +355,7 @@ private:
         return (span_.held() - span_.spares()) * span_.page();
     }
     /// Updates the counters after the block `b` was changed to `to`. An empty `b` means a new
-    /// block, an empty `to` a freed one.
+    /// block, an empty `to` a freed one. If both are empty, only the peaks are updated.
     void count(block const& b, block const& to) noexcept {
         figures_.requested = figures_.requested + to.bytes - b.bytes;
         raise(live(), span_.held() * span_.page());
@@ -366,7 +367,6 @@ private:
 
     /// Throws `out_of_memory` with the numbers of this resource and those of the device in `found`,
     /// which are zeros unless the device refused.
-    ///     zeros
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;

@@ -54,11 +54,12 @@ public:
 
     /// Returns the bytes of the batch. The last batch may be shorter than the others.
     [[nodiscard]] std::size_t size() const noexcept { return slot_ != nullptr ? slot_->size : 0; }
-    /// Returns the number of the batch in the order in which the loop gets them, from 0.
+    /// Returns the number of the batch in the order in which the loop gets them, from 0. There is a
+    /// gap if `last_batch::drop` discards a batch that the source has filled.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
-    /// Returns the index that the loader passed to the source for this batch. It differs from
-    /// `index()` if the order is shuffled, or if several loaders share the source
-    /// (`loader_options::shards`).
+    /// Returns the index that the loader passed to the source for this batch. It may differ from
+    /// `index()` if the order is shuffled, if several loaders share the source
+    /// (`loader_options::shards`), or if `last_batch::drop` leaves out batches before this one.
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }

@@ -58,8 +58,8 @@ struct loader_options {
     std::size_t shard = 0;
     /// Number of loaders that share the source.
     std::size_t shards = 1;
-    /// Largest sum of pinned and device memory in bytes. If the loader needs more, its constructor
-    /// throws `over_limit` before it allocates.
+    /// Largest sum of pinned and device memory in bytes; the default means no limit. If the loader
+    /// needs more, its constructor throws `over_limit` before it allocates.
     std::size_t budget = unsatisfiable;
     /// Longest time that the loop waits for a batch. Then it gets `loader_error{timed_out}` with
     /// the number of blocks in each state. 0 means no limit. On the simulated device the time is
@@ -80,8 +80,8 @@ struct loader_options {
     /// copy instead of calling a host function, if the device supports it. An idle producer polls
     /// the flag. Small batches are twice as fast this way.
     bool completion_flags = true;
-    /// If true, pinned blocks are overwritten after their copy, and device blocks after their
-    /// release, so that a use that comes too late reads garbage instead of plausible data.
+    /// If true, a pinned block is overwritten before it is filled again, and a device block after
+    /// its release, so that a use that comes too late reads garbage instead of plausible data.
     bool checker = false;
     /// If true, timed events measure the copies and uses of batches, for `loader_statistics`.
     bool timing = false;

@@ -17,17 +17,18 @@
 namespace vram {
 namespace detail {
 
-/// CUDA aligns to 256 bytes. A request with a larger alignment gets an address inside a larger
-/// block, and the address of the block is stored here in host memory, because the host cannot write
-/// into device memory. There is one table for the process, because any two resources of a device
-/// can free each other's blocks.
+/// A table of the blocks with an alignment above 256 bytes, the alignment of CUDA. Such a request
+/// gets an address inside a larger block, and the address of that block is stored here in host
+/// memory, because the host cannot write into device memory. There is one table for the process,
+/// because any two resources of a device can free each other's blocks.
 ///
 /// Failure   `hand_out` returns null if there is no host memory for an entry.
 /// Threads   Any thread may call.
 /// Cost      One load while no block is over-aligned. Otherwise a lock and a hash lookup.
 class over_aligned {
 public:
-    /// Returns the size of the block to allocate from CUDA for a request.
+    /// Returns the bytes to allocate from CUDA for a request: more than `bytes` only if the
+    /// alignment is above 256.
     [[nodiscard]] static constexpr std::size_t size(std::size_t bytes,
                                                     std::size_t alignment) noexcept {
         return alignment <= default_alignment
@@ -35,8 +36,9 @@ public:
                    : saturating_add(bytes, alignment - default_alignment);
     }
 
-    /// Returns the aligned address in `block` for the caller, and stores the block's address.
-    /// `block` must have `size` bytes.
+    /// Returns the first address in `block` with the alignment, and stores the block's address in
+    /// the table if the alignment is above 256. `block` must have `size(bytes, alignment)` bytes.
+    /// Returns null if there is no host memory for the entry.
     [[nodiscard]] static void* hand_out(void* block, std::size_t alignment) noexcept {
         if (alignment <= default_alignment) { return block; }
         void* const p = align_address(block, alignment);
@@ -51,9 +53,10 @@ public:
         return p;
     }
 
-    /// Returns the address of the block for the caller's address `p`, and removes its entry. If the
-    /// alignment is not that of the allocation, this is reported to the error sink, but the block
-    /// is still found and not lost.
+    /// Returns the address to pass to CUDA's free for `p`, a result of `hand_out`, and removes its
+    /// entry from the table. Returns `p` if there is none. A free with an alignment of 256 or less
+    /// of a block that was allocated with more, or the reverse, is reported to the error sink; the
+    /// returned address is correct nevertheless.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
         void* const block = take(p);
@@ -70,7 +73,7 @@ public:
         return block != nullptr ? block : p;
     }
 
-    /// Returns the number of live over-aligned blocks.
+    /// Returns the number of live blocks with an alignment above 256 bytes.
     [[nodiscard]] static std::size_t count() noexcept { return count_; }
 
 private:
@@ -97,13 +100,15 @@ private:
         return reinterpret_cast<std::uintptr_t>(p);
     }
 
-    // Never destroyed, because resources in static storage may outlive any object here.
+    // The table is never destroyed, because resources in static storage may free blocks after the
+    // destructors of other static objects have run.
     static book& all() {
         static book& only = *new book;
         return only;
     }
 
-    /// Number of live blocks, read without the lock.
+    /// Number of live over-aligned blocks, the entries of the table. Read without the lock: while
+    /// it is 0, `take` needs no lookup.
     static inline constinit std::atomic<std::size_t> count_{0};
 };
 

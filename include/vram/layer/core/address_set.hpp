@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// A set of non-null addresses in one array with open addressing. Erasing moves the following
-/// entries up, so there are no tombstones and lookups do not slow down.
+/// A set of non-null addresses in one array with open addressing. Erasing an address closes the gap
+/// with the entries that follow it, so many insertions and erasures do not slow lookups down.
 ///
 /// Failure   Only `reserve` allocates. It throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -34,8 +34,8 @@ public:
         return *this;
     }
 
-    /// Makes room for `more` addresses beside those in the set, so that as many calls of `insert`
-    /// cannot fail.
+    /// Makes room for `more` addresses beside those in the set. `insert` may then be called `more`
+    /// times.
     void reserve(std::size_t more) {
         std::size_t size = slots_.empty() ? 16 : slots_.size();
         while (2 * (count_ + more) > size) { size *= 2; }
@@ -61,7 +61,8 @@ public:
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }
         for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
-            // The entry moves into the hole unless it would then precede the slot of its hash.
+            // The entry moves into the hole, unless the hole lies before the slot of the entry's
+            // hash: a lookup starts at that slot and would not find the entry.
             std::size_t const home = hash(slots_[at]);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];
@@ -90,14 +91,17 @@ private:
         return static_cast<std::size_t>(product >> 32) & mask();
     }
 
-    /// Returns the slot that contains `address`, or the free slot for it.
+    /// Returns the slot that contains `address`, or the free slot to store it in. There must be at
+    /// least one slot.
     [[nodiscard]] std::size_t place_of(std::uintptr_t address) const noexcept {
         std::size_t at = hash(address);
         while (slots_[at] != 0 && slots_[at] != address) { at = next(at); }
         return at;
     }
 
-    std::vector<std::uintptr_t> slots_; ///< the number of slots is a power of two; 0 is a free slot
+    /// The addresses; the value 0 marks a free slot. The number of slots is a power of two, or 0
+    /// before the first call of `reserve`.
+    std::vector<std::uintptr_t> slots_;
     std::size_t                 count_ = 0;
 };
 

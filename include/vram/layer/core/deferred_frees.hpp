@@ -29,9 +29,9 @@
 namespace vram {
 namespace detail {
 
-/// Counts live blocks, and keeps freed blocks until the streams that used them are done. The owner
-/// of the memory passes a function `give`, which is called as `give(p, bytes, alignment, at)` for
-/// each block that may be returned to the upstream, with no lock held.
+/// Counts live blocks, and keeps freed blocks until the streams that used them are done. The
+/// `stream_ordered` layer passes a function `give`, which is called as `give(p, bytes, alignment,
+/// at)` for each block that may be returned to the upstream, with no lock held.
 ///
 /// Failure   Errors of the platform during a query or a wait are rethrown. No block is lost.
 /// Threads   Any number of threads may call concurrently. No lock is held while `give` runs or the
@@ -43,16 +43,18 @@ class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event` frees share an event. Fewer than `at_least` bytes of finished blocks are kept
-    /// until they are needed.
+    /// `per_event` frees of one stream share an event. Freed blocks that no stream uses any more
+    /// are returned to the upstream once they have `at_least` bytes together, or if the upstream
+    /// refuses a request.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
-    /// Moves an object that is not shared. The source is empty and keeps its two numbers.
+    /// Takes over all blocks and figures of `o`, which no other thread may be using. `o` is then
+    /// empty and keeps its two settings.
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         swap(o);
     }
     /// Takes over the blocks of `other`. The caller must have called `wait_for_all` on this object
-    /// before.
+    /// before, because blocks that it still has would be lost.
     deferred_frees& operator=(deferred_frees&& other) noexcept {
         deferred_frees now{std::move(other)};
         swap(now);
@@ -76,21 +78,22 @@ public:
             --books_.reservations_;
         }
 
-        /// Counts the request as a live block, after its memory was allocated.
+        /// Counts the request as a live block, after its memory was allocated at `p`. Returns `p`.
         void* keep(void* p) noexcept {
             auto const held = books_.lock_.hold();
             books_.count_allocation(std::exchange(bytes_, 0));
             return p;
         }
 
-        /// Called if the upstream refused the memory. Frees finished blocks, or waits for the
-        /// oldest pending block, or for another thread that is freeing. Returns true if memory was
-        /// freed since the last attempt. Returns true at most once for each batch that was pending
-        /// at the first refusal, and 64 times more, because other threads may free and allocate
-        /// memory forever.
+        /// Called if the upstream refused the memory. Returns freed blocks to the upstream if their
+        /// streams are done with them. If there are none, the host waits for the oldest freed
+        /// block, or for another thread that is returning blocks. Returns true if blocks were
+        /// returned since the last attempt, so that the upstream should be asked again. Returns
+        /// true at most once for each batch (blocks that share an event) that existed at the first
+        /// refusal, and 64 times more, because other threads could take the memory each time.
         template <class Give>
         bool make_room(Give give) {
-            // No resource can ever have that many bytes.
+            // No resource can ever have that many bytes, so nothing is freed or waited for.
             if (bytes_ > ~std::size_t{0} / 2) { return false; }
             bool const freed = books_.make_room(*this, give);
             return freed && attempts_-- != 0;
@@ -99,8 +102,9 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        std::uint64_t   seen_     = 0;          ///< value of `returned_` at the last attempt
-        std::size_t     attempts_ = no_attempt; ///< remaining attempts, set after the first refusal
+        /// How often blocks had been returned to the upstream (`returned_`) at the last attempt.
+        std::uint64_t seen_     = 0;
+        std::size_t   attempts_ = no_attempt; ///< remaining attempts, set after the first refusal
 
         static constexpr std::size_t no_attempt = ~std::size_t{0};
         friend deferred_frees;
@@ -156,18 +160,21 @@ public:
         return true;
     }
 
-    /// Returns finished blocks to the upstream if they have at least `at_least` bytes together.
+    /// Returns the freed blocks whose streams are done with them to the upstream, if they have at
+    /// least the `at_least` bytes of the constructor together. Does not wait. Errors of queries are
+    /// rethrown.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
         if (!waiting_.empty() || !ready_.empty()) { give_back(held, at_least_, give); }
     }
-    /// Returns all finished blocks to the upstream, and returns their bytes. Waits for blocks for
-    /// which no event can be recorded.
+    /// Returns all freed blocks whose streams are done with them to the upstream, and returns their
+    /// bytes. The host waits only for the device of blocks for which no event could be recorded,
+    /// except blocks of a stream that is being captured.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
-        // Blocks that other threads free during the loop are left out.
+        // Blocks that other threads free during the loop are not waited for, so that it ends.
         std::uint64_t const until = waiting_.next_age();
         std::size_t         bytes = give_back(held, 0, give);
         while (auto const lost = waiting_.pin_uncovered(until)) {
@@ -176,16 +183,17 @@ public:
         }
         return bytes;
     }
-    /// Returns the blocks that were freed during captures to the upstream, with all finished
-    /// blocks.
+    /// Returns the blocks that were freed during captures to the upstream, and all freed blocks
+    /// whose streams are done with them.
     template <class Give>
     void release_captured(Give give) {
         auto held = lock_.hold();
         ready_.splice(captured_);
         give_back(held, 0, give);
     }
-    /// The end: waits for all blocks and returns them to the upstream, except those that could not
-    /// be waited for.
+    /// Called before the end of the owner: waits for all freed blocks and returns them to the
+    /// upstream. Blocks for which the wait failed are reported as leaks and not returned. Does
+    /// nothing if the process is ending.
     template <class Give>
     void wait_for_all(Give give) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -195,7 +203,8 @@ public:
         all.drain(give);
     }
 
-    /// Records the events that are still missing for frees on `s`.
+    /// Records the event behind frees on `s` that do not have one yet. Called before `s` is
+    /// destroyed.
     void close(stream s) {
         auto const held = lock_.hold();
         waiting_.close(s);
@@ -244,8 +253,9 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// How often a request is attempted again after other threads freed memory. If two threads both
-    /// have room, one may repeatedly take the memory that the other freed, but not that often.
+    /// Largest number of attempts of a request beyond one for each batch that existed at its first
+    /// refusal. Another thread may allocate the memory that was returned for this request, but
+    /// hardly that often.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -264,8 +274,8 @@ private:
         --reservations_;
         return true;
     }
-    /// Checks a free against the totals of live bytes and blocks. Individual blocks are not
-    /// recorded, so an invalid free is noticed only if the totals do not permit it.
+    /// Reports a free that the totals of live bytes and blocks do not permit. Individual live
+    /// blocks are not recorded, so no other invalid free is noticed.
     [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at) const noexcept {
         refused_free e{"stream_ordered", p, bytes, alignment, at};
@@ -277,8 +287,10 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Returns finished blocks to the upstream, with the lock released during the calls. Returns
-    /// their bytes. An error of one stream does not affect the others; it is rethrown at the end.
+    /// Returns the blocks whose streams are done with them to the upstream, if they have at least
+    /// `at_least` bytes together, with the lock released during the calls. Returns their bytes, or
+    /// 0 if they have fewer. An error of one stream does not affect the others; it is rethrown at
+    /// the end.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
@@ -341,7 +353,8 @@ private:
         waiting_.unpin(pinned, true);
     }
 
-    /// Waits until another thread has returned the blocks that it has taken out to return.
+    /// Waits until another thread has returned blocks to the upstream: until `returned_` is not
+    /// `seen`. The lock is released during the wait.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
         held.unlock();
@@ -375,17 +388,19 @@ private:
     /// Blocks that no stream uses, to be returned to the upstream.
     freed_blocks ready_;
     freed_blocks captured_; ///< blocks freed during a capture, kept for the graph
-    /// Empty links, at least one for each live block or request.
+    /// Unused list elements: one for each live block and each request in progress, so that a free
+    /// allocates nothing.
     freed_blocks links_;
     std::size_t  reservations_ = 0; ///< number of blocks that are live or being requested
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
-    /// Number of threads that wait until another has returned blocks.
+    /// Number of threads whose request was refused and that wait until another thread has returned
+    /// blocks to the upstream.
     std::size_t             refused_  = 0;
-    std::uint64_t           returned_ = 0; ///< number of times that blocks were returned
+    std::uint64_t           returned_ = 0; ///< how often a thread has returned blocks
     tally                   live_;
     memory_usage            figures_;
-    typename Platform::gate meeting_; ///< for threads that wait until another has returned blocks
+    typename Platform::gate meeting_; ///< the `refused_` threads wait here
 };
 
 } // namespace detail

@@ -14,8 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// A queue of {pointer, bytes, alignment}, oldest first, that can be spliced in O(1). It owns its
-/// links, which are allocated in advance, so that a free allocates nothing.
+/// A linked list of freed blocks, oldest first. All elements of another list can be moved to its
+/// end in O(1). It owns its elements (links), which are allocated in advance, so that a free
+/// allocates nothing.
 ///
 /// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -51,8 +52,8 @@ public:
         bytes_ += one->bytes;
     }
 
-    /// Removes and returns the oldest link, which then belongs to the caller, or null if there is
-    /// none.
+    /// Removes and returns the oldest link, which the caller must `push` to a list or delete.
+    /// Returns null if there is none.
     [[nodiscard]] link* pop() noexcept {
         link* const one = first_;
         if (one == nullptr) { return nullptr; }
@@ -63,7 +64,7 @@ public:
         return one;
     }
 
-    /// Moves all links of `other` behind those of this queue.
+    /// Moves all links of `other` to the end of this list.
     void splice(freed_blocks& other) noexcept {
         if (other.first_ == nullptr) { return; }
         (last_ ? last_->next : first_) = std::exchange(other.first_, nullptr);
@@ -73,7 +74,7 @@ public:
     }
 
     /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first. The links stay in
-    /// the queue, empty.
+    /// the list, with no block.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {
@@ -83,7 +84,7 @@ public:
         bytes_ = 0;
     }
 
-    /// Returns true if the queue contains a block at `p`. Cost: a walk over all blocks.
+    /// Returns true if the list contains a block at `p`. Compares with each block.
     [[nodiscard]] bool has(void const* p) const noexcept {
         for (link const* at = first_; at != nullptr; at = at->next) {
             if (at->p == p) { return true; }

@@ -43,7 +43,8 @@ public:
                            std::conditional_t<both_are<host_accessible>,
                                               property_set<host_accessible>, property_set<>>>;
 
-    /// Does not compile if the upstream is synchronous: the error message names the alternatives.
+    /// Selected if a stream is passed but one upstream has no stream order. Does not compile: the
+    /// error message names the alternatives.
     template <detail::not_a_size Stream>
         requires(!(resource<First> && resource<Second>))
     [[nodiscard]] void* allocate(Stream&&, std::size_t) {
@@ -62,16 +63,17 @@ public:
         return first_.owns(p) || second_.owns(p);
     }
 
-    /// Returns the sum of both usages. `largest_free` is the larger value, and the sums of the
-    /// peaks are upper bounds.
+    /// Returns the sums of the figures of both upstreams; `largest_free` is the larger of the two.
+    /// The sum of two peaks is an upper bound, because they may have occurred at different times.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<First> && measured_resource<Second>
     {
         return sum(first_.usage(), second_.usage());
     }
 
-    /// Trims both upstreams, which together may keep `keep` bytes. The first may keep all of it,
-    /// and the second the rest (all of it if the first does not have `usage`).
+    /// Trims each upstream that has `trim`. The first may keep `keep` unused bytes. The second may
+    /// keep those of the `keep` bytes that the first does not use, or `keep` bytes if the first
+    /// does not have both `trim` and `usage`. Returns the sum of the bytes returned.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {
@@ -131,7 +133,8 @@ public:
         memory_usage const first = first_.reset_peaks();
         return sum(first, second_.reset_peaks());
     }
-    /// Raises the peaks of the first upstream until the sums are as high as those of `before`.
+    /// Raises the peaks of the first upstream so that the sums of both upstreams' peaks are at
+    /// least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before)
         requires peaking_resource<First> && peaking_resource<Second> && measured_resource<Second>
     {
@@ -162,7 +165,7 @@ protected:
     ~pair_base()                      = default;
 
     [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
-        // Computed before the peaks are added up.
+        // `highest_live` reads `peak_live`, so this line precedes the addition to that.
         sum.past_peak = sum.highest_live() + more.highest_live();
         sum.live += more.live;
         sum.requested += more.requested;

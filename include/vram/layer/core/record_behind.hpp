@@ -17,13 +17,15 @@ namespace detail {
 
 /// The result of recording an event on a stream.
 enum class recorded : unsigned char {
-    pending,  ///< the event stands for all work of the stream until now
-    done,     ///< as `pending`, and that work is complete
-    captured, ///< the stream is being captured: the event is useless
+    pending, ///< the event was recorded; the work before it may not be complete yet
+    /// The work of the stream is complete: the event was recorded and queried, or the device was
+    /// reset.
+    done,
+    captured, ///< the stream is being captured: the event must not be queried or waited for
     /// The handle is a default stream and means another stream on this thread: nothing was
     /// recorded.
     elsewhere,
-    lost, ///< the stream was destroyed without notice: nothing was recorded
+    lost, ///< the stream was destroyed without a call of `retire`: nothing was recorded
 };
 
 /// Called in a `catch` block: returns true if the error means that the stream does not exist.
@@ -41,7 +43,7 @@ template <class Platform>
     return false;
 }
 
-/// Returns true if the stream is known to be captured.
+/// Returns true if the stream is being captured, and false if not or if the query fails.
 template <class Platform>
 [[nodiscard]] bool captures(typename Platform::stream s) noexcept {
     try {
@@ -49,14 +51,15 @@ template <class Platform>
     } catch (...) { return false; }
 }
 
-/// Records `e` on the stream `s` with that id. `held` is a hold of the stream or empty. Only calls
-/// that are legal at any moment are made: the stream is not queried, because its owner may begin a
+/// Records `e` on the stream `s` with that id. `held` is a hold of the stream (a reference that
+/// keeps its handle valid after its owner has destroyed it) or empty. Only calls that are legal at
+/// any moment are made: the work of the stream is not queried, because its owner may begin a
 /// capture between any two calls. If a capture has begun before the event is recorded, the event
 /// may belong to the graph. It must then not be queried or waited for, but may be recorded again.
-/// If that capture has ended, the query of the event fails without harm, and the event is recorded
-/// again.
+/// If that capture has ended by the time of the query, the query of the event fails without harm,
+/// and the event is recorded again, up to four times in all.
 ///
-/// Failure   Errors of the platform are rethrown. The event may be recorded again.
+/// Failure   Errors of the platform are rethrown, that of the query after the fourth attempt.
 /// Threads   Any thread may call. One thread at a time may use the event.
 /// Streams   `s` may belong to any thread. Work that is given to the stream during the call may or
 ///           may not be included.

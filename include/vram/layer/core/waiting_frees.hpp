@@ -25,19 +25,20 @@
 namespace vram {
 namespace detail {
 
-/// One queue of batches for each stream, oldest first. A batch is a number of freed blocks and one
-/// event recorded behind them. Batches and their events are reused. No event can be recorded while
-/// a stream is being captured, nor on a default stream from another thread or device: such a batch
-/// stays open and gets its event later. If it never does, the stream's next event stands for it, or
-/// the host waits for the device.
+/// Freed blocks that streams may still use: one queue of batches for each stream, oldest first. A
+/// batch is a number of freed blocks and one event recorded behind their last uses. Batches and
+/// their events are reused. No event can be recorded while a stream is being captured, nor on a
+/// default stream from another thread or device: such a batch stays open (without an event) and
+/// gets its event later. If it never does, its blocks are free once a later event of the stream is
+/// complete, or after the host has waited for the device.
 ///
 /// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
 /// except in `add` and `close(s)`, streams are never queried or waited for, only events behind
 /// their work.
 ///
 /// Failure   Errors of the platform are rethrown. No block is lost. If the event of an open batch
-///           cannot be recorded, the error is reported and recording is tried again, unless the
-///           stream was destroyed.
+///           cannot be recorded, the error is reported and recording is tried again later. If the
+///           stream was destroyed, `dead_stream` is reported and the batch never gets an event.
 /// Threads   One thread at a time, which holds the owner's lock. Only `wait` is called without it.
 /// Cost      `add` and `collect` look at every stream with pending frees. Each batch costs one
 ///           recorded event, and one query at each `collect` until it is complete.
@@ -87,9 +88,9 @@ public:
         destroy(spare_);
     }
 
-    /// Frees a block that the stream `s`, which is not being captured, used last. The event is
-    /// recorded once the batch has `per_event` blocks. If this throws, the link still belongs to
-    /// the caller.
+    /// Adds the freed block of `one`, which the stream `s` used last, to the open batch of `s`, or
+    /// to a new one. `s` must not be captured. The event of the batch is recorded once it has
+    /// `per_event` blocks. If this throws, `one` still belongs to the caller.
     void add(stream const& s, link* one, std::size_t per_event) {
         line&  queue = line_of(s);
         bool   fresh = queue.last == nullptr || !queue.last->takes_more();
@@ -110,8 +111,8 @@ public:
         }
     }
 
-    /// Records the event of the open batch of `s`, if there is one. The stream may be destroyed
-    /// afterwards, unless it is being captured.
+    /// Records the event of the last batch of `s`, if it has none yet. The stream may be destroyed
+    /// afterwards, unless it is being captured: no event is recorded then.
     void close(stream const& s) {
         auto const id = Platform::id(s);
         for (line& each : lines_) {
@@ -119,8 +120,9 @@ public:
         }
     }
 
-    /// Moves every block to `free` if its stream is done with it. An error of one stream does not
-    /// affect the others; the first error is rethrown at the end.
+    /// Moves each block whose stream is done with it, as an event shows, to `free`. Also records
+    /// the missing events of open batches. Does not wait. An error of one stream does not affect
+    /// the others; the first error is rethrown at the end.
     void collect(freed_blocks& free) {
         std::exception_ptr failed;
         for (std::size_t i = 0; i < lines_.size();) {
@@ -141,8 +143,8 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A batch for which a thread waits, together with those before it. It is not reused until
-    /// `unpin`.
+    /// A batch for which a host thread waits without the owner's lock. Its event is not destroyed
+    /// or reused until `unpin`.
     struct pin {
         enum class by { event, device };
 
@@ -150,7 +152,8 @@ public:
         by     how{};
 
         explicit operator bool() const noexcept { return at != nullptr; }
-        /// Makes the host wait for the batch. Called without the owner's lock.
+        /// Makes the host wait for the event of the batch, or for its device if it has no event.
+        /// Called without the owner's lock.
         void wait() const {
             switch (how) {
             case by::event: return Platform::synchronize(at->place);
@@ -159,7 +162,9 @@ public:
         }
     };
 
-    /// Pins the oldest batch that can be waited for.
+    /// Pins the batch to wait for so that the oldest freed block becomes free: on the stream of
+    /// that block, the first batch with an event, else the last batch. Streams that are being
+    /// captured and have no event are skipped. Returns an empty pin if there is no other stream.
     [[nodiscard]] pin pin_oldest() noexcept {
         pin           found;
         std::uint64_t age = 0;
@@ -173,7 +178,7 @@ public:
         }
         return pinned(found);
     }
-    /// Returns the number of batches. Cost: a look at each of them.
+    /// Returns the number of batches that have blocks, by counting them.
     [[nodiscard]] std::size_t batches() const noexcept {
         std::size_t count = 0;
         for (line const& each : lines_) {
@@ -181,10 +186,11 @@ public:
         }
         return count;
     }
-    /// Returns the smallest age of batches to come.
+    /// Returns the age of the next new batch. Older batches have smaller values.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
-    /// Pins a batch older than `age` that has no event and can be finished only by a wait of the
-    /// host.
+    /// Pins the last batch of a stream without any event, if that batch is older than `age`: only a
+    /// wait of the host for the device shows that the stream is done with its blocks. Returns an
+    /// empty pin if there is none. Streams that are being captured are skipped.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (line& each : lines_) {
             if (each.last == nullptr || each.last->age >= age) { continue; }
@@ -195,7 +201,8 @@ public:
         return {};
     }
 
-    /// Ends a pin. `waited`: the stream is known to be done with the batch.
+    /// Ends the use of a pinned batch by one thread. `waited` is true if the wait succeeded: the
+    /// next `collect` then frees the batch without a query.
     void unpin(pin const& pinned, bool waited) noexcept {
         batch* const b = pinned.at;
         --b->pins;
@@ -204,8 +211,9 @@ public:
     }
 
     /// Called at the end of the owner: waits for all blocks and returns them. Errors are reported.
-    /// Blocks that may still be in use are reported as leaks and not returned. Blocks of a captured
-    /// stream, which have no event, wait for the device.
+    /// Blocks that may still be in use, because every wait failed, are reported as leaks and not
+    /// returned. For blocks without an event the host waits for the device, also if their stream is
+    /// being captured.
     [[nodiscard]] freed_blocks wait_for_all() noexcept {
         freed_blocks free, lost;
         for (line& each : lines_) {
@@ -227,7 +235,7 @@ public:
         return free;
     }
 
-    /// Returns true if the block at `p` is pending here. Cost: a walk over all blocks.
+    /// Returns true if there is a freed block at `p` here. Compares with each block.
     [[nodiscard]] bool has(void const* p) const noexcept {
         for (line const& each : lines_) {
             for (batch const* b = each.first; b != nullptr; b = b->next) {
@@ -247,7 +255,7 @@ private:
         stream_hold<Platform> held{};
         batch*                first = nullptr;
         batch*                last  = nullptr;
-        /// Result of the last attempt to record the event of the last batch.
+        /// Result of the last attempt to record an event on the stream.
         recorded how = recorded::pending;
     };
 
@@ -259,15 +267,16 @@ private:
         return lines_.emplace_back(line{.id = id, .s = s, .held = hold_stream<Platform>(s)});
     }
 
-    /// Records the event on a stream that the calling thread uses. If another thread has
-    /// nevertheless begun to capture `s`, the event is useless and the batch stays open.
+    /// Records the event of the batch on a stream that the calling thread uses. If another thread
+    /// has begun to capture `s`, the event may belong to the graph, and the batch stays open.
     void record(batch& into, stream const& s) {
         Platform::record(into.place, s);
         if (Platform::capturing(s)) { return; }
         into.now = batch::stage::recorded;
         ++events_;
     }
-    /// Records the event of the batch `into` on a stream that may belong to another thread.
+    /// Records the event of the batch `into` on a stream that may belong to another thread. If that
+    /// is not possible now, the batch stays open, and `queue.how` has the reason.
     void record_behind(batch& into, line& queue) {
         queue.how = detail::record_behind<Platform>(into.place, queue.s, queue.id, queue.held);
         bool const covers = queue.how == recorded::pending || queue.how == recorded::done;
@@ -295,8 +304,9 @@ private:
                       .stream = name_of_stream<Platform>(queue.s, queue.id)});
     }
 
-    /// Returns the first batch with an event. If there is none, returns the last batch, to wait for
-    /// its device, unless the stream is known to be captured.
+    /// Returns the first batch of the queue with an event, to wait for that. If there is none,
+    /// returns the last batch, to wait for its device. If the stream is known to be captured, a
+    /// wait for the device would end the capture: an empty pin is returned then.
     [[nodiscard]] static pin next_pin(line const& queue) noexcept {
         for (batch* at = queue.first; at != nullptr; at = at->next) {
             if (at->has_event()) { return {at, pin::by::event}; }
@@ -313,8 +323,9 @@ private:
     [[nodiscard]] static bool done(batch const& b) {
         return b.now == batch::stage::done || Platform::done(b.place);
     }
-    /// Moves the blocks of complete batches to `free`. An event stands for the batches before it as
-    /// well. If the query of an event fails, the event may belong to a graph, because another
+    /// Moves the blocks of batches with a complete event to `free`, with those of all batches
+    /// before them: one stream executes its work in order. Stops at the first event that is not
+    /// complete. If the query of an event fails, the event may belong to a graph, because another
     /// thread captured the stream and ended the capture while it was recorded; it is then recorded
     /// again.
     void take_done(line& queue, freed_blocks& free) {
@@ -335,8 +346,8 @@ private:
         }
     }
 
-    /// Waits for a batch at the end of the owner; if that fails, for its device. Returns true if
-    /// one of the waits succeeded.
+    /// Waits for a batch as `target` states, or for its device if that fails. Errors are reported.
+    /// Returns true if one of the waits succeeded.
     [[nodiscard]] static bool try_wait(pin const& target) noexcept {
         auto const where = [&] { return target.at->where; };
         switch (target.how) {
