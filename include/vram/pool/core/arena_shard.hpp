@@ -18,12 +18,14 @@
 namespace vram {
 namespace detail {
 
-/// A shard: a `pool_core` to which other threads return blocks through a queue, without the pool's
-/// lock. The shard drains the queue (`drain_remote_frees`) when it needs memory. Queued blocks
-/// still count as live, so `drain_remote_frees` must be called before the usage is read. A remote
-/// free is not queued but done at once if its time matters: if each free records its own event, if
-/// captures are tracked, on a default stream, because its handle means another stream on the
-/// draining thread, and if the stream's id cannot be queried.
+/// A shard of an arena: a `pool_core`, and a queue to which other threads add the blocks of this
+/// pool that they free, without taking its lock. The queued blocks are freed by
+/// `drain_remote_frees`, which the arena calls when the shard needs memory. They count as live
+/// until then, so it must also be called before the usage is read. A remote free is not queued but
+/// executed by the calling thread in four cases: each free records its own event
+/// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
+/// stream, whose handle means another stream on the draining thread; the stream's id cannot be
+/// queried.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
 ///           queue is drained. A block that is freed twice, once of them remotely, may be taken
@@ -31,8 +33,8 @@ namespace detail {
 /// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees` concurrently.
 ///           The rules for other functions are those of the pool.
 /// Cost      `free_remotely` costs a short lock, and the lock of the pool `from` to register the
-///           stream. Without such a pool, the stream is asked for its id. If 256 frees are queued,
-///           all of them are drained with the pool's lock.
+///           stream. If `from` is null, the id of the stream is queried. If 256 frees are queued,
+///           the calling thread drains all of them with the pool's lock.
 template <class Core>
 class arena_shard {
 public:
@@ -49,9 +51,9 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block remotely: queues it, or frees it at once. `on` is the stream that may still
-    /// use the block, or null if none does. `from` is the shard of the calling thread, or null if
-    /// it has none.
+    /// Frees a block of this shard from a thread that uses another shard: queues it, or executes
+    /// the free now (see the class). `on` is the stream that may still use the block, or null if
+    /// none does. `from` is the shard of the calling thread, or null if it has none.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -65,8 +67,8 @@ public:
         if (!was_out) { core_.refuse(p, bytes, alignment, on, at); }
     }
 
-    /// The allocator. The owner of the shard calls it directly, after `drain_remote_frees` if
-    /// queued frees matter.
+    /// Returns the pool of this shard. Frees that are still queued have no effect on it until
+    /// `drain_remote_frees`.
     [[nodiscard]] Core&       core() noexcept { return core_; }
     [[nodiscard]] Core const& core() const noexcept { return core_; }
 
@@ -91,17 +93,19 @@ public:
     }
 
 private:
+    /// Returns true if a remote free with pending use by the stream `on` may be queued: see the
+    /// class.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Returns true if the stream's id is known. When a queued free is drained, the stream may be
-    /// in a capture, during which its id cannot be queried; the block would be lost. So the freeing
-    /// thread queries the id and registers the stream with its own shard `from`, which remembers
-    /// it, so that the query is made once. To remember only the last handle would be wrong: a new
-    /// stream may have the handle of a destroyed one and would be mistaken for it. Pools forget a
-    /// stream when it is retired, which must happen before its end.
+    /// Queries the id of the stream `s` and returns true if that succeeded. When a queued free is
+    /// drained, the stream may be in a capture, during which its id cannot be queried; the block
+    /// would be lost. So the freeing thread queries the id and registers the stream with its own
+    /// shard `from`, which remembers it, so that the query is made once. To remember only the last
+    /// handle would be wrong: a new stream may have the handle of a destroyed one and would be
+    /// mistaken for it. Pools forget a stream when it is retired, which must happen before its end.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         try {
             from != nullptr ? from->core_.meet(s) : (void)platform::id(s);
@@ -110,7 +114,7 @@ private:
     }
 
     Core core_;
-    /// On cache lines of its own, because other threads write it.
+    /// The queue of remote frees, on cache lines of its own, because other threads write it.
     remote_free_list<platform> remote_frees_;
 };
 

@@ -14,18 +14,20 @@
 namespace vram {
 namespace detail {
 
-/// A fixed number of places for pools. Each pool has its own cache lines, so that threads that use
-/// two different pools do not disturb each other.
+/// An array of `most` pointers to pools. `make` creates the pool of an index on first use; it then
+/// keeps its address. Each pool has its own cache lines, so that threads that use two different
+/// pools do not disturb each other.
 ///
 /// Failure   `make` throws `std::bad_alloc`, and the exceptions of the pool's constructor. Nothing
 ///           has changed then.
-/// Threads   Any number of threads may call concurrently. An object that is moved or destroyed must
-///           not be shared.
+/// Threads   Any number of threads may call `find`, `make` and `for_each` concurrently. No other
+///           thread may use an array that is moved, cleared or destroyed.
 /// Cost      `find` costs one load. `make` costs one host allocation.
 template <class Pool>
 class arena_shards {
 public:
-    /// Number of places; they lie in the object, so that finding a pool is one load.
+    /// Largest number of pools. The pointers lie in the array object itself, so that finding a pool
+    /// is one load.
     static constexpr std::size_t most = 64;
 
     arena_shards() = default;
@@ -70,7 +72,8 @@ public:
     }
 
 private:
-    /// Padding of two cache lines, because some processors fetch them in pairs.
+    /// Bytes of padding before and after each pool: two cache lines, because some processors fetch
+    /// them in pairs.
     static constexpr std::size_t between = 128;
 
     struct apart {

@@ -14,10 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// Allocates `bytes` from `up`: on the stream `on`, or, if `on` is null, with `allocate_sync`. If
-/// `on` is not null, `up` is stream-ordered. If the resource refuses, returns null, or if
-/// `Throwing` throws its exception. A resource that stores the lines of allocations stores `at`, by
-/// default the line in the pool that calls this function.
+/// Allocates `bytes` from `up`: on the stream `on`, or, if `on` is null, with `allocate_sync`. `on`
+/// must be null if `up` is not stream-ordered. If `up` refuses, throws its exception if `Throwing`,
+/// else returns null. A resource that stores the lines of allocations stores `at`, by default the
+/// line in the pool that calls this function.
 ///
 /// Failure   Errors other than a refusal, such as a failed device, are always thrown.
 /// Cost      The call of the upstream. No exception is thrown and caught if the upstream has

@@ -9,12 +9,17 @@
 namespace vram {
 namespace detail {
 
-/// When the stream that asks may use a piece of free memory. The order is part of the meaning: a
-/// search keeps the smallest value, and memory with several pending uses has the largest of theirs.
+/// When the stream that asks may use a piece of free memory. A search for memory prefers the
+/// smallest value; memory with several pending uses (streams that may still access it) has the
+/// largest of their values.
 enum class availability : unsigned {
-    ready,       ///< at once: no other stream has a pending use of it
-    needs_wait,  ///< if the stream, or the host, waits for an event of another stream
-    unavailable, ///< not now: a captured graph, or a capture that is not over, may use it
+    /// Now: no other stream may still access the memory, or the stream that asks already waits for
+    /// it.
+    ready,
+    /// After the stream that asks, or the host, has waited for an event of another stream.
+    needs_wait,
+    /// Not now, and no wait helps: a captured graph, or a capture that is not over, may use it.
+    unavailable,
 };
 
 } // namespace detail

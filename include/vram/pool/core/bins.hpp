@@ -26,12 +26,13 @@ namespace detail {
 ///           Nothing is allocated.
 class bins {
 public:
-    /// The size of every block is a multiple of it.
+    /// The size of every block is a multiple of this number of bytes.
     static constexpr std::size_t granule   = 256;
     static constexpr std::size_t per_level = 32; ///< number of lists for each power of two
-    /// Powers of two; block sizes are below 2^56 bytes.
+    /// Number of powers of two that have lists, from `granule` on: block sizes are below 2^56
+    /// bytes.
     static constexpr std::size_t levels = 48;
-    /// Number of lists; as an index it means "no list".
+    /// Number of lists. As a list index it means "no list".
     static constexpr std::size_t count = levels * per_level;
     /// The largest block size.
     static constexpr std::size_t largest = (std::size_t{1} << 56) - granule;
@@ -58,10 +59,10 @@ public:
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
 
-    // The pattern of empty lists is unpredictable, so the code has no branch on it: a mispredicted
-    // branch would cost more than the whole function.
+    // `insert` and `remove` have no branch that depends on a list being empty: that is
+    // unpredictable, and a mispredicted branch would cost more than the whole function.
     void insert(block* b) noexcept { insert(b, of(b->bytes)); }
-    /// Adds a block behind all other blocks of its list, so that it is found last.
+    /// Adds a block at the end of its list, so that it is found after all others of the list.
     void insert_last(block* b) noexcept {
         std::size_t const i = of(b->bytes);
         b->bin              = static_cast<std::uint16_t>(i);
@@ -99,8 +100,9 @@ public:
         std::uint64_t const none = std::uint64_t{0} - (mine == 0);
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
-    /// `front` returns the block that was added last to a list, or null. `after` returns the block
-    /// that was added before `b`, or null.
+    /// `front` returns the first block of a list, or null if the list is empty. `after` returns the
+    /// block that follows `b` in the list, or null. `insert` adds at the front, `insert_last` at
+    /// the end.
     [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);
@@ -127,8 +129,8 @@ public:
     }
 
 private:
-    /// Two words more than the lists need: one for the index `count`, with a bit that is always
-    /// set, and one that is always marked in `map_`. They end every search without a bounds check.
+    /// Number of 64-bit words in `maps_`, two more than the lists need. A bit in each of the two
+    /// extra words is always set, so that every search for a set bit ends without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 
@@ -144,7 +146,7 @@ private:
         maps_[i / 64] |= std::uint64_t{1} << (i % 64);
         map_ |= std::uint64_t{1} << (i / 64);
     }
-    /// Sets the bits of the end markers, so that every search for a non-zero word succeeds.
+    /// Sets a bit in each of the two extra words of the bitmap, which end every search.
     void end() noexcept {
         set(count);
         set(count + 64);

@@ -12,7 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// A list of pending uses for a block that has more of them than fit into `block` itself.
+/// A list of pending uses (streams that may still access the free memory of a block), for a block
+/// that has more of them than fit into `block` itself.
 struct use_node {
     tags      what;
     use_node* next = nullptr; ///< the next node in the list of unused nodes
@@ -24,43 +25,47 @@ struct links {
     links* previous = nullptr;
 };
 
-/// The descriptor of a piece of a chunk. Descriptors lie in host memory, because the host may not
-/// be able to write the piece itself. A descriptor is one cache line. It has room for one pending
-/// use of the whole block, which nearly always suffices; further pending uses are in a `use_node`.
-/// The links of the base class belong to a bin if the block is free, and to the table of live
-/// blocks if it is live or cached.
+/// The descriptor of a block: a live, cached or free piece of a chunk. Descriptors lie in host
+/// memory, because the host may not be able to write the piece itself. A descriptor is one cache
+/// line. It has room for one pending use (a stream that may still access the freed block) of the
+/// whole block, which nearly always suffices; further pending uses are in a `use_node`. The links
+/// of the base class belong to a free list if the block is free, and to the table of live blocks if
+/// it is live or cached.
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated
-        /// Reserved for a request that still waits: not counted as live, and a free of it is
-        /// rejected.
+        /// Chosen for a request, while the host still waits for the streams that may access the
+        /// block: not counted as live, and a free of it is rejected.
         reserved,
-        cached, ///< cached for reuse by the stream that freed it, or set aside for a remap
-        free,   ///< in a bin, available to every request
+        /// In a quick list, for a request of the stream that freed the block, or set aside (in no
+        /// list) for a remap.
+        cached,
+        free, ///< in a free list, available to every request
     };
-    /// Value of `slot`: no stream uses the block.
+    /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-    /// Value of `slot`: the pending uses are in `note`.
+    /// Value of `slot` if the pending uses are in `note`, because there are several.
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
     // If the block is live, `slot` is `several` only if graphs retain part of it; `note` then lists
     // the parts.
 
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0;
-    /// The block that ends at the beginning of this one, in the same chunk.
+    /// The block that ends at the beginning of this one, in the same chunk, or null.
     block* before = nullptr;
-    /// The block that begins at the end of this one, in the same chunk.
+    /// The block that begins at the end of this one, in the same chunk, or null.
     block* after = nullptr;
     union {
-        /// The epoch up to which the stream in `slot` may use the block.
+        /// The epoch (the work of a stream before one recorded event) up to which the stream with
+        /// timeline index `slot` may still use the block.
         std::uint64_t epoch = 0;
         use_node*     note;
     };
-    /// If not live: index of the timeline of the stream that may still use the whole block.
+    /// Of a free or cached block: index of the timeline of the stream that may still use all of it.
     std::uint32_t slot = nobody;
     union {
-        std::uint16_t slack = 0; ///< if live: bytes beyond the requested size
-        std::uint16_t bin;       ///< if free: index of its list in `bins`
+        std::uint16_t slack = 0; ///< of a live block: its bytes beyond the requested size
+        std::uint16_t bin;       ///< of a free block: index of its list in `bins`
     };
     std::uint8_t alignment : 6 = 0; ///< binary logarithm of the requested alignment
     /// True if the block is free and some of its pages may have no physical memory.

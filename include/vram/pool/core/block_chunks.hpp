@@ -27,7 +27,8 @@ public:
         void*       base      = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0; ///< the alignment of the allocation from the upstream
-        /// A thread is moving the end of the chunk, so other threads must not change its size.
+        /// True while a thread changes the size of the chunk. Other threads must not change its
+        /// size or return it to the upstream then.
         bool busy = false;
 
         [[nodiscard]] std::uintptr_t end() const noexcept {
@@ -102,7 +103,7 @@ public:
         while (c->base != base) { ++c; }
         return *c;
     }
-    /// Returns the chunk that ends with the block `tail`.
+    /// Returns the chunk whose last block is `tail`, which must exist.
     chunk& around(block const* tail) noexcept {
         chunk* c = chunks_.begin();
         while (c->end() != tail->end()) { ++c; }

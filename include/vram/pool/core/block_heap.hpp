@@ -70,7 +70,8 @@ public:
         live_.reserve(1);
     }
 
-    /// Returns the best place for a request: see `free_blocks::find`.
+    /// Returns the place in a free block that suits a request best, without allocating it;
+    /// `fit::where` is null if there is none. See `free_blocks::find`.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -94,9 +95,10 @@ public:
         return hand_out(b);
     }
 
-    /// Fast path: allocates from the front of the first free block found without a search, if the
-    /// stream with timeline index `slot` may use it without a wait. Returns null if there is no
-    /// such block, or if `reserve` must allocate first.
+    /// Fast path at the default alignment: allocates from the front of a free block that is found
+    /// without a search, if the stream with timeline index `slot` may use it without a wait.
+    /// Returns null if there is no such block, or if the slow path must first reserve host memory
+    /// or coalesce.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -113,14 +115,14 @@ public:
     }
 
     /// `hold` sets the pending uses of a block that is not in a bin. `keep` sets the parts of a
-    /// live block that graphs retain: see `block_tags`. After `reserve` there is room for one list
-    /// of uses.
+    /// live block that are graph-retained (freed during a capture, kept because a graph may use
+    /// them). A call of `reserve` makes room for one list of uses.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
 
-    /// Frees a live block, after its pending uses were set, and coalesces it with its free
-    /// neighbours if their pending uses can be merged. Returns the free block that contains it
-    /// afterwards.
+    /// Frees a live or cached block, whose pending uses (streams that may still access it) the
+    /// caller has set, and coalesces it with its free neighbours if their pending uses can be
+    /// merged. Returns the free block that contains it afterwards.
     template <class IsComplete>
     block* give(block* b, IsComplete const& is_complete) noexcept {
         live_.erase(b);
@@ -138,8 +140,8 @@ public:
             free_.insert(b);
             return b;
         }
-        // The descriptors of the first block of a chunk, and of the last block if chunks can grow,
-        // must persist.
+        // The first block of a chunk, and the last if chunks can grow, must keep their descriptors;
+        // only `coalesce` takes care of that.
         if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
@@ -167,7 +169,7 @@ public:
         return front;
     }
 
-    /// Adds a chunk as one free block with the pending uses `held`.
+    /// Adds a chunk as one free block with the pending uses `held`, and returns that block.
     block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
         blocks_.reserve(1);
         tags_.reserve(1);
@@ -200,7 +202,8 @@ public:
         }
         return found;
     }
-    /// Removes an idle chunk from the heap. The caller returns the memory to the upstream.
+    /// Removes the chunk at `index`, which must be idle (one free block), from the heap. The caller
+    /// returns its memory to the upstream.
     chunk remove(std::size_t index) noexcept {
         chunk const gone = chunks_.take(index);
         free_.remove(gone.first);
@@ -236,8 +239,9 @@ public:
         free_.remove(b);
         b->now = block::state::cached;
     }
-    /// Sets free blocks aside, in each chunk from its end towards its beginning, as long as
-    /// `taken(block)` returns true. Blocks for which `skip(block)` returns true are left out.
+    /// Removes free blocks from their bins (`set_aside(block)`), in each chunk that can grow from
+    /// its end towards its beginning, as long as `taken(block)` returns true. Leaves out blocks for
+    /// which `skip(block)` returns true, and chunks whose end a thread is moving.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -260,13 +264,14 @@ public:
         std::size_t bytes = 0;
         std::size_t by    = 0;
     };
-    /// The address at which a block begins.
+    /// A function object that returns the address at which a block begins.
     struct front_of {
         [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
     };
     /// Finds the chunk that must grow least so that a request fits at its end, behind all memory
     /// that is unavailable, and not before the address `from(last block)`. Marks that chunk busy
-    /// until `end_growth`: no other thread makes it grow or returns it to the upstream.
+    /// until `end_growth`: no other thread makes it grow or returns it to the upstream. Returns a
+    /// null `base` if no chunk can grow.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
@@ -287,8 +292,8 @@ public:
         if (found != nullptr) { found->busy = true; }
         return least;
     }
-    /// Ends what `begin_growth` began: the chunk at `base` has `by` more bytes of addresses at its
-    /// end, which have no physical memory yet and no pending use. `by` is 0 if the chunk did not
+    /// Ends the growth begun by `begin_growth`: the chunk at `base` has `by` more bytes of
+    /// addresses at its end, which have no physical memory yet. `by` is 0 if the chunk did not
     /// grow.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
@@ -304,10 +309,10 @@ public:
         }
     }
 
-    /// Returns true once after all blocks have been freed, if at least 64 allocations were made
-    /// since the last time. The free memory may then be divided into pieces that wait for different
-    /// streams. Coalescing all of it lets a program that repeats itself find the same addresses
-    /// again.
+    /// Returns true once after all blocks have been freed and no block is cached, if at least 64
+    /// allocations were made since it returned true before. The free memory may then be divided
+    /// into pieces that wait for different streams. Coalescing all of it lets a program that
+    /// repeats itself find the same addresses again.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
@@ -340,9 +345,9 @@ public:
         }
     }
 
-    /// Called if captured graphs will not run again. Graph-retained parts of free blocks become
-    /// pending until the epoch `epoch(slot)` of their stream. Graph-retained parts of live blocks
-    /// are dropped.
+    /// Called if captured graphs will not run again. Parts of blocks that are not live and were
+    /// kept for a graph then wait only for the epoch `epoch(slot)` of their stream. The
+    /// graph-retained parts recorded for live blocks are dropped.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
@@ -373,7 +378,8 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// Allocations after which coalescing everything is worth the events that it records.
+    /// Number of allocations after which coalescing all free blocks is worth the events that it
+    /// records.
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {
@@ -402,7 +408,8 @@ private:
         tags_.drop_front(rest);
         return hand_out(b);
     }
-    /// `take` for a block with different pending uses of its parts.
+    /// Allocates [start, start + bytes) of a free block as `take` does, if the block has a list of
+    /// pending uses: each rest keeps the uses of its own part.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -487,8 +494,9 @@ private:
         return b;
     }
 
-    /// Merges the block after `b` into `b`, both in no bin. Returns false and changes nothing if
-    /// their uses cannot be merged.
+    /// Merges the block after `b` into `b`, both in no bin. Returns false if their pending uses
+    /// cannot be merged; both blocks then stay as they are, except that complete uses may be
+    /// dropped.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;

@@ -29,11 +29,11 @@ public:
 
     static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
 
-    /// `apart`: use the heap for small blocks. Either heap may also serve a request of the other if
-    /// it has no memory.
+    /// If `apart`, blocks of at most `small_size` bytes have a heap and chunks of their own. A heap
+    /// without memory for a request may be helped out by the other one.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the page table of both heaps: see `block_heap::know_memory`.
+    /// Sets the page table from which both heaps learn which pages have physical memory.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
@@ -83,7 +83,7 @@ public:
         return best;
     }
 
-    /// See `block_heap::end_growth`.
+    /// Ends the growth of a chunk that `begin_growth` of one of the heaps began: see `block_heap`.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         for (block_heap& heap : *this) {
             if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }
@@ -151,7 +151,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t count = 2; ///< small, large
+    static constexpr std::size_t count = 2; ///< one heap for small and one for large blocks
 
     [[gnu::noinline]] block* live_elsewhere(void const* p, std::size_t bytes) const noexcept {
         return all_[1 - index(bytes)].live(p);

@@ -21,8 +21,8 @@ public:
     block_list(block_list&&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return ends_.next == &ends_; }
-    /// `first` returns the block that was added last; the list must not be empty. `after` returns
-    /// the next older block, or null.
+    /// `first` returns the block at the front; the list must not be empty. `after` returns the
+    /// block behind `b`, or null. `insert` adds at the front, `insert_last` at the end.
     [[nodiscard]] block* first() const noexcept { return static_cast<block*>(ends_.next); }
     [[nodiscard]] block* after(block const* b) const noexcept {
         return b->next == &ends_ ? nullptr : static_cast<block*>(b->next);
@@ -45,7 +45,8 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Takes all blocks of `other`, which becomes empty. The previous contents are dropped.
+    /// Moves all blocks of `other` into this list. Blocks that were in this list are in no list
+    /// afterwards.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

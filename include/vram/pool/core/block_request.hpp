@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// An allocation request with its rounded size. If `on` is null, the memory must be usable at once
-/// by any stream.
+/// An allocation request with its rounded size. If `on` is null, any stream must be able to use the
+/// memory without a wait.
 template <class Stream>
 struct block_request {
     std::size_t   asked     = 0;

@@ -14,9 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// Stores the pending uses of blocks. Nearly every block has none, or one use of the whole block,
-/// which is stored in the block itself. More uses are stored in a separate `use_node`.
-/// `is_complete(use)` returns true if a pending use is complete.
+/// Stores the pending uses of blocks: the streams that may still access freed memory. Nearly every
+/// block has none, or one use of the whole block, which is stored in the block itself. More uses
+/// are stored in a separate `use_node`. `is_complete(use)` returns true if a pending use is
+/// complete.
 ///
 /// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
@@ -44,13 +45,15 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Stores the parts of a live block that graphs retain. Requires `reserve` before. The
-    /// `use_node` is made now, so that freeing the block cannot fail.
+    /// Stores the parts `kept` of a live block that are graph-retained (freed during a capture,
+    /// kept because a graph may use them). Requires `reserve` before. The `use_node` is made now,
+    /// so that freeing the block cannot fail.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
     /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// began in the epoch `from` or later. Called because the stream is being captured.
+    /// belong to the epoch `from` or a later one. Called if the stream is being captured: its
+    /// latest frees may belong to the capture.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -58,8 +61,8 @@ public:
             b->epoch = tag::captured;
         }
     }
-    /// Changes graph-retained uses of a free block into pending uses until the epoch `epoch(slot)`
-    /// of their stream.
+    /// Changes graph-retained uses of a free or cached block into pending uses until the epoch
+    /// `epoch(slot)` of their stream.
     template <class Epoch>
     static void end_captures(block* b, Epoch const& epoch) noexcept {
         if (b->slot == block::several) {
@@ -69,7 +72,7 @@ public:
         }
     }
 
-    /// Drops all pending uses of a block.
+    /// Removes all pending uses of a block.
     void release(block* b) noexcept {
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
@@ -86,15 +89,16 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// Drops the uses of the front of a block after the front became a separate block.
+    /// Removes from `rest` the pending uses of memory before its beginning, after the front of the
+    /// block became a block of its own.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
         simplify(rest, rest->address, rest->end());
     }
 
-    /// Merges the pending uses of the neighbour `gone` into those of `b`. Returns false and changes
-    /// nothing if they do not fit.
+    /// Merges the pending uses of the neighbour `gone` into those of `b`. Returns false if they do
+    /// not fit; then at most complete uses were dropped from both.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -131,8 +135,8 @@ private:
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Merges the uses of both blocks after dropping complete ones. Returns false if there is no
-    /// room or no `use_node`.
+    /// Merges the uses of both blocks after dropping complete ones. Returns false if the list has
+    /// no room for them, or no `use_node` is available.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);

@@ -31,18 +31,22 @@ template <class Stream>
 class bump_chunk {
 public:
     struct run {
-        /// Address of the run, including the alignment gap before its first block.
+        /// Address of the run, the alignment gap before its first block included.
         std::uintptr_t begin = 0;
         std::uintptr_t end   = 0;
-        std::size_t    bytes = 0; ///< bytes of its blocks, without alignment gaps
-        std::size_t    freed = 0; ///< number of these bytes that were freed
-        /// Number of these bytes that were freed by another stream or with `deallocate_sync`.
+        /// Bytes of the run's blocks, freed ones included, alignment gaps not.
+        std::size_t bytes = 0;
+        std::size_t freed = 0; ///< bytes of the run's blocks that were freed
+        /// Bytes of the run's blocks that were freed by a stream other than the one that allocated
+        /// the run, or with `deallocate_sync`.
         std::size_t   freed_by_others = 0;
         Stream        user{}; ///< the stream that allocated the run
         std::uint64_t id = 0; ///< the id of the stream that allocated the run
-        /// False: the run was allocated for any stream (`allocate_sync`).
+        /// True if one stream allocated the run, false if it was allocated for any stream
+        /// (`allocate_sync`).
         bool named = false;
-        /// The stream was retired or is gone; `last` is its pending use.
+        /// True if the stream that allocated the run was retired or destroyed. `last` is then its
+        /// pending use of the run.
         bool ended = false;
         tag  last{};
     };
@@ -68,7 +72,7 @@ public:
         }
     }
     /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// began in the epoch `from` or later. Called because the stream is being captured.
+    /// belong to the epoch `from` or a later one. Called if the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (tag& t : waits_) {
             if (t.slot == slot && t.epoch >= from) { t.epoch = tag::captured; }
@@ -86,7 +90,7 @@ public:
             if (r.ended) { end(r.last); }
         }
     }
-    /// Drops the pending uses for which `done(use)` returns true.
+    /// Removes the pending uses for which `done(use)` returns true.
     template <class Done>
     void drop(Done const& done) noexcept {
         for (heap_array<tag>* const tags : {&waits_, &other_uses_}) {
@@ -128,8 +132,9 @@ public:
         }
         top_ = until;
     }
-    /// Fast path of `take` for the stream that allocated last, if the memory has no pending use but
-    /// its own. Needs no `reserve`. Returns false and changes nothing if that is not the case.
+    /// Fast path of `take`: lengthens the last run if the stream `id` allocated it, and if no other
+    /// stream may still access the memory above the top. Needs no `reserve`. Returns false and
+    /// changes nothing if that is not the case.
     bool try_extend(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
                     std::size_t slot) noexcept {
         std::uintptr_t const until = start + bytes;
@@ -166,7 +171,7 @@ public:
         top_     = at;
         return true;
     }
-    /// Adds a pending use of memory above the top.
+    /// Adds a pending use of memory above the top: the stream of `t` may still access it.
     void wait_for(tag const& t) noexcept {
         if (waits_.size() != 0) {
             tag& lowest = waits_[waits_.size() - 1];
@@ -220,7 +225,8 @@ public:
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         return at + bytes == top_ && at >= floor_;
     }
-    /// Frees the block on top by cutting it off the last run that contains bytes.
+    /// Frees the block at the top: shortens the last run that is not empty by it and lowers the
+    /// top.
     void cut(void const* p, std::size_t bytes) noexcept {
         if (ends_empty()) { runs_.pop(); }
         run& r = runs_[runs_.size() - 1];
@@ -228,8 +234,9 @@ public:
         r.end = reinterpret_cast<std::uintptr_t>(p);
         lower_top(r.end);
     }
-    /// Returns the address to which the top can be lowered: the beginning of the trailing runs that
-    /// are entirely freed and not below a mark. Returns the top if there are none.
+    /// Returns the address to which the top can be lowered: the beginning of the runs (consecutive
+    /// blocks of one stream) at the end of the chunk that are entirely freed and not below a mark.
+    /// Returns the top if there are none.
     [[nodiscard]] std::uintptr_t freed_from() const noexcept {
         std::uintptr_t to = top_;
         for (std::size_t i = runs_.size(); i != 0; --i) {
@@ -239,8 +246,9 @@ public:
         }
         return to;
     }
-    /// Lowers the top to `to`, the beginning of a run. `tag_of(run, tag&)` returns true if a stream
-    /// may still use a run, and stores the pending use. Returns the bytes that had not been freed.
+    /// Frees all blocks above `to`, the beginning of a run, and lowers the top to it. `tag_of(run,
+    /// tag&)` returns true if a stream may still use the run, and stores that pending use. Returns
+    /// the bytes that had not been freed.
     template <class TagOf>
     std::size_t unwind(std::uintptr_t to, TagOf const& tag_of) noexcept {
         std::size_t out = 0;
@@ -274,7 +282,7 @@ public:
     [[nodiscard]] std::size_t    alignment() const noexcept { return alignment_; }
     [[nodiscard]] void*          base() const noexcept { return reinterpret_cast<void*>(begin_); }
     [[nodiscard]] bool           empty() const noexcept { return top_ == begin_; }
-    /// Returns true if a graph retains part of the chunk.
+    /// Returns true if a graph may use part of the memory above the top.
     [[nodiscard]] bool has_retained() const noexcept {
         for (tag const& t : waits_) {
             if (t.epoch == tag::captured) { return true; }
@@ -288,8 +296,8 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Returns true if the last run belongs to the stream `id` (or, if not `named`, to no stream)
-    /// and may be extended.
+    /// Returns true if the next block of the stream `id` (if not `named`, of a request without a
+    /// stream) can extend the last run.
     [[nodiscard]] bool is_on(bool named, std::uint64_t id) const noexcept {
         if (runs_.size() == 0) { return false; }
         run const& last = runs_[runs_.size() - 1];
@@ -324,9 +332,9 @@ private:
         }
         top_ = to;
     }
-    /// Ends the pending uses of memory below `until`, because the new user is ordered after them.
-    /// Graph-retained parts stay recorded: the new user is captured on the same stream and may free
-    /// the memory after the capture.
+    /// Removes the pending uses of memory below `until`, because the new user is ordered after
+    /// them. Parts that a graph may use stay recorded: the new user is captured on the same stream
+    /// and may free the memory after the capture.
     void end_uses(std::uintptr_t until) noexcept {
         std::size_t first = waits_.size();
         while (first != 0 && waits_[first - 1].begin < until) { --first; }

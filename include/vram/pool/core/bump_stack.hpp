@@ -71,7 +71,8 @@ public:
         }
         return false;
     }
-    /// Returns the chunk in use that contains `p`, or null. The newest is searched first.
+    /// Returns the chunk that contains `p`, if it is the current one or one used before it, else
+    /// null. The newest is searched first.
     [[nodiscard]] chunk* used_around(void const* p) noexcept {
         for (std::size_t i = empty() ? 0 : current_ + 1; i-- != 0;) {
             if (chunks_[i].owns(p)) { return &chunks_[i]; }
@@ -98,8 +99,9 @@ public:
         return left != 0 && marks_[left - 1].serial == serial;
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
-    /// Frees all blocks allocated since an existing mark. `tag_of` is that of `bump_chunk::unwind`.
-    /// Returns the bytes that had not been freed.
+    /// Frees all blocks allocated since the mark with the number `serial`, which must exist, and
+    /// removes all later marks. `tag_of(run, tag&)` stores the pending use of a run, or returns
+    /// false if it has none. Returns the bytes that had not been freed.
     template <class TagOf>
     std::size_t unwind(std::uint64_t serial, TagOf const& tag_of) noexcept {
         for (std::size_t const left = marks_up_to(serial); marks_.size() != left;) { marks_.pop(); }
@@ -114,8 +116,8 @@ public:
         return unwind_to(0, 0, tag_of);
     }
 
-    /// Returns the index of the first chunk of the trailing chunks that contain neither an
-    /// allocated byte nor a mark.
+    /// Returns the index of the first of the chunks at the end of the row that contain neither an
+    /// allocated byte nor a mark; the number of chunks if there are none.
     [[nodiscard]] std::size_t first_idle() const noexcept {
         std::size_t const marked_up_to = marked() ? marks_[marks_.size() - 1].chunk + 1 : 0;
         std::size_t       first        = empty() ? 0 : current_ + 1;
@@ -151,8 +153,8 @@ private:
     struct place {
         std::uint64_t  serial;
         std::size_t    chunk;
-        std::uintptr_t top; ///< 0: no chunk existed yet
-        std::size_t    nth; ///< number of the mark within its chunk, from 1
+        std::uintptr_t top; ///< address of the top when the mark was made, or 0 if no chunk existed
+        std::size_t    nth; ///< number of the mark among those of its chunk, counted from 1
 
         [[nodiscard]] bool is_at(std::size_t index, std::uintptr_t height) const noexcept {
             return chunk == index && top == height;
@@ -171,7 +173,7 @@ private:
         current_ = index;
         return out;
     }
-    /// Returns the number of marks in a chunk behind which no mark lies.
+    /// Returns the number of marks in the chunk at `index`, if no later chunk contains a mark.
     [[nodiscard]] std::size_t marks_in(std::size_t index) const noexcept {
         if (!marked()) { return 0; }
         place const& last = marks_[marks_.size() - 1];

@@ -55,11 +55,12 @@ public:
     /// Returns the largest number of bytes that were ever reserved, regardless of resets of the
     /// peaks.
     [[nodiscard]] std::size_t most_reserved() const noexcept { return most_; }
-    /// Subtracts memory that the upstream released inside a chunk from the reserved bytes.
+    /// Subtracts from the reserved bytes physical memory that was unmapped inside a chunk.
     void release(std::size_t bytes) noexcept { usage.reserved -= bytes; }
 
-    /// Bytes of the limit claimed for memory that is being allocated. The destructor takes the lock
-    /// and releases them unless `keep` was called.
+    /// A claim on bytes of the limit for memory that is being allocated. If the limit has room for
+    /// them, they count against it until `keep` makes them reserved bytes, or until the destructor,
+    /// which takes the lock, releases them.
     template <class Lock>
     class claim {
     public:
@@ -77,7 +78,7 @@ public:
             budget_.in_flight_ -= bytes_;
         }
 
-        /// Returns true if the limit has room for the bytes.
+        /// Returns true if the limit had room for the bytes and `keep` was not called.
         [[nodiscard]] bool granted() const noexcept { return granted_; }
         /// Turns the claimed bytes into reserved ones. The lock must be held.
         void keep() noexcept {
@@ -109,10 +110,10 @@ public:
         if (at == nullptr) { return nullptr; }
         return take_over(mine, lock, up, at, size, alignment, order, adopt);
     }
-    /// Allocates a chunk that the upstream has ready for the stream `s`, as `grow` does. Returns
-    /// null if the upstream has none, or if host memory cannot be allocated, because the caller can
-    /// wait for other memory instead. The limit is claimed after the chunk was obtained; claiming
-    /// it before could refuse another thread for nothing.
+    /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
+    /// if the upstream has none, if the limit refuses it, or if host memory cannot be allocated,
+    /// because the caller can wait for other memory instead. The limit is claimed after the chunk
+    /// was obtained; claiming it before could refuse another thread for nothing.
     template <class Lock, class Upstream, class Adopt>
     void* grow_ready(Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                      typename Upstream::platform::stream s, Adopt const& adopt)
@@ -152,8 +153,8 @@ public:
     }
 
 private:
-    /// Calls `adopt` for a chunk that was obtained. If it throws, returns the chunk to the
-    /// upstream.
+    /// Calls `adopt(at)`, which records the chunk just allocated at `at`, with the lock held, and
+    /// returns its result. If it throws, returns the chunk to the upstream and rethrows.
     template <class Lock, class Upstream, class Adopt>
     void* take_over(claim<Lock>& mine, Lock& lock, Upstream& up, void* at, std::size_t size,
                     std::size_t alignment, typename Upstream::platform::stream const* order,
@@ -183,8 +184,8 @@ private:
     }
 
     std::size_t limit_;
-    std::size_t in_flight_ = 0; ///< bytes that are being allocated or returned
-    std::size_t most_      = 0; ///< see `most_reserved`
+    std::size_t in_flight_ = 0; ///< bytes of chunks that are being allocated or returned
+    std::size_t most_      = 0; ///< largest number of bytes ever reserved
 };
 
 } // namespace detail

@@ -20,9 +20,9 @@
 namespace vram {
 namespace detail {
 
-/// Allocates chunks from a borrowed upstream for owners that are identified by numbers, never more
-/// than `max_size` bytes in total. It tells when idle chunks should be returned. The upstream is
-/// called without the lock.
+/// Allocates chunks from a borrowed upstream for owners that are identified by numbers (the shards
+/// of an arena), never more than `max_size` bytes in total. It tells when idle chunks should be
+/// returned. The upstream is called without the lock.
 ///
 /// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk,
 ///           `out_of_memory` contains the limit, and the upstream is not called. If host memory
@@ -78,8 +78,8 @@ public:
         }
         return at;
     }
-    /// Allocates a chunk that the upstream has ready for a stream. Returns null if it has none, if
-    /// the limit refuses it, or if host memory cannot be allocated.
+    /// Allocates a chunk that the stream `s` can use without a wait. Returns null if the upstream
+    /// has none, if the limit refuses it, or if host memory cannot be allocated.
     [[nodiscard]] void* take_at_once(unsigned owner, stream s, std::size_t bytes,
                                      std::size_t alignment)
         requires reusing_resource<Upstream>
@@ -122,7 +122,7 @@ public:
         std::size_t const most = budget_.most_reserved();
         if (figures.past_peak > most) { figures.past_peak = most; }
     }
-    /// Restarts the peak from the bytes that are reserved now, and returns the usage until now.
+    /// Restarts the peak from the bytes that are reserved now, and returns the peaks until now.
     /// `peak_live` is the value set by `raise_peaks`.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
@@ -131,8 +131,8 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks to at least those of `before`. The peak of live bytes is stored for the sum
-    /// over all owners, which know only their own.
+    /// Raises the peaks to at least those of `before`. The shards of an arena count their own live
+    /// bytes, so the peak of the sum is only stored here, for `report_to`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);
@@ -151,7 +151,8 @@ public:
     }
 
 private:
-    /// Records a new chunk of `owner`. The lock must be held.
+    /// Returns the function that `chunk_budget` calls for a new chunk, with the lock held: it
+    /// records the chunk and its owner, and sets `crowded` if too much is reserved.
     [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
         return [this, owner, bytes](void* at) {
             chunks_.reserve(1);
@@ -177,10 +178,10 @@ private:
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    /// The limit and the reserved bytes of all owners. They count live bytes themselves: its
-    /// `peak_live` is the value set by `raise_peaks`.
+    /// The limit and the reserved bytes of all owners. The owners count live bytes themselves; the
+    /// budget's `peak_live` is the value set by `raise_peaks`.
     chunk_budget budget_;
-    std::size_t  crowd_; ///< `crowded` if more is reserved
+    std::size_t  crowd_; ///< number of reserved bytes above which `crowded` becomes true
 };
 
 } // namespace detail

@@ -87,7 +87,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(c.base) >> shift_;
     }
 
-    int                shift_; ///< the address bits from here on identify a range
+    /// Two addresses are in one range if they are equal after a right shift by this.
+    int                shift_;
     address_map<Chunk> first_; ///< the first chunk that begins in each range
     Chunk*             recent_ = nullptr;
 };

@@ -110,7 +110,8 @@ private:
             return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
                     owner.load(std::memory_order_acquire)};
         }
-        /// A thread that reads any of these values also sees that a change is in progress.
+        /// Stores with release order, so that a thread that reads one of the new values also sees
+        /// the odd version number of the change.
         void set(chunk const& c) noexcept {
             begin.store(c.begin, std::memory_order_release);
             end.store(c.end, std::memory_order_release);
@@ -148,7 +149,7 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // The size may already belong to a larger table.
+        // Another thread may have replaced the table by a larger one, to which the size belongs.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

@@ -28,8 +28,8 @@ namespace detail {
 ///           candidates, unless it is called with `all`.
 class free_blocks {
 public:
-    /// A place for a request. `cost` is the result of the caller's function `price`: whether the
-    /// stream that asks may use the place at once.
+    /// A place for a request. `cost` is the result of the caller's function `price`: when the
+    /// stream that asks may use the place.
     struct fit {
         block*         where   = nullptr;
         std::uintptr_t start   = 0;
@@ -60,7 +60,8 @@ public:
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// Adds a free block to its bin. The next block in its chunk must stay the same until `remove`.
+    /// Adds a free block to the bin of its size, or, if `is_tail`, to the list of last blocks.
+    /// `is_tail` must not change until `remove`.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -103,7 +104,7 @@ public:
     }
 
     /// Fast path of `find` at the default alignment, for the stream with timeline index `slot`.
-    /// Looks at the newest block of the size's own bin and of the next non-empty bin, and returns
+    /// Looks at the first block of the size's own bin and of the next non-empty bin, and returns
     /// one if its front is ready. Returns null otherwise; `find` may still find a place.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
@@ -129,7 +130,8 @@ public:
         std::size_t    cost  = none;
     };
     /// Returns the place with the lowest cost according to `judge(block)` among the first 64 blocks
-    /// that are large enough, small ones first. `where` is null if no block has a place.
+    /// that are large enough, small ones first. If none of them has a place, tries the last block
+    /// of one chunk that can grow. `where` is null if that has none either.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -218,7 +220,7 @@ private:
         }
         return worst;
     }
-    /// Value of `block::bin` for a block in `tails_`.
+    /// Value of `block::bin` for a block in `tails_`, the list of last blocks of chunks.
     static constexpr std::uint16_t among_tails = bins::count;
 
     void insert_in_place(block* b) noexcept {
@@ -232,8 +234,8 @@ private:
         }
     }
 
-    /// Fast path from bin `i` on if its newest block is not fully backed: returns the first
-    /// suitable block of the next few bins, or null.
+    /// Fast path from bin `i` on if its first block is not fully backed by physical memory: returns
+    /// the first suitable block of the next few bins, or null.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_bare(std::size_t i, std::size_t bytes,
                                                   Price const& price) const {
@@ -245,13 +247,13 @@ private:
         }
         return nullptr;
     }
-    /// Returns the newest block of a bin, or, for the index `bins::count`, of the ends of chunks.
-    /// Null if there is none.
+    /// Returns the first block of a bin, or, for the index `bins::count`, the first of the last
+    /// blocks of chunks. Null if there is none.
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the block is fully backed, and unused or used only by the stream with
-    /// timeline index `slot`.
+    /// Returns true if the block is fully backed, and no stream except the one with timeline index
+    /// `slot` may still access it.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.bare;
@@ -278,7 +280,7 @@ private:
         // Number of candidates in all bins once a place was found.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
-        // Some blocks of this bin are too small, all later ones fit.
+        // Some blocks of this bin are too small. All blocks of later bins are large enough.
         std::size_t const own = bins::of(bytes);
         for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
             fit         best{.cost = availability::unavailable};
@@ -288,7 +290,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    if (i != own) { return beside(place, dear); } // fits as tightly as its bin
+                    // All blocks of this bin fit about as well.
+                    if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
                 } else if (place.cost < dear.cost) {
@@ -300,13 +303,15 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // The largest block most likely has a part without pending uses.
+        // If only places that need a wait were found, try the largest block, which most likely has
+        // a part without pending uses.
         fit const ample =
             placed(bins_.front(bins_.last()), bytes, alignment, price); // this bin is not empty
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Adds to a found place a better fitting block that needs a wait, if there is one.
+    /// Sets `found.tighter` to the block of `dear` if it is smaller than the found one and needs a
+    /// wait.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;

@@ -16,8 +16,8 @@ namespace vram {
 namespace detail {
 
 /// A free list of descriptors of type `Note`, which are allocated in groups of `per_slab`. A `Note`
-/// has a member `next`, which links unused ones. Descriptors keep their addresses, also if the
-/// store is moved. All of them are destroyed with the store.
+/// has a member `next`, which links unused ones. Descriptors keep their addresses, also if the pool
+/// is moved. All of them are destroyed with the pool.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.

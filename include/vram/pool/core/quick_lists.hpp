@@ -32,9 +32,10 @@ class quick_lists {
 public:
     static constexpr std::size_t largest     = 1_MiB;  ///< largest size of a small block
     static constexpr std::size_t large_limit = 64_MiB; ///< largest size of the large block
-    /// Blocks from this size on hold most of the cached bytes.
+    /// Cached blocks of at least this size hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;
-    static constexpr std::size_t slack = 28_KiB; ///< a block exceeds the request by at most this
+    /// Largest excess over the request of a block from the list of a larger size class.
+    static constexpr std::size_t slack = 28_KiB;
 
     quick_lists() = default;
     quick_lists(quick_lists&& other) noexcept { *this = static_cast<quick_lists&&>(other); }
@@ -74,7 +75,8 @@ public:
     /// Removes and returns the cached large block, or null if there is none.
     [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
     [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
-    /// Returns true if the stream in `slot` may have a cached block, and its address is aligned.
+    /// Returns true if the cached block was freed by the stream with timeline index `slot`, no
+    /// graph may use it, and its address is aligned.
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
@@ -97,7 +99,8 @@ public:
 private:
     /// Number of lists; as an index it means "no list".
     static constexpr std::size_t lists = bins::of(largest) + 1;
-    /// Sets of lists, selected by slot, for streams that alternate.
+    /// Number of sets of lists. A stream uses the set `slot % ways`, so that streams that alternate
+    /// find their own blocks.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
@@ -138,7 +141,8 @@ private:
         }
     };
 
-    /// Slow path of `take`: the newest block of the list `i` is too small, or there is none.
+    /// Slow path of `take`: the first block of the list `i` is too small, or there is none. Tries
+    /// the first block of the next list that is not empty.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);

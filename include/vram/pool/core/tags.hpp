@@ -78,7 +78,8 @@ public:
         return part;
     }
 
-    /// Drops the pending uses of memory before `from`.
+    /// Removes the pending uses of memory before `from`. A use of memory on both sides is cut at
+    /// `from`.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {
@@ -102,8 +103,9 @@ public:
         }
     }
 
-    /// Returns one use from the first to the last graph-retained byte, or none. All graph-retained
-    /// uses must belong to one stream.
+    /// Returns a list with one use, from the first to the last graph-retained byte (freed during a
+    /// capture, kept for its graph), or an empty list. All graph-retained uses must belong to one
+    /// stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -117,7 +119,7 @@ public:
     }
 
     /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// began in the epoch `from` or later. Called because the stream is being captured.
+    /// belong to the epoch `from` or a later one. Called if the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
@@ -141,8 +143,9 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds `t` to `all`, or merges it with a use of the same stream and kind that it touches. If
-    /// `spanning`, a gap between the two of at most their total size is allowed.
+    /// Adds `t` to the `count` uses in `all`, or merges it with a use of the same stream and kind
+    /// that it touches. If `spanning`, a gap between the two of at most their total size is
+    /// allowed. Returns the new number of uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];
