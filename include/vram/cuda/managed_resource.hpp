@@ -46,7 +46,8 @@ public:
         cuda_check(
             detail::cuda_exit::or_done([&] { return cudaMemAdvise(p, bytes, advice, where); }));
 #else
-        cuda_check(cuda_exit::or_done([&] { return cudaMemAdvise_v2(p, bytes, advice, where); }));
+        cuda_check(
+            detail::cuda_exit::or_done([&] { return cudaMemAdvise_v2(p, bytes, advice, where); }));
 #endif
     }
 
@@ -58,7 +59,7 @@ public:
         cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaMemPrefetchAsync(p, bytes, where, 0, s.get()); }));
 #else
-        cuda_check(cuda_exit::or_done(
+        cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaMemPrefetchAsync_v2(p, bytes, where, 0, s.get()); }));
 #endif
     }

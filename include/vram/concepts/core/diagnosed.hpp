@@ -15,7 +15,7 @@ namespace vram {
 namespace detail {
 
 template <class>
-inline constexpr bool never = false;
+inline constexpr bool always_false = false;
 
 /// `type` is the upstream `Upstream` of a layer or pool. The static assertions are checked before
 /// anything else is instantiated, so their text is the first line of the compile error.
@@ -65,7 +65,7 @@ struct check_pair {
 /// copy constructor (`std::copy_constructible` is false).
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_copy(Stack& stack) noexcept {
-    static_assert(never<Stack>,
+    static_assert(always_false<Stack>,
                   "a pool or layer is never copied: write std::move(memory) to pass it on, "
                   "resource_ref{memory} to borrow it, or shared{std::move(memory)} to share it");
     return static_cast<Stack&&>(stack);
@@ -79,7 +79,7 @@ concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argu
 /// with a sentence that states the remedy.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_size(Stack& stack) noexcept {
-    static_assert(never<Stack>,
+    static_assert(always_false<Stack>,
                   "a size is an option of a pool, with a name: write memory{{.max_size = 1_GiB}}, "
                   "or, for pool and monotonic, memory{{.initial_size = 1_GiB}}");
     return static_cast<Stack&&>(stack);
@@ -89,7 +89,7 @@ template <class Stack>
 /// not compile, with a sentence that states the remedy.
 template <class Stream>
 constexpr void refuse_order() noexcept {
-    static_assert(never<Stream>,
+    static_assert(always_false<Stream>,
                   "this resource is synchronous and takes no stream: write "
                   "stream_ordered<cuda_resource>, with stream_ordered around the source and under "
                   "the other layers, or call allocate_sync(bytes) and deallocate_sync(p, bytes)");
@@ -137,7 +137,7 @@ concept resource_of_another_platform = requires {
 template <class R>
 constexpr void refuse_platform() noexcept {
     static_assert(
-        never<R>,
+        always_false<R>,
         "the resource belongs to another platform than the handle: write "
         "resource_ref<sim_platform> for sim_resource, and resource_ref<cuda_platform> for "
         "cuda_resource; any_resource and current likewise");
@@ -152,7 +152,7 @@ concept stream_of_another_platform =
 /// sentence that states the remedy.
 template <class Stream>
 constexpr void refuse_stream() noexcept {
-    static_assert(never<Stream>,
+    static_assert(always_false<Stream>,
                   "the stream belongs to another platform than the memory: write sim_stream with "
                   "sim_resource, and cuda_stream or cudaStream_t with cuda_resource");
 }
