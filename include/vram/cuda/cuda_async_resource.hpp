@@ -81,12 +81,14 @@ public:
         return p;
     }
 
-    /// \param bytes, alignment  the values of the allocation
+    /// Frees a block in the order of the stream `s`; `bytes` and `alignment` are the values of the
+    /// allocation. Makes no call of CUDA if the process is ending or a reset of the device has
+    /// freed the block.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || detail::cuda_exit::began()) { return; }
         void* const block = detail::over_aligned::take_back(p, bytes, alignment, at);
-        if (pool_.lost()) { return; } // a reset of the device has freed it
+        if (pool_.lost()) { return; } // a reset of the device has freed the block
         detail::cuda_capture_guard const relaxed;
         error                            e{.kind      = error_kind::platform_error,
                                            .pointer   = p,
@@ -96,7 +98,7 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True for a stream of vram, with a handle that is kept valid.
+        // True if the handle is valid even if the stream has ended, because resources hold it.
         bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         cudaError_t const status = give(block, s);
@@ -104,7 +106,7 @@ public:
             if (cuda_error::report(status, e)) { freed_.note(s); }
             return;
         }
-        cuda_error::clear(status); // the error means that the raw stream was destroyed
+        cuda_error::clear(status); // CUDA does not know the handle: the raw stream was destroyed
         freed_.forget(s);
         error dead = e;
         dead.kind  = error_kind::dead_stream;
@@ -177,11 +179,12 @@ private:
         return detail::cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
     }
 
-    // The stream determines the device of the call, so no device is made current.
+    // CUDA uses the device of the stream, not the current one, so no device is made current.
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
         expects(valid_alignment(alignment), "the alignment is a power of two");
         if (bytes == 0) { return cudaSuccess; }
-        // A stream that is in use has not ended: CUDA has reused the handle for a new stream.
+        // If the table has an ended stream with this handle, CUDA has reused the handle for a new
+        // stream, because the caller may only pass an existing one.
         if (s.ended()) [[unlikely]] { detail::cuda_stream_ids::forget(s.get()); }
         detail::cuda_capture_guard const relaxed;
         std::size_t const                size   = detail::over_aligned::size(bytes, alignment);
@@ -229,7 +232,7 @@ private:
     }
 
     cuda_pool                  pool_;
-    cuda_stream                own_; ///< stream of `allocate_sync` and `deallocate_sync`
+    cuda_stream                own_; ///< stream for `allocate_sync` and `deallocate_sync`
     detail::cuda_freed_streams freed_;
 };
 

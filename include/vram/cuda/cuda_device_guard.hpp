@@ -38,7 +38,8 @@ public:
                            detail::cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
     }
 
-    /// Returns cudaSuccess if the device is current. An error remains latched in the runtime.
+    /// Returns cudaSuccess if the constructor made the device current, else its error, which
+    /// remains latched in the runtime (`cudaGetLastError` returns it) after `std::nothrow`.
     [[nodiscard]] cudaError_t status() const noexcept { return status_; }
 
 private:

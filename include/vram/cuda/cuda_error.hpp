@@ -96,14 +96,15 @@ public:
         return {cudaGetErrorName(status), cudaGetErrorString(status)};
     }
 
-    /// Clears the latched error of a failed call. Otherwise the next `cudaGetLastError` of the
-    /// program would attribute it to an unrelated call. An error that cannot be cleared (a broken
-    /// context) remains, and is noted: later errors are not reported one by one.
+    /// Clears the latched error of a failed call, so that the next `cudaGetLastError` of the
+    /// program does not attribute it to an unrelated call. An error that cannot be cleared (see
+    /// `breaks_context`) remains, and `note` is called with it.
     static void clear(cudaError_t status) noexcept {
         note(status);
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }
     }
-    /// Notes a failure of the device, for an error that the driver returned and did not latch.
+    /// If `status` means that the context is broken, stores it as the failure of the device: its
+    /// consequences, errors of each later call, are then not reported one by one. Clears nothing.
     static void note(cudaError_t status) noexcept {
         if (breaks_context(status)) { note_device_failure(static_cast<int>(status), text_of); }
     }
@@ -145,7 +146,8 @@ inline void cuda_check(cudaError_t status, shortage const& asked,
     if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
     throw cuda_error{status, where};
 }
-/// Throws unless `status` is cudaSuccess. An `out_of_memory` then has no numbers.
+/// Throws unless `status` is cudaSuccess: an `out_of_memory` without numbers if CUDA has no memory,
+/// otherwise `cuda_error`. Clears CUDA's latched error.
 inline void cuda_check(cudaError_t          status,
                        std::source_location where = std::source_location::current()) {
     if (status != cudaSuccess) [[unlikely]] { cuda_check(status, shortage{}, where); }

@@ -60,16 +60,19 @@ public:
     }
     ~cuda_event() { destroy(); }
 
-    /// Records the event behind all work that `stream` has received so far.
+    /// Records the event behind all work that `stream` has received so far. Does nothing if a reset
+    /// of the device has destroyed the event.
     void record(cuda_stream_view stream) {
         if (detail::cuda_context::over(life_)) { return; }
         cuda_check(
             detail::cuda_exit::or_done([&] { return cudaEventRecord(event_, stream.get()); }));
     }
 
-    /// Returns true if the work before the event is complete.
+    /// Returns true if the work before the event is complete, or if the event was never recorded.
     [[nodiscard]] bool done() const {
-        if (detail::cuda_context::over(life_)) { return true; } // a reset ends all work
+        if (detail::cuda_context::over(life_)) {
+            return true;
+        } // a reset of the device ends all work
         detail::cuda_capture_guard const relaxed;
         return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
@@ -89,8 +92,9 @@ public:
             [&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
     }
 
-    /// Returns the device time between two complete events that were created with `timing`. The
-    /// resolution is about 1 us.
+    /// Returns the device time from `start` to this event in milliseconds. Both must be complete
+    /// and were created with `timing`. The resolution is about 1 us. Returns 0 if the device was
+    /// reset.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
         if (detail::cuda_context::over(life_) || detail::cuda_context::over(start.life_)) {
@@ -111,7 +115,7 @@ public:
 
 private:
     void destroy() noexcept {
-        // Moved from, or destroyed by a reset of the device.
+        // This object was moved from, or a reset of the device has destroyed the event.
         if (event_ == nullptr || detail::cuda_context::ended(life_)) { return; }
         cuda_error::report("cudaEventDestroy",
                            detail::cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));

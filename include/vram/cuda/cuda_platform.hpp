@@ -56,8 +56,9 @@ struct cuda_platform : detail::cuda_ranges {
     using device_resource = cuda_resource;
     using pinned_resource = vram::pinned_resource;
 
-    /// Returns true if the process has begun to end, or is a child of `fork`: no call is made then.
-    /// Else asks if a device was reset, so that no handle that a reset destroyed is passed to CUDA.
+    /// Returns true if the process has begun to end, or is a child of `fork`: CUDA must not be
+    /// called then. Otherwise asks if a device was reset, so that later calls pass no handle to
+    /// CUDA that the reset has destroyed.
     [[nodiscard]] static bool ending() noexcept {
         if (detail::cuda_exit::began()) { return true; }
         detail::cuda_context::notice_all();
@@ -75,8 +76,9 @@ struct cuda_platform : detail::cuda_ranges {
         return d.attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0;
     }
 
-    /// Blocks the host until the device has finished all work. As CUDA's own call, it ends a graph
-    /// capture.
+    /// Blocks the host until the device has finished all work. It ends a graph capture on the
+    /// device, as cudaDeviceSynchronize does. Returns immediately if the device was reset and not
+    /// used since.
     static void synchronize(device d) {
         if (detail::cuda_context::gone(d)) { return; } // a wait would create a new context
         device_guard const on{d};
@@ -102,8 +104,8 @@ struct cuda_platform : detail::cuda_ranges {
 
     // Streams.
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
-    /// Returns the handle of the stream as a number, or 0 for default streams, which mean different
-    /// streams on different devices or threads.
+    /// Returns the handle of the stream as a number. Returns 0 for a default stream, because its
+    /// handle means different streams on different devices or threads.
     [[nodiscard]] static std::uint64_t name(stream s) noexcept {
         bool const proper = detail::cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
@@ -116,7 +118,7 @@ struct cuda_platform : detail::cuda_ranges {
     static void               synchronize(stream s) {
         if (!detail::cuda_stream_ids::was_reset(s.get())) {
             s.synchronize();
-        } // a reset ends all work
+        } // else: the reset has ended all work
     }
 
     // Functions for streams that another thread may be capturing. They make no CUDA call on the
@@ -147,8 +149,8 @@ struct cuda_platform : detail::cuda_ranges {
             [&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
     }
 
-    /// Writes `value` to the pinned word at `where`, in stream order. Returns false if that is not
-    /// supported here.
+    /// Enqueues a write of `value` to the pinned word at `where`, in stream order. Returns false
+    /// and enqueues nothing if the driver, the device or the memory does not support it.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value) {
         return detail::cuda_mark(s, where, value);
     }
@@ -160,8 +162,8 @@ struct cuda_platform : detail::cuda_ranges {
 
     [[nodiscard]] static bool done(event const& e) { return e.done(); }
 
-    /// Creates an event that measures time. `elapsed` returns the nanoseconds between two such
-    /// complete events.
+    /// Creates an event that measures time. `elapsed(from, to)` returns the nanoseconds between two
+    /// such events, which must be complete.
     [[nodiscard]] static event         timed_event(device d) { return event{d, {.timing = true}}; }
     [[nodiscard]] static std::uint64_t elapsed(event const& from, event const& to) {
         return static_cast<std::uint64_t>(1e6 * static_cast<double>(to.milliseconds_since(from)));

@@ -22,7 +22,8 @@ namespace vram {
 /// Options of a memory pool of the driver.
 struct cuda_pool_options {
     std::size_t initial_size = 0; ///< bytes that the pool reserves from the start
-    /// Unused bytes above this are returned to the device at the next synchronization.
+    /// If the pool has more reserved bytes than this, CUDA returns unused memory to the device at
+    /// the next synchronization of a stream, an event or the device. The default keeps everything.
     std::size_t release_threshold = unsatisfiable;
     /// Largest number of reserved bytes; 0: no limit.
     std::size_t maximum_size = 0;
@@ -31,11 +32,13 @@ struct cuda_pool_options {
 
     // Reuse of memory, freed on one stream, by a request on another stream.
 
-    /// Reuse of memory if an event of the program orders its free before the request.
+    /// If true, memory is reused if an event of the program orders its free before the request.
     bool reuse_after_events = true;
-    /// Reuse of memory if its free happens to be complete. Makes runs less repeatable.
+    /// If true, memory is reused if its free happens to be complete at the time of the request.
+    /// Runs are then less repeatable.
     bool reuse_when_finished = true;
-    /// Reuse of memory by a wait that the driver adds to the stream of the request.
+    /// If true, memory is reused even if its free is not complete: the driver makes the stream of
+    /// the request wait for it.
     bool reuse_by_waiting = true;
 };
 
@@ -107,8 +110,8 @@ public:
     std::size_t trim(std::size_t keep = 0) {
         detail::cuda_capture_guard const relaxed;
         std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
-        // CUDA's bound includes live bytes. The sum saturates at SIZE_MAX, which CUDA would take as
-        // nothing to keep; this function returns before it passes that on.
+        // The bound of cudaMemPoolTrimTo includes live bytes. The sum saturates at SIZE_MAX, which
+        // CUDA would treat as 0; the test below returns before that value is passed to CUDA.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
         cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
@@ -175,7 +178,7 @@ private:
     }
 
     void destroy() noexcept {
-        // Moved from, or destroyed by a reset of the device.
+        // This object was moved from, or a reset of the device has destroyed the pool.
         if (pool_ == nullptr || detail::cuda_context::ended(life_)) { return; }
         detail::cuda_capture_guard const relaxed;
         cuda_error::report("cudaMemPoolDestroy",

@@ -17,7 +17,8 @@ namespace vram {
 
 /// Options of a stream.
 struct cuda_stream_options {
-    bool blocking = false; ///< the stream and the legacy default stream wait for each other
+    /// If true, the stream and the legacy default stream wait for each other (cudaStreamDefault).
+    bool blocking = false;
     /// Lower is more urgent. A value outside the device's range becomes the nearest one.
     int priority = 0;
 };
@@ -30,7 +31,7 @@ struct cuda_stream_options {
 ///
 /// Failure   Throws `cuda_error`. The destructor reports errors to the error sink.
 /// Threads   Any thread may use the stream. Moving needs exclusive access.
-/// Streams   The destructor returns at once, and outstanding work still runs. Resources that
+/// Streams   The destructor does not wait, and outstanding work still runs. Resources that
 ///           remember the stream detect its end, so no call of `retire` is needed. They may keep
 ///           the handle valid until they have recorded an event behind the work.
 /// Cost      Creation takes about 2 us. `id` is stored and costs nothing.
@@ -100,14 +101,14 @@ public:
 
 private:
     void destroy() noexcept {
-        // Moved from, or the process is ending.
+        // This object was moved from, or the process is ending.
         if (held_.get() == nullptr || detail::cuda_exit::began()) { return; }
         if (!held_.reset()) { end_capture(); }
         detail::cuda_stream_ids::end(std::exchange(held_, {}));
     }
-    /// Ends a capture of the stream before the stream is destroyed. Destroying the stream would
-    /// break the capture anyway, and resources that hold the stream's handle then have one that is
-    /// not captured.
+    /// Ends a capture of the stream, if there is one, before the stream is destroyed, and destroys
+    /// the graph. Destroying the stream would break the capture anyway. Resources that hold the
+    /// stream's handle can then record events on it.
     void end_capture() const noexcept {
         bool              captured = false;
         cudaError_t const status   = detail::cuda_exit::or_done(

@@ -65,7 +65,8 @@ public:
     constexpr                            operator cudaStream_t() const noexcept { return stream_; }
 
     /// Returns the id of the stream. An id is unique in the process, even if CUDA reuses the
-    /// handle. Returns 0 once the process is ending.
+    /// handle. During a capture returns the id from before it, and throws if that is not known.
+    /// Returns 0 once the process is ending.
     [[nodiscard]] std::uint64_t id() const {
         if (std::uint64_t const known = detail::cuda_stream_ids::announced(stream_)) {
             return known;
@@ -98,8 +99,9 @@ public:
         expect_no_capture();
         return done_now();
     }
-    /// Returns true if this handle belonged to a `cuda_stream` that has ended, as far as known (see
-    /// `cuda_stream_ids`). If so, no other function may be called.
+    /// Returns true if the stream with this handle is known to have ended, because its
+    /// `cuda_stream` was destroyed or its device was reset, and no newer stream is known to have
+    /// the handle. If so, only `get` may be called.
     [[nodiscard]] bool ended() const noexcept { return detail::cuda_stream_ids::ended(stream_); }
 
     /// Blocks the host until all work that the stream has received so far is complete.
@@ -126,8 +128,8 @@ private:
         return *known;
     }
 
-    // Throws if the stream is being captured, because a query would end the capture in any mode of
-    // the thread.
+    // Throws `cuda_error` if the stream is being captured: the query or wait that follows would end
+    // the capture, whatever the capture mode of the thread.
 
     void expect_no_capture() const {
         if (capturing()) { throw cuda_error{cudaErrorStreamCaptureUnsupported}; }

@@ -32,17 +32,18 @@ public:
         detail::gate door; // the new thread reports the status of its set-up here
         bool         told    = false;
         cudaError_t  outcome = cudaSuccess;
-        thread_ =
-            detail::worker{device, [&, device, work = std::forward<Body>(body)]() mutable {
-                               cudaError_t const status = set_up(device);
-                               {
-                                   auto const held = door.hold();
-                                   outcome         = status;
-                                   told            = true;
-                                   door.notify(); // under the lock: afterwards `door` may be gone
-                               }
-                               if (status == cudaSuccess) { work(); }
-                           }};
+        thread_ = detail::worker{device, [&, device, work = std::forward<Body>(body)]() mutable {
+                                     cudaError_t const status = set_up(device);
+                                     {
+                                         auto const held = door.hold();
+                                         outcome         = status;
+                                         told            = true;
+                                         // Under the lock, because afterwards the
+                                         // constructor may destroy `door`.
+                                         door.notify();
+                                     }
+                                     if (status == cudaSuccess) { work(); }
+                                 }};
         {
             auto held = door.hold();
             door.wait(held, [&] { return told; });

@@ -64,7 +64,8 @@ public:
 #endif
     }
 
-    /// Locations for `advise` and `prefetch`: a device, the host, or the device of this resource.
+    /// `at(device)`, `host()` and `here()` return locations for `advise` and `prefetch`: a device,
+    /// the host, and the device of this resource.
     [[nodiscard]] static cudaMemLocation at(cuda_device device) noexcept {
         return place(cudaMemLocationTypeDevice, device.ordinal());
     }

@@ -14,9 +14,9 @@ namespace vram {
 
 /// Options of pinned memory.
 struct pinned_options {
-    bool portable       = true;  ///< pinned for every device, not only for one
+    bool portable       = true;  ///< the memory is pinned for every device, not only for one
     bool mapped         = true;  ///< kernels may access the memory by its host address
-    bool write_combined = false; ///< faster to read for a device, very slow to read for the host
+    bool write_combined = false; ///< devices read the memory faster, the host reads it very slowly
 };
 
 /// Page-locked host memory. Copies from and to it run at the same time as host code and kernels.

@@ -22,8 +22,9 @@ namespace vram {
 
 /// Options of memory that is allocated and then pinned.
 struct registered_options {
-    detail::touched_pages_options pages    = {};
-    bool                          portable = true; ///< pinned for every device, not only for one
+    detail::touched_pages_options pages = {};
+    /// If true, the memory is pinned for every device, not only for one.
+    bool portable   = true;
     bool mapped     = true;  ///< kernels may access the memory by its host address
     bool numa_local = false; ///< the memory is on the NUMA node of the device
 };
@@ -62,8 +63,9 @@ private:
     static constexpr char const* free_call = "cudaHostUnregister";
 
     struct block {
-        std::size_t bytes      = 0;
-        bool        registered = false; ///< false if another library had registered it before
+        std::size_t bytes = 0;
+        /// False if another library has registered the memory: `give` then does not unregister it.
+        bool registered = false;
     };
     struct book {
         std::mutex                 mutex;
@@ -79,9 +81,10 @@ private:
         if (got == nullptr) { return cudaErrorMemoryAllocation; }
         cudaError_t status = pin(got, bytes);
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
-            // Memory that was registered at these addresses was unmapped without being
-            // unregistered. The new memory is not pinned. Other addresses do not have this problem,
-            // unless a library registers all mapped memory.
+            // Another library has registered older memory at these addresses and unmapped it
+            // without unregistering it, so the new memory here is not pinned. It is mapped again at
+            // other addresses. If these are registered too, a library registers all mapped memory,
+            // and they count as pinned.
             cuda_error::clear(status);
             void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }
@@ -104,8 +107,8 @@ private:
         return cudaHostRegister(p, detail::touched_pages::rounded(bytes), flags_);
     }
 
-    /// Stores the block in the table. Without host memory for it, the block is unregistered and the
-    /// call fails.
+    /// Stores the block in the table. Without host memory for the entry, unregisters the block and
+    /// returns cudaErrorMemoryAllocation.
     static cudaError_t note(void* p, block what) noexcept {
         try {
             auto&                  known = all();
@@ -124,7 +127,7 @@ private:
     }
 
     static cudaError_t give(void* p) noexcept { return give(p, true); }
-    /// A reset of the device has unregistered it.
+    /// Unmaps the block at `p` without unregistering it, because a reset of the device has done so.
     static void        forget(void* p) noexcept { (void)give(p, false); }
     static cudaError_t give(void* p, bool pinned) noexcept {
         block what;
@@ -144,7 +147,8 @@ private:
     }
 
     // One table for the process, because any two resources of a device can free each other's
-    // blocks. Never destroyed, because resources in static storage may outlive any object here.
+    // blocks. It is never destroyed, because resources in static storage may free blocks after the
+    // destructors of other static objects have run.
     static book& all() {
         static book& only = *new book;
         return only;

@@ -18,8 +18,8 @@ namespace vram {
 /// Failure   As `virtual_source`. Throws `cuda_error` if the driver has no virtual memory.
 class virtual_resource : public virtual_source<detail::cuda_virtual_memory> {
 public:
-    /// Reserves addresses on `device`. `export_handle` states how other processes can import the
-    /// memory.
+    /// Reserves addresses for memory of `device`. `export_handle` states how other processes can
+    /// import the memory: not at all, or by a file descriptor (`export_page`).
     explicit virtual_resource(virtual_options const&      options       = {},
                               cuda_device                 device        = cuda_device::current(),
                               cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)

@@ -30,8 +30,8 @@ struct stream_ordered_options {
     /// The number of frees of one stream that share an event. If it is 2 or more, a raw
     /// `cudaStream_t` must be retired (`retire`) before it is destroyed.
     std::size_t frees_per_event = 1;
-    /// Freed blocks whose streams are done with them are returned to the upstream once they have
-    /// this many bytes together, or if the upstream refuses a request.
+    /// Freed blocks that no stream uses any more are returned to the upstream once they have this
+    /// many bytes together, or if the upstream refuses a request.
     std::size_t give_back_bytes = 0;
 };
 
@@ -40,7 +40,7 @@ struct stream_ordered_options {
 ///
 ///     stream_ordered mr{cuda_resource{}};   // cudaMalloc with the semantics of cudaMallocAsync
 ///
-/// Freed blocks whose events are complete are returned by later allocations. If the upstream
+/// Later allocations return freed blocks if the event is complete. If the upstream
 /// refuses, the host waits for the oldest freed block and asks the upstream again, until the
 /// request fits or no freed block can be waited for; then the request is refused. If other threads
 /// free and allocate at the same time, the number of attempts is bounded. A block freed on a stream
@@ -163,7 +163,7 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the freed blocks whose streams are done with them to the upstream, then trims the
+    /// Returns the freed blocks that no stream uses any more to the upstream, then trims the
     /// upstream. The host waits only for blocks without an event, by a wait for their device: if
     /// the stream was destroyed, is the default stream of another thread, or no event could be
     /// recorded on it. Such a wait may end captures on that device. Blocks of a stream that is

@@ -15,7 +15,7 @@ namespace vram {
 /// it returns an object that creates the layer when it is joined with an upstream by `|`.
 namespace with {
 
-/// The arguments of a layer whose upstream is not known yet. `Layer` is the class template, `More`
+/// The arguments of a layer before its upstream is known. `Layer` is the class template, `More`
 /// are its type arguments after the upstream. `upstream | made` (an object of `made_of`) creates
 /// the layer `Layer<Upstream, More...>`, also if the upstream is itself a `Layer` (class template
 /// argument deduction would then copy the upstream instead of adding a layer).
@@ -36,8 +36,8 @@ struct pending_of {
     };
 };
 
-/// The type of a layer without its upstream, for a class template whose only type argument is the
-/// upstream. `Args` are the types of the constructor's other arguments.
+/// The type of a layer without its upstream, if the upstream is the only type argument of `Layer`.
+/// `Args` are the types of the constructor's other arguments.
 template <template <class...> class Layer, class... Args>
 using pending = typename pending_of<Layer>::template made_of<Args...>;
 

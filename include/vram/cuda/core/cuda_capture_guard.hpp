@@ -35,7 +35,7 @@ private:
                                   }));
     }
 
-    /// The other mode, exchanged in each call.
+    /// The mode that the next call of `exchange` sets: relaxed, and then the thread's previous one.
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
     bool                  relaxed_;
 };

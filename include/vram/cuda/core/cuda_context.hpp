@@ -25,30 +25,32 @@ namespace detail {
 /// Only the primary context of a device is known, which is the one that the runtime uses. No call
 /// here creates a context.
 ///
-/// Failure   If the driver cannot be asked, no reset is noticed. The first object that meets a
+/// Failure   If the driver cannot be asked, no reset is noticed. The first call of `ended` after a
 ///           reset reports it to the error sink.
-/// Threads   Any. A reset while another thread uses the device is an error of the program.
+/// Threads   Any thread may call. A reset while another thread uses the device is an error of the
+///           program.
 /// Streams   None. A query of a context is legal during a capture.
 /// Cost      `over` is a load. `now`, `ended` and `notice` are two calls of the driver.
 class cuda_context {
 public:
-    /// The time between two resets of a device.
+    /// The time between two resets of a device: `number` is the number of resets before it.
     struct life {
         int      device = 0;
         unsigned number = 0;
     };
 
-    /// Returns the present life of `device`, for an object that was just created on it.
+    /// Returns the present life of `device` (the time since its last reset). An object stores it at
+    /// its creation and later passes it to `over` or `ended`.
     [[nodiscard]] static life now(cuda_device device) noexcept {
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
     }
-    /// Returns true if the device is known to have been reset since.
+    /// Returns true if a reset of the device after the life `of` is known. Asks the driver nothing.
     [[nodiscard]] static bool over(life of) noexcept {
         return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
     }
-    /// Asks the driver, and returns true if the device has been reset since. Reports the first
-    /// object that meets a reset.
+    /// Asks the driver, and returns true if the device was reset after the life `of`. The first
+    /// call that finds a reset reports it to the error sink.
     [[nodiscard]] static bool ended(life of) noexcept {
         notice(cuda_device{of.device});
         if (!over(of)) [[likely]] { return false; }
@@ -60,20 +62,23 @@ public:
                       .advice = "Destroy vram's objects before the call of cudaDeviceReset."});
         return true;
     }
-    /// Returns true if a reset of the device was noticed, and nothing has used the device since.
+    /// Returns true if a reset of the device was noticed, and the device has no context since,
+    /// because nothing has used it.
     [[nodiscard]] static bool gone(cuda_device device) noexcept {
         notice(device);
         state const& its = state_of(device.ordinal());
         return its.number.load() != 0 && its.id.load() == 0;
     }
 
-    /// `call(device)` is called after a reset was noticed, by the thread that noticed it.
+    /// Stores the function that `notice` calls, as `call(device)`, for each reset that it finds. It
+    /// replaces the function stored before.
     static void call_after_reset(void (*call)(cuda_device) noexcept) noexcept {
         after_reset_.store(call);
     }
 
-    /// Asks if a device was reset since vram asked last. A thread that finds a reset does so for
-    /// all threads: `call_after_reset` is called once.
+    /// Asks the driver if `device` was reset since the last call for it. If so, counts the reset
+    /// and calls the function stored by `call_after_reset`, once for each reset even if several
+    /// threads ask at the same time.
     static void notice(cuda_device device) noexcept {
         state& its = state_of(device.ordinal());
         if (&its == &no_state_) { return; }
@@ -82,12 +87,12 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        if (before == 0 || before == now) { return; } // first asked, or another thread has noticed
+        // No context was known before, or another thread has noticed the change.
+        if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
     }
-    /// Asks for every device on which vram has created an object if it was reset since the last
-    /// call.
+    /// Calls `notice` for every device that has a context as far as known.
     static void notice_all() noexcept {
         for (int i = 0; i < most_devices; ++i) {
             if (states_[i].id.load(std::memory_order_relaxed) != 0) { notice(cuda_device{i}); }
@@ -127,8 +132,8 @@ private:
         return found;
     }
 
-    /// Sets the id of the device's context, or 0 if there is none. Returns false if it is not
-    /// known.
+    /// Sets `id` to the id of the device's primary context, or to 0 if there is none. Returns false
+    /// if the driver cannot answer, or if the process is ending.
     [[nodiscard]] static bool ask(int device, unsigned long long& id) noexcept {
         if (cuda_exit::began()) { return false; }
         static calls const driver = look_up();
@@ -145,7 +150,7 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        (void)driver.release(device); // it is active: the runtime has retained it
+        (void)driver.release(device); // the context stays: it is active, so the runtime retains it
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;
     }

@@ -17,9 +17,10 @@ namespace detail {
 
 /// Enqueues the copies of `bytes[i]` bytes from `from[i]` to `to[i]`, in the order of `stream` but
 /// in no order among themselves. Returns false and enqueues nothing if CUDA cannot batch them: on a
-/// default stream, during a capture, or for this kind of memory.
+/// default stream, during a capture, for this kind of memory, or with an older driver. Returns true
+/// if there is nothing to copy.
 ///
-/// Failure   Throws `cuda_error`; the number of copies that were enqueued is unknown then.
+/// Failure   Throws `cuda_error`; some of the copies may have been enqueued then.
 /// Threads   Any thread may call.
 /// Cost      1.3 us for each copy. 256 copies of 4 KiB take 0.6 of the time of single ones.
 inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,

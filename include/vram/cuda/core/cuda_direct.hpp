@@ -21,9 +21,9 @@
 namespace vram {
 namespace detail {
 
-/// Implements `allocate_sync` and `deallocate_sync` by two private members of `Resource`:
-/// `take(void** p, bytes)` and `give(p)`. The resource derives from it: `class cuda_resource :
-/// public cuda_direct<cuda_resource>`.
+/// Implements `allocate_sync` and `deallocate_sync` by two private members of `Resource`, each a
+/// call of CUDA: `take(void** p, bytes)` allocates and `give(p)` frees. The resource derives from
+/// it: `class cuda_resource : public cuda_direct<cuda_resource>`.
 ///
 /// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
 ///           `deallocate_sync` reports errors to the error sink.
@@ -54,12 +54,13 @@ public:
         return p;
     }
 
-    /// \param bytes, alignment  the values of the allocation
+    /// Frees a block; `bytes` and `alignment` are the values of the allocation. Makes no call of
+    /// CUDA if the process is ending or if a reset of the device has freed the block.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
         void* const block = over_aligned::take_back(p, bytes, alignment, at);
-        if (life() != none && cuda_context::ended({device_.ordinal(), life()})) { // it is freed
+        if (life() != none && cuda_context::ended({device_.ordinal(), life()})) { // freed by it
             if constexpr (requires(Resource const& r) { r.forget(block); }) {
                 self().forget(block);
             }
@@ -90,7 +91,7 @@ protected:
     explicit cuda_direct(cuda_device device) noexcept : device_{device} { cuda_exit::watch(); }
 
 private:
-    static constexpr unsigned none = ~0U; ///< no block was allocated here
+    static constexpr unsigned none = ~0U; ///< value of `life_` before the first allocation
 
     Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
 
@@ -114,7 +115,8 @@ private:
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
-        // Host-accessible memory is not taken from the device's memory, or not for long.
+        // Pinned memory is host memory, and managed memory may exceed that of the device, so the
+        // device's free memory does not explain their refusal.
         memory_info device{};
         if constexpr (!has_property<Resource, host_accessible>) {
             device = cuda_memory_info(device_, std::nothrow);
@@ -131,7 +133,7 @@ private:
     }
 
     cuda_device device_;
-    /// Life of the device at the last allocation (see `cuda_context`), or `none`.
+    /// Number of resets of the device before the last allocation (`cuda_context::life`), or `none`.
     mutable unsigned life_ = none;
 };
 

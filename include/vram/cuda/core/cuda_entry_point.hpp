@@ -14,11 +14,12 @@ namespace detail {
 /// A function of libcuda, found at run time, so that programs need not link with libcuda.
 template <class Function>
 struct cuda_entry {
-    Function                        call = nullptr; ///< null if not found; `why` has the reason
+    Function call = nullptr; ///< the function; null if not found, and `why` has the reason
     cudaDriverEntryPointQueryResult why{};
 };
 
-/// Returns the driver's function `name` in its version of CUDA `since` (12080 is CUDA 12.8).
+/// Returns the driver's function `name` in the version that CUDA `since` has (12080 is CUDA 12.8):
+/// a later CUDA may have changed its parameters under the same name.
 ///
 ///     auto const found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
 ///

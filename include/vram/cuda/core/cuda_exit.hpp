@@ -43,10 +43,13 @@ namespace detail {
 ///           thread.
 class cuda_exit {
 public:
+    /// Returns true if CUDA must not be called: the process has begun to end, or is a child of
+    /// `fork`.
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
-    /// Makes the CUDA call `call`, which returns its status. If the process is ending, makes no
-    /// call and returns cudaSuccess, because there is nothing left to wait for or to free.
+    /// Makes the CUDA call `call`, which waits, frees or queries, and returns its status. If
+    /// `began()`, or if the runtime is shut down, returns cudaSuccess: there is nothing left to
+    /// wait for or to free.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
@@ -56,8 +59,9 @@ public:
         return cudaSuccess;
     }
 
-    /// Makes the CUDA call `call`, which creates something. If the process is ending, makes no call
-    /// and returns an error.
+    /// Makes the CUDA call `call`, which creates something, and returns its status. If `began()`,
+    /// makes no call and returns cudaErrorCudartUnloading, or cudaErrorInitializationError in a
+    /// child of `fork`.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();
@@ -65,8 +69,8 @@ public:
         return call();
     }
 
-    /// Makes sure that the end of the process is noticed before the first object in static storage
-    /// is destroyed. Called by everything that creates CUDA objects.
+    /// Makes sure that `began()` is true before the first object in static storage is destroyed,
+    /// and in later children of `fork`. Each function that creates a CUDA object calls it.
     static void watch() noexcept {
         process_exit::watch();
 #ifdef VRAM_FORKS
@@ -78,7 +82,7 @@ public:
 private:
     [[nodiscard]] static bool forked() noexcept { return forked_.load(std::memory_order_relaxed); }
 
-    /// Set in children of a process that called `watch`.
+    /// True in children of a process that called `watch` before the `fork`.
     static inline constinit std::atomic<bool> forked_{false};
 };
 

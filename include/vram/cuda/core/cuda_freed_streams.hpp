@@ -23,9 +23,9 @@ namespace detail {
 
 /// The streams on which memory was freed since the last `synchronize`.
 ///
-/// CUDA keeps the memory of a free in its pool until the host has *seen* that the free is complete:
-/// by a wait for its stream, for an event behind it, or for the device. So each stream is waited
-/// for, also if its work is complete.
+/// A trim of CUDA's pool returns memory to the device only if the host has *seen* that its free is
+/// complete: by a wait for the stream of the free, for an event behind it, or for the device. So
+/// each stream must be waited for, even if its work is complete.
 ///
 /// Failure   Without host memory a stream is not remembered. If a wait fails, `synchronize` throws,
 ///           and remembers that stream and those after it.
@@ -40,7 +40,7 @@ namespace detail {
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
-    /// Moves the streams. No other thread may use either object at that time.
+    /// Takes over the list of streams. No other thread may use either object at that time.
     cuda_freed_streams(cuda_freed_streams&& other) noexcept
         : streams_{std::move(other.streams_)},
           retired_{std::move(other.retired_)},
@@ -61,13 +61,15 @@ public:
         auto const held = lock_.hold();
         return streams_.empty() && retired_.empty();
     }
-    /// Remembers that memory was freed on the stream `s`. The calling thread must be using `s`.
+    /// Remembers that memory was freed on the stream `s`, so that `synchronize` waits for it. The
+    /// calling thread must be using `s`.
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = noted_before(s.get());
-        // A stream that is remembered in this epoch stays so until the next epoch begins. The free
-        // precedes this load, so a `synchronize` that has begun the next epoch by now is seen, and
-        // the event of one that begins it later is behind the free.
+        // `last.epoch` is the value of `epoch_` when this thread last added the stream to the list,
+        // which it leaves only after `epoch_` has changed. The free precedes this load, so if
+        // `synchronize` has changed `epoch_` by now, that is seen; if it changes it later, its
+        // event is recorded behind the free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -84,8 +86,9 @@ public:
             if (proper) { last = {s.get(), epoch_.load(std::memory_order_relaxed)}; }
         } catch (...) {} // no host memory, or a raw stream first seen during a capture
     }
-    /// The stream `s` is about to be destroyed: an event is recorded behind the frees, and
-    /// `synchronize` waits for that. If no event can be recorded, the stream is forgotten.
+    /// Must be called before the stream `s` is destroyed by its raw handle: an event is recorded
+    /// behind its frees, and `synchronize` waits for that instead. If no event can be recorded, the
+    /// stream is removed from the list, and its frees may be missed by a trim.
     void retire(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         try {
@@ -100,7 +103,7 @@ public:
             if (how == recorded::pending || how == recorded::done) { retired_.push_back(place); }
         } catch (...) {}
     }
-    /// Forgets the stream `s`, which may be destroyed already.
+    /// Removes the stream `s` from the list without a CUDA call on it: it may be destroyed already.
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         drop_if(streams_, [s](user const& each) { return each.stream == s; });
@@ -129,13 +132,13 @@ public:
                 recorded const how = record(place, *at);
                 if (how == recorded::captured) { continue; } // for the next `synchronize`
             }
-            place.synchronize(); // without a wait if it was not recorded
+            place.synchronize(); // returns immediately if `place` was not recorded
             auto const held = lock_.hold();
             drop_if(streams_, [&](user const& now) {
                 return now.stream == each.stream && now.id == each.id && now.frees == frees;
             });
         }
-        // Last, because a stream may have been retired since.
+        // After the streams of the first list, because some may have been retired during the loop.
         auto const retired = [this] {
             auto const held = lock_.hold();
             return retired_;
@@ -152,8 +155,10 @@ private:
         cuda_stream_view stream;
         std::uint64_t    id;
         cuda_device      where;
-        cuda_stream_hold held; ///< the `cuda_stream` may be destroyed before the wait
-        /// Frees that took the lock: so that a free during `synchronize` is not missed.
+        /// Keeps the handle valid, because the `cuda_stream` may be destroyed before the wait.
+        cuda_stream_hold held;
+        /// Number of calls of `note` for the stream that took the lock. If it has changed during
+        /// the wait of `synchronize`, the stream stays in the list.
         std::uint64_t frees = 1;
     };
     using shared = std::shared_ptr<cuda_event const>;
@@ -171,8 +176,9 @@ private:
             all.pop_back();
         }
     }
-    /// Forgets ended streams without outstanding work, so that CUDA can destroy them. A
-    /// program may create a stream for each of its tasks.
+    /// Removes ended and retired streams from the list if their work is complete, so that CUDA can
+    /// destroy them. Otherwise the list would grow without limit in a program that creates a stream
+    /// for each of its tasks.
     void forget_done() noexcept {
         start_epoch();
         drop_if(streams_, [](user const& each) {
@@ -181,7 +187,9 @@ private:
         drop_if(retired_, [](shared const& each) { return seen_done(*each); });
         look_at_ = larger_of(usual, 2 * (streams_.size() + retired_.size()));
     }
-    /// Returns true if the place is complete, and then makes a call that waits for it.
+    /// Returns true if the work of `place`, a stream or an event, is complete. Then also calls
+    /// `synchronize` on it, so that CUDA counts the completion as seen by the host. Errors count as
+    /// not complete.
     template <class Place>
     [[nodiscard]] static bool seen_done(Place const& place) noexcept {
         try {
@@ -191,19 +199,20 @@ private:
         } catch (...) { return false; } // query it again later
     }
 
-    /// Starts a new epoch: every thread looks at the list again when it notes a stream. The lock
-    /// must be held. The numbers of epochs are unique in the process.
+    /// Gives `epoch_` a new value, unique in the process. The entries of all threads' caches are
+    /// thereby invalid: the next `note` of each takes the lock. The caller must hold the lock.
     void start_epoch() noexcept { epoch_.store(next_epoch(), std::memory_order_seq_cst); }
     static std::uint64_t next_epoch() noexcept {
         static constinit std::atomic<std::uint64_t> last{0};
         return last.fetch_add(1, std::memory_order_relaxed) + 1;
     }
-    /// Cache entry: the stream was in the list in that epoch, which is one of one object.
+    /// Cache entry of a thread: `stream` was in the list when `epoch_` had the value `epoch`. The
+    /// value also identifies the object, because it is unique in the process.
     struct noted {
         cudaStream_t  stream = nullptr;
         std::uint64_t epoch  = 0;
     };
-    /// Returns the entry of the thread's cache for `stream`.
+    /// Returns the entry of the calling thread's cache that `stream` may occupy, of 16.
     static noted& noted_before(cudaStream_t stream) noexcept {
         constexpr std::size_t               places = 16;
         static constinit thread_local noted table[places];
@@ -213,23 +222,26 @@ private:
 
     static constexpr std::size_t usual = 16;
 
-    /// The handle of a default stream means another stream on another thread or device.
+    /// Returns the position of the stream in the list, or the end. A default stream is also
+    /// compared by its id, because its handle means another stream on another thread or device.
     [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) {
         return find(s, cuda_stream_ids::is_proper(s.get()) ? 0 : s.id());
     }
-    /// \param id  0: any
+    /// Returns the position of the stream with this handle and id, or the end. An `id` of 0 stands
+    /// for any id.
     [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s, std::uint64_t id) noexcept {
         auto at = streams_.begin();
         while (at != streams_.end() && !(at->stream == s && (id == 0 || id == at->id))) { ++at; }
         return at;
     }
 
-    /// Changed when a stream leaves the list, and before `synchronize` records an event on it.
+    /// Number of the state of the list. It changes when a stream leaves the list, and before
+    /// `synchronize` records an event on one.
     std::atomic<std::uint64_t> epoch_{next_epoch()};
     lock                       lock_;
     std::vector<user>          streams_;
     std::vector<shared>        retired_; ///< events behind the frees of retired streams
-    std::size_t look_at_ = usual;        ///< number of streams at which complete ones are forgotten
+    std::size_t look_at_ = usual;        ///< number of streams at which `note` calls `forget_done`
 };
 
 } // namespace detail

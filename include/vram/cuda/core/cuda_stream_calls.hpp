@@ -22,7 +22,7 @@ namespace detail {
 ///
 ///     cudaError_t const status = cuda_stream_calls::here().query(stream);
 ///
-/// Failure   Returns the status, which is latched in the runtime.
+/// Failure   Returns the status. An error is latched in the runtime: `cudaGetLastError` returns it.
 /// Threads   Any thread may call.
 /// Streams   Null is the default stream: the thread's own one if the program is compiled with
 ///           per-thread default streams.
@@ -30,7 +30,7 @@ namespace detail {
 ///           `query`.
 class cuda_stream_calls {
 public:
-    /// Uses only the functions of the runtime.
+    /// Makes an object that uses only functions of the runtime.
     cuda_stream_calls() = default;
 
     /// Returns the functions of this process, which are looked up once.
@@ -38,7 +38,8 @@ public:
         static cuda_stream_calls const found = look_up();
         return found;
     }
-    /// Looks up the functions that the driver has.
+    /// Looks up the functions of the driver. For each one that the driver lacks, the function of
+    /// the runtime is used.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
         constexpr unsigned since = 12000; // CUDA version of the newest of these functions
         cuda_stream_calls  calls;
@@ -49,8 +50,9 @@ public:
         return calls;
     }
 
-    /// Sets `captures` to true if work on the stream would be captured, or would break a capture.
-    /// Returns the status.
+    /// Sets `captures` to true if work on the stream would be captured into a graph, or would break
+    /// a capture (the legacy default stream does, during the capture of a blocking stream). Returns
+    /// the status of the query.
     cudaError_t capturing(cudaStream_t stream, bool& captures) const noexcept {
         if (capturing_ != nullptr) {
             CUstreamCaptureStatus found  = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -76,8 +78,8 @@ public:
         id = found;
         return cudaSuccess;
     }
-    /// Returns cudaSuccess if the work of the stream is complete, and cudaErrorNotReady, which is
-    /// not latched, if not.
+    /// Returns cudaSuccess if the work of the stream is complete, cudaErrorNotReady (which is not
+    /// latched) if it is not, or the error of the query.
     [[nodiscard]] cudaError_t query(cudaStream_t stream) const noexcept {
         if (query_ != nullptr) {
             CUresult const status = query_(explicit_name(stream));
@@ -103,8 +105,9 @@ private:
             call = cuda_entry_point<Function>(name, since).call;
         } catch (...) {} // use the function of the runtime
     }
-    /// Returns the default stream of this program for null. For the driver, null always means the
-    /// legacy default stream.
+    /// Returns an explicit handle for a null handle, which means the default stream. For the driver
+    /// null always means the legacy one, but this program may be compiled with per-thread default
+    /// streams.
     static cudaStream_t explicit_name(cudaStream_t stream) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         return stream != nullptr ? stream : cudaStreamPerThread;

@@ -22,9 +22,9 @@ namespace detail {
 class cuda_stream_ids; // defined in cuda/core/cuda_stream_ids.hpp
 
 /// A shared reference to a stream that vram created. `cudaStreamDestroy` is called when the last
-/// reference is gone. As long as a resource has one, an event can be recorded behind the stream's
-/// work, and CUDA does not reuse the handle. Empty for a stream that vram did not create, and for
-/// one that was `release`d.
+/// reference is gone. As long as a resource has a reference, an event can be recorded behind the
+/// stream's work, and CUDA does not reuse the handle. A reference converts to false if it is empty
+/// (vram did not create the stream) or if the owner called `cuda_stream::release`.
 ///
 /// Failure   If destroying the stream fails, this is reported to the error sink.
 /// Threads   As a `std::shared_ptr`.
@@ -43,17 +43,17 @@ public:
     }
     ~cuda_stream_hold() { let_go(); }
 
-    /// Returns true if this refers to a stream that vram created and has not released, and if no
-    /// reset of the device is known since.
+    /// Returns true if the handle is valid: this refers to a stream that vram created, the owner
+    /// has not called `release`, and no later reset of the device is known.
     explicit operator bool() const noexcept {
         return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed) &&
                !cuda_context::over(its_->life);
     }
-    /// Returns true if a reset of the device has destroyed the stream. Asks CUDA about the device.
+    /// Returns true if a reset of the device has destroyed the stream. Asks the driver.
     [[nodiscard]] bool reset() const noexcept {
         return its_ != nullptr && cuda_context::ended(its_->life);
     }
-    /// Returns true if the owner of the stream has destroyed it.
+    /// Returns true if the owner (the `cuda_stream`) was destroyed. The handle is still valid.
     [[nodiscard]] bool ended() const noexcept {
         return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
     }
@@ -78,7 +78,7 @@ private:
         cuda_context::life       life;
         std::atomic<std::size_t> shares{1};
         std::atomic<bool>        ended{false};
-        /// `release` was called: the user destroys the stream.
+        /// True after `cuda_stream::release`: the program destroys the stream, not vram.
         std::atomic<bool> given_away{false};
     };
 

@@ -21,8 +21,8 @@
 namespace vram {
 namespace detail {
 
-/// Ids and devices of streams. During a capture of a stream, a query of its id or its device ends
-/// the capture, in any mode and through the driver as well. Bookkeeping by stream needs the id
+/// A table of the ids and devices of streams. During a capture of a stream, a query of its id or
+/// its device ends the capture, in any mode and through the driver as well. Resources need the id
 /// nevertheless, so it is stored when it can be queried: for a `cuda_stream` at its creation, for
 /// other streams at the first query. The meaning of a handle such as `cudaStreamPerThread` is
 /// stored for each thread and device.
@@ -55,8 +55,9 @@ public:
         return stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
     }
 
-    /// Stores that `stream` has the id `id`. The stream must not be captured at that time. If that
-    /// fails, everything stored for the handle is forgotten. Nothing changes if the stream with
+    /// Stores that `stream` has the id `id`, with its device, which is queried. The stream must not
+    /// be captured at that time. If that fails, entries of older streams with the handle are
+    /// removed. Nothing changes if `id` is 0, if vram created the stream, or if the stream with
     /// this id has ended.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
@@ -81,11 +82,12 @@ public:
             book.revive(its);
             its.who = {id, cuda_device{device}};
             seen    = {stream, id};
-        } catch (...) { forget_others(stream, id); } // it will be queried again
+        } catch (...) { forget_others(stream, id); } // no host memory: the next call queries again
     }
 
-    /// Returns the id and device stored for the handle. Returns nothing for a stream that has
-    /// ended, unless there is a hold on it.
+    /// Returns the id and device stored for the handle, or nothing if none are stored. Returns
+    /// nothing for a stream that has ended, unless there is a hold on it (a `cuda_stream_hold`,
+    /// which keeps the handle valid).
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
         if (!is_proper(stream)) { return recall_name(stream); }
         auto&                  book = all();
@@ -97,9 +99,10 @@ public:
         return its.who;
     }
 
-    /// Returns the state of the handle `stream` that belonged to the stream with the id `id`:
-    /// `there` (it still does), `another` (it was reused) or `ended`. Makes no CUDA call on the
-    /// stream.
+    /// Returns the state of the handle `stream`, which belonged to the stream with the id `id`:
+    /// `there` (it still does, as far as known), `another` (CUDA reused it, or it is a default
+    /// stream and means another stream here), `ended`, or `reset` (a reset of the device destroyed
+    /// the stream). Makes no CUDA call on the stream.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {
@@ -118,7 +121,7 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// Stores a new stream of vram and returns the owner's reference to it. Throws
+    /// Stores a stream that vram has just created and returns the owner's reference to it. Throws
     /// `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
@@ -145,8 +148,8 @@ public:
         if (its != nullptr) { its->shares.fetch_add(1, std::memory_order_relaxed); }
         return cuda_stream_hold{its};
     }
-    /// Records that the owner of the stream has destroyed it, or, if `given_away` is true, has
-    /// released it to its user.
+    /// Called with the owner's reference if a `cuda_stream` is destroyed, or, with `given_away` =
+    /// true, if its handle was released to the program: vram then never destroys it.
     static void end(cuda_stream_hold owner, bool given_away = false) noexcept {
         cuda_stream_hold::shared& its  = *owner.its_;
         auto&                     book = all();
@@ -161,16 +164,18 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != nullptr) { book.end(*found); }
     }
-    /// Returns the id of a stream that vram created, or 0. Also works for one that has ended, as
-    /// long as there is a hold on it. Makes no CUDA call.
+    /// Returns the id of a stream that vram created, or 0 for any other stream. Also works for one
+    /// that has ended, as long as there is a hold on it. Makes no CUDA call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
-    /// Returns the number of streams of vram that have ended so far.
+    /// Returns how many ends of streams were recorded so far: of streams that vram created, of
+    /// those named to `end`, and of those destroyed by a reset of their device.
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
-    /// Forgets a stream after its last reference is gone. CUDA may reuse its handle from now on.
+    /// Called after the last reference to a stream is gone, before the stream is destroyed: no more
+    /// references can be made. CUDA may reuse the handle from now on.
     static void leave(cuda_stream_hold::shared* its) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -181,8 +186,8 @@ public:
         }
     }
 
-    /// Records that the stream with the id `id` has ended. Without host memory, this is not
-    /// recorded.
+    /// Records that the stream with this handle and id was destroyed. Without host memory, this is
+    /// not recorded.
     static void end(cudaStream_t stream, std::uint64_t id) noexcept {
         try {
             auto&                  book = all();
@@ -197,7 +202,8 @@ public:
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // Threads that repeatedly ask about existing streams do not wait for each other here.
+        // Each thread caches its last answers, so that threads that repeatedly ask about existing
+        // streams take no lock.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = looked_at(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -216,30 +222,31 @@ public:
         life* const            found = book.find(stream);
         return found != nullptr && found->reset;
     }
-    /// Forgets everything that is stored for the handle `stream`.
+    /// Removes everything that is stored for the handle `stream`.
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
 
 private:
-    static constexpr int most_devices = 64; ///< devices with a stored id of the legacy stream
+    /// Number of devices for which the id of the legacy default stream is stored.
+    static constexpr int most_devices = 64;
 
-    /// Data of a handle: the stream with it, or the last one if that has ended.
+    /// Entry of a handle: data of the stream that has it, or had it last.
     struct life {
         identity who;
         bool     ended = false;
-        bool     reset = false; ///< ended because its device was reset
-        /// Shared state of the holds; null if there is none.
+        bool     reset = false; ///< the stream has ended because its device was reset
+        /// State that all holds of the stream share; null if there are none.
         cuda_stream_hold::shared* shared = nullptr;
     };
     struct book {
         static std::uint64_t key_of(cudaStream_t stream) noexcept {
             return reinterpret_cast<std::uintptr_t>(stream);
         }
-        /// Returns the data of the handle, or null if there is none.
+        /// Returns the entry of the handle, or null if there is none. The mutex must be held.
         [[nodiscard]] life* find(cudaStream_t stream) const noexcept {
             return known.find(key_of(stream));
         }
-        /// Returns the data of the handle, and adds empty data first if there is none. Throws
-        /// `std::bad_alloc`.
+        /// Returns the entry of the handle, and adds an empty one first if there is none. The mutex
+        /// must be held. Throws `std::bad_alloc`.
         [[nodiscard]] life& get(cudaStream_t stream) {
             if (life* const its = find(stream)) { return *its; }
             known.reserve(1);
@@ -247,7 +254,7 @@ private:
             known.insert(key_of(stream), fresh);
             return *fresh;
         }
-        /// Marks that a new stream has the handle.
+        /// Prepares an entry for a new stream with its handle, or for its removal.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended  = false;
@@ -261,14 +268,14 @@ private:
             changes.fetch_add(1, std::memory_order_release);
         }
 
-        /// Ids of the legacy default streams, by device.
+        /// Id of the legacy default stream of each device; 0 if it is not known.
         std::atomic<std::uint64_t> legacy[most_devices]{};
         std::mutex                 mutex;
-        address_map<life>          known; ///< by handle
+        address_map<life>          known; ///< entries by the address in the handle
         /// Number of entries of `known` that have ended.
         std::atomic<std::size_t>   ended{0};
-        std::atomic<std::uint64_t> ends{0}; ///< number of streams that ever ended
-        /// Number of streams that began or ended.
+        std::atomic<std::uint64_t> ends{0}; ///< how often the end of a stream was recorded
+        /// Changes with each begin and end of a stream, and when its last hold is gone.
         std::atomic<std::uint64_t> changes{1};
     };
     /// Marks all streams of a device as ended, after the device was reset.
@@ -282,14 +289,14 @@ private:
             book.end(*its);
         });
     }
-    /// Returns true if the handle is that of the stream of vram with the id `id`.
+    /// Returns true if the handle belongs to a stream that vram created and that has the id `id`.
     [[nodiscard]] static bool is_announced(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
         life* const            found = book.find(stream);
         return found != nullptr && found->shared != nullptr && found->who.id == id;
     }
-    /// Forgets the data of the handle `stream`, unless the stream has the id `id`.
+    /// Removes the entry of the handle `stream`, unless it is that of the stream with the id `id`.
     static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -303,21 +310,22 @@ private:
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
     };
-    /// Cache entry: this stream had not ended when `ends` streams had.
+    /// Cache entry: `stream` had not ended when `book::ends` had the value `ends`.
     struct glance {
         cudaStream_t  stream = nullptr;
         std::uint64_t ends   = 0;
     };
 
-    /// Cache entry: the stream of vram with this handle when `changes` streams had begun or ended.
+    /// Cache entry: the id and the shared state of the stream of vram with the handle `stream` when
+    /// `book::changes` had the value `changes`; 0 and null if there was no such stream.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
         std::uint64_t             id      = 0;
         cuda_stream_hold::shared* its     = nullptr;
     };
-    /// Returns the stream of vram with the handle `stream`. Uses the thread's cache if no stream
-    /// has begun or ended since.
+    /// Returns the id and the shared state of the stream of vram with the handle `stream`, or 0 and
+    /// null. Uses the thread's cache if no stream has begun or ended since the entry was made.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
@@ -338,12 +346,12 @@ private:
         auto const address = reinterpret_cast<std::uintptr_t>(stream);
         return (address >> 4 ^ address >> 10) % places;
     }
-    /// Returns the entry of the thread's cache of stored ids for `stream`.
+    /// Returns the entry for `stream` of the thread's cache of streams that are in the table.
     static entry& recent(cudaStream_t stream) noexcept {
         thread_local entry table[places];
         return table[place_of(stream)];
     }
-    /// Returns the entry of the thread's cache of streams that have not ended.
+    /// Returns the entry for `stream` of the thread's cache of streams that have not ended.
     static glance& looked_at(cudaStream_t stream) noexcept {
         thread_local glance table[places];
         return table[place_of(stream)];
@@ -354,13 +362,14 @@ private:
         return table[place_of(stream)];
     }
 
-    /// Meaning of a default stream's handle on a device.
+    /// The stream that a default stream's handle means on one device and in one thread.
     struct named {
         cudaStream_t stream = nullptr;
         identity     what; ///< an id of 0 means an empty entry
     };
-    /// Meanings of default streams in one thread: three handles on several devices. A new one
-    /// replaces the oldest.
+    /// The streams that the handles of default streams mean in one thread: three handles (null,
+    /// `cudaStreamLegacy`, `cudaStreamPerThread`) on several devices. A new entry replaces the
+    /// oldest.
     struct names {
         static constexpr std::size_t most = 24;
         named                        known[most];
@@ -382,7 +391,7 @@ private:
         if (is_legacy(stream) && device < most_devices) {
             all().legacy[device].store(id, std::memory_order_relaxed);
         }
-        // An older id of this handle, from before a reset of the device.
+        // Removes an older id of this handle on this device, from before a reset of the device.
         for (named& each : own.known) {
             if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }
@@ -409,7 +418,8 @@ private:
 #endif
     }
 
-    // Never destroyed, because streams in static storage may outlive any object here.
+    // The table is never destroyed, because streams in static storage may be destroyed later than
+    // other static objects.
     static book& all() {
         static book& only = *make_book();
         return only;

@@ -33,7 +33,7 @@ struct cuda_virtual_calls {
 
     /// Returns the functions of this process, which are looked up once.
     [[nodiscard]] static cuda_virtual_calls const& here() {
-        // After an exception, the next call looks them up again.
+        // If `look_up` throws, the next call of `here` repeats it.
         static cuda_virtual_calls const found = look_up();
         return found;
     }
@@ -52,7 +52,7 @@ struct cuda_virtual_calls {
         return calls;
     }
 
-    /// Converts a status of the driver. The driver's errors have the numbers of the runtime's.
+    /// Converts a status of the driver to the runtime's, which has the same number.
     [[nodiscard]] static cudaError_t status(CUresult result) noexcept {
         return static_cast<cudaError_t>(result);
     }

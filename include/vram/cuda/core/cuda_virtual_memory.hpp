@@ -41,8 +41,8 @@ public:
     using platform = cuda_platform;
     using handle   = CUmemGenericAllocationHandle;
 
-    /// \param export_handle  how other processes can import the memory: not at all, or by a file
-    /// descriptor
+    /// Makes an object for the memory of `device`. `export_handle` states how other processes can
+    /// import it: cudaMemHandleTypeNone (not at all) or cudaMemHandleTypePosixFileDescriptor.
     explicit cuda_virtual_memory(cuda_device                 device        = cuda_device::current(),
                                  cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)
         : device_{device}, export_{export_handle} {
@@ -132,12 +132,12 @@ public:
     }
 
 private:
-    /// Returns true if the device was reset, which has freed all memory.
+    /// Returns true if the device was reset since the construction, which has freed all its memory.
     [[nodiscard]] bool lost() const noexcept {
         return cuda_context::ended({device_.ordinal(), life_});
     }
-    /// Makes one call of the driver with the device current and in relaxed capture mode. Returns
-    /// its status.
+    /// Returns the status of `call(driver)`, one call of the driver with the device current and in
+    /// relaxed capture mode. If the process is ending, makes no call and returns an error.
     template <class Call>
     [[nodiscard]] cudaError_t attempt(Call const& call) const {
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
@@ -145,7 +145,8 @@ private:
         cuda_capture_guard const  relaxed;
         return cuda_exit::or_refused([&] { return cuda_virtual_calls::status(call(driver)); });
     }
-    /// Makes one call of the driver that frees something, and reports an error to the error sink.
+    /// Makes `call(driver)`, one call of the driver that frees something, and reports its error to
+    /// the error sink. Makes no call if the process is ending or the device was reset.
     template <class Call>
     void give(void* p, std::size_t bytes, Call const& call) const noexcept {
         if (cuda_exit::began() || lost()) { return; }
@@ -153,7 +154,7 @@ private:
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
                            on.status()); // the call below works with any current device
-        // Something was allocated, so the functions exist.
+        // The functions were found before, or there would be nothing to free: `here` cannot throw.
         auto const status = cuda_exit::or_done(
             [&] { return cuda_virtual_calls::status(call(cuda_virtual_calls::here())); });
         if (status == cudaSuccess) [[likely]] { return; }
@@ -166,8 +167,9 @@ private:
                       .call     = "returning virtual memory",
                       .text_of  = cuda_error::text_of});
     }
-    /// Throws unless `status` is cudaSuccess. The driver latches no error, so an error latched in
-    /// the runtime has another cause and is not cleared.
+    /// Throws `out_of_memory` with the numbers `asked`, or `cuda_error`, unless `status` is
+    /// cudaSuccess. The driver latches no error, so an error latched in the runtime has another
+    /// cause and is not cleared.
     static void demand(cudaError_t status, shortage const& asked = {}) {
         if (status == cudaSuccess) [[likely]] { return; }
         if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
@@ -195,7 +197,7 @@ private:
     cuda_device                 device_;
     cudaMemAllocationHandleType export_;
     std::size_t                 granularity_ = 0;
-    unsigned                    life_        = 0; ///< of the device
+    unsigned life_ = 0; ///< number of resets of the device before the construction
 };
 
 static_assert(virtual_memory<cuda_virtual_memory> && exportable_memory<cuda_virtual_memory>);

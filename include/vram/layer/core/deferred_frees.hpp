@@ -160,15 +160,15 @@ public:
         return true;
     }
 
-    /// Returns the freed blocks whose streams are done with them to the upstream, if they have at
-    /// least the `at_least` bytes of the constructor together. Does not wait. Errors of queries are
+    /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
+    /// the `at_least` bytes of the constructor together. Does not wait. Errors of queries are
     /// rethrown.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
         if (!waiting_.empty() || !ready_.empty()) { give_back(held, at_least_, give); }
     }
-    /// Returns all freed blocks whose streams are done with them to the upstream, and returns their
+    /// Returns all freed blocks that no stream uses any more to the upstream, and returns their
     /// bytes. The host waits only for the device of blocks for which no event could be recorded,
     /// except blocks of a stream that is being captured.
     template <class Give>
@@ -184,7 +184,7 @@ public:
         return bytes;
     }
     /// Returns the blocks that were freed during captures to the upstream, and all freed blocks
-    /// whose streams are done with them.
+    /// that no stream uses any more.
     template <class Give>
     void release_captured(Give give) {
         auto held = lock_.hold();
@@ -287,7 +287,7 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Returns the blocks whose streams are done with them to the upstream, if they have at least
+    /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
     /// `at_least` bytes together, with the lock released during the calls. Returns their bytes, or
     /// 0 if they have fewer. An error of one stream does not affect the others; it is rethrown at
     /// the end.
@@ -394,8 +394,8 @@ private:
     std::size_t  reservations_ = 0; ///< number of blocks that are live or being requested
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
-    /// Number of threads whose request was refused and that wait until another thread has returned
-    /// blocks to the upstream.
+    /// Number of threads that wait, after a refusal, until another thread has returned blocks to
+    /// the upstream.
     std::size_t             refused_  = 0;
     std::uint64_t           returned_ = 0; ///< how often a thread has returned blocks
     tally                   live_;

@@ -120,7 +120,7 @@ public:
         }
     }
 
-    /// Moves each block whose stream is done with it, as an event shows, to `free`. Also records
+    /// Moves each block to `free` if an event shows that its stream is done with it. Also records
     /// the missing events of open batches. Does not wait. An error of one stream does not affect
     /// the others; the first error is rethrown at the end.
     void collect(freed_blocks& free) {
