@@ -66,7 +66,7 @@ protected:
         std::size_t   asked;
         std::size_t   rounded;
         std::size_t   alignment;
-        stream const* on; ///< null: any stream may use the memory at once
+        stream const* on; ///< null: any stream must be able to use the memory without a wait
     };
 
     growing_base(Upstream upstream, std::size_t max_size)
@@ -98,14 +98,16 @@ protected:
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(lock_, this->upstream_, size, alignment, order, adopt);
     }
-    /// Allocates a chunk that the upstream has ready for a stream: see `chunk_budget::grow_ready`.
+    /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
+    /// if the upstream has none: see `chunk_budget::grow_ready`.
     template <class Adopt>
     void* grow_at_once(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
     {
         return budget_.grow_ready(lock_, this->upstream_, size, alignment, s, adopt);
     }
-    /// Returns the bytes within the limit that are neither reserved nor being allocated.
+    /// Returns the bytes within the limit that are neither reserved nor being allocated or
+    /// returned.
     [[nodiscard]] std::size_t room() const {
         auto const held = lock_.hold();
         return budget_.room();
@@ -163,7 +165,6 @@ protected:
     /// upstream, and the bytes that the upstream returned, because the same memory may be in both
     /// numbers.
     std::size_t trim_beneath(std::size_t here) {
-        // Bytes that were returned to the upstream may be included in both numbers.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             return beneath > here ? beneath : here;
@@ -195,9 +196,10 @@ private:
         if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
         {
             auto const held = lock_.hold();
-            n.largest_free  = largest(); // these three are read together, all from this pool
-            n.live          = budget_.usage.live;
-            n.reserved      = budget_.usage.reserved;
+            // These three belong together, so they are read while the lock is held.
+            n.largest_free = largest();
+            n.live         = budget_.usage.live;
+            n.reserved     = budget_.usage.reserved;
         }
         // Host memory belongs to no device.
         if constexpr (has_property<Upstream, host_accessible>) { return; }

@@ -42,7 +42,8 @@ public:
     /// Returns the number of pages that are in rings.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// Makes room for one more chunk, or for `pages` pages in total of a chunk.
+    /// `reserve()` makes room for one more chunk, so that `add` cannot fail; `reserve(chunk,
+    /// pages)` makes room for `pages` pages in total of a chunk, so that `widen` cannot fail.
     void reserve() { chunks_.reserve(chunks_.size() + 1); }
     void reserve(std::size_t chunk, std::size_t pages) { chunks_[chunk].reserve(pages); }
 

@@ -217,8 +217,8 @@ public:
     /// Returns the number of pages that share, or may share, their memory with another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// The page that now has the memory of another page. Unknown if that was not recorded, or if
-    /// another page of the run `all` had the same memory.
+    /// The page that now has the memory that left another page. Not `known` if that was not
+    /// recorded, or if another page of the run `all` had the same memory.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -232,8 +232,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks the pages of a run that have physical memory as available to other pages, until
-    /// `withdraw`.
+    /// Marks the pages of a run that have physical memory: until `withdraw`, that memory may be
+    /// mapped to other pages.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -257,7 +257,8 @@ public:
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Marks the wanted pages of the run as granted: their block may be taken apart.
+    /// Marks the wanted pages of the run as granted: their memory may be moved to the request's
+    /// pages.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -275,7 +276,8 @@ public:
     }
 
 private:
-    /// Bits for 64 pages.
+    /// Bits for 64 pages: the page has physical memory; a request wants its memory, and may take
+    /// it; its memory moved elsewhere; its memory may be mapped to other pages.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };

@@ -48,7 +48,8 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Neither error reports nor other threads wait for the end of this lock.
+            // The turn lasts for whole driver calls, so it does not count as a held lock: errors
+            // are reported before its end.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }

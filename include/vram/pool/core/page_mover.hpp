@@ -38,8 +38,8 @@ public:
 
     /// Maps memory to the pages of the block `b` (given by `target()`) that have none. Each page
     /// gets back its previous memory, and at most `others` pages without previous memory get that
-    /// of free pages. Only memory is used that the stream `on` may use at once (null: memory that
-    /// no stream uses).
+    /// of free pages. Only memory is used that the stream `on` may use without a wait (null: memory
+    /// that no stream uses).
     template <class Core, class Target>
     void bring(Core& core, typename Core::request const& r, stream const* on, block* b,
                Target const& target, std::size_t others, guard& held) {
@@ -77,9 +77,9 @@ public:
     }
 
     /// Remaps pages of free blocks to the pages of `b` (given by `target()`) that have no memory.
-    /// Pages that were there last come first, from blocks that the stream may use at once: they
-    /// need no mapping and no wait. Returns false if no other memory may be mapped there: a stream
-    /// may still use the previous memory through these addresses, and that stream is being
+    /// Pages that were there last come first, from blocks that the stream may use without a wait:
+    /// they need no mapping and no wait. Returns false if no other memory may be mapped there: a
+    /// stream may still use the previous memory through these addresses, and that stream is being
     /// captured.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,

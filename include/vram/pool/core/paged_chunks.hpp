@@ -50,7 +50,7 @@ public:
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
         expects(options.slack >= 0, "pool: the slack is not negative");
     }
-    /// Tells the heap where the page table is. Called again after the pool was moved.
+    /// Gives the heap the address of the page table. Called again after the pool was moved.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
     /// Returns the unit of the sizes of chunks: a page.
@@ -81,7 +81,7 @@ public:
             core, r, captured,
             [&] { return bare_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                bool sure = false; // true if no stream uses the previous memory of these pages
+                bool sure = false; // true if no stream uses the memory that these pages had before
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
                 } else if (!captured) {
@@ -104,7 +104,8 @@ public:
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a block that has its memory, or can get it back at once.
+    /// Allocates a free block whose pages all have physical memory, or can get their previous
+    /// memory back without a wait. Returns null if there is none.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -127,7 +128,8 @@ public:
     /// Waits until another thread that changes mappings has finished. Returns false if there is
     /// none.
     bool await_others(guard& held) { return pages_.await_pages(held); }
-    /// Unmaps pages of free blocks until at most `keep` free bytes are reserved.
+    /// Unmaps pages of free blocks until at most `keep` free bytes are reserved. Returns the bytes
+    /// unmapped.
     template <class Core>
     std::size_t trim_within(Core& core, std::size_t keep, guard& held) {
         std::size_t back = 0;
@@ -234,8 +236,10 @@ private:
         }
         return pages_.hand_over(core, b);
     }
-    /// Maps memory to the pages of a block: the memory that was there last, and as much memory of
-    /// free pages as is needed to keep new memory for the rest within the slack.
+    /// Maps existing memory to the pages of a block: to each page the memory that was there last,
+    /// then memory of other free pages, as much as is needed so that new memory for the rest does
+    /// not exceed `pool_options::slack` (the share by which reserved bytes may exceed the peak of
+    /// live bytes). Maps no new memory itself.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -251,8 +255,9 @@ private:
     [[nodiscard]] static bool shares(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the number of bytes by which the slack would be exceeded with `fresh` bytes of new
-    /// memory and the request live; at most `fresh`.
+    /// Returns the number of bytes, at most `fresh`, by which `fresh` bytes of new memory would
+    /// exceed `pool_options::slack`, the share by which reserved bytes may exceed the peak of live
+    /// bytes, if the request were live.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      request const& r) const noexcept {
@@ -262,14 +267,17 @@ private:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : worthless();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // A program with a different request each time would need new addresses forever.
+        // Shared pages get additional addresses, and a program with ever new sizes would need ever
+        // more of them. So no page is shared once addresses exceed a multiple of the peak, or the
+        // device's memory.
         std::size_t const addresses = core.heap_.blocks().reserved();
         if (addresses / most_addresses > most || addresses > device_) { return 0; }
         auto const        within = static_cast<std::size_t>(bound);
         std::size_t const over   = then - (within > floor ? within : floor);
         return over < fresh ? over : fresh;
     }
-    /// Maximum of reserved addresses, as a multiple of the peak live bytes.
+    /// If the reserved addresses exceed this multiple of the peak live bytes, no more pages are
+    /// shared.
     static constexpr std::size_t most_addresses = 6;
 
     /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:

@@ -38,9 +38,9 @@ public:
 
     using judged = block_heap::judged;
 
-    /// Takes a free block for a request, at the place that `judge(block)` finds best among some
+    /// Reserves a free block for a request, at the place that `judge(block)` finds best among some
     /// candidates that are ready, or else among those that need a wait. Returns null if there is
-    /// none. The block is reserved, not live, until `filled` or `give_bare`.
+    /// none. The block does not count as live until `filled`; `give_bare` returns it unused.
     template <class Judge>
     block* take_bare(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps_.of(r.bytes);
@@ -67,7 +67,7 @@ public:
             block* const b      = ready ? this->hand_out_uncounted(r, place)
                                         : this->ordered_uncounted(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // For the case that the block is given back.
+            // `give_bare` needs the former pending uses, if the block is returned unused.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
@@ -127,7 +127,7 @@ public:
         return heap.largest_free() >= page || heap.has_uncoalesced();
     }
     /// Returns the function that rates the availability of free blocks for the stream `on` (null:
-    /// for the host, at once).
+    /// for the host, without a wait).
     [[nodiscard]] auto price_for(stream const* on) {
         return this->timelines_.for_asker(on != nullptr ? &this->timelines_.of(*on) : nullptr,
                                           false);

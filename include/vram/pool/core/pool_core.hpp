@@ -103,8 +103,8 @@ public:
             return get<false>({.asked = bytes, .alignment = alignment}, lock_.hold());
         });
     }
-    /// Returns a cached block, or a ready free block that is found without a search. Returns null
-    /// if there is neither.
+    /// Allocates a cached block (freed by this stream and kept for its next request), or a free
+    /// block that is found without a search and needs no wait. Returns null if there is neither.
     [[nodiscard]] void* try_allocate_cached(stream s, std::size_t bytes,
                                             std::size_t alignment = default_alignment) {
         auto const   held = lock_.hold();
@@ -150,8 +150,8 @@ public:
         });
     }
 
-    /// Registers the stream `s` by querying its id. Must be called before `s` is captured, because
-    /// CUDA forbids the query during a capture. Throws if the query fails.
+    /// Registers the stream `s`. If its id is not known yet, it is queried, which CUDA forbids
+    /// while `s` is being captured. Throws if the query fails.
     void meet(stream s) {
         auto const held = lock_.hold();
         heap_.meet(s);
@@ -314,8 +314,8 @@ private:
                                   guard /* until it returns */) noexcept {
         return put(b, bytes, alignment, &s);
     }
-    /// Frees the block `b` (null: there is none). Returns false and changes nothing if there is no
-    /// block, or if it was allocated with another size or alignment.
+    /// Frees the block `b`, which the stream `on` (null: no stream) may still use. Returns false
+    /// and changes nothing if `b` is null, or if it was allocated with another size or alignment.
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
@@ -335,9 +335,11 @@ private:
         }
         return heap_.take(r, held, false);
     }
-    /// The steps before a refusal, in this order: querying the streams, a hole between large
-    /// blocks, growing, waiting for another thread that remaps pages and growing, returning idle
-    /// chunks and growing, waiting for everything that was freed. Returns null if all of them fail.
+    /// Tries all other ways to find memory for a request, in this order: free blocks whose missing
+    /// pages can be mapped, a query of the streams, a hole between large blocks, growing, the heap
+    /// for the other kind of sizes, growing after another thread has remapped pages, growing after
+    /// idle chunks were returned, waiting for everything that was freed. Returns null if all of
+    /// them fail.
     void* make_room(request const& r, guard& held) {
         // A stream that is being captured must neither wait nor query.
         bool const captured = r.on != nullptr && platform::capturing(*r.on);
@@ -376,7 +378,8 @@ private:
         held.unlock();
         return p;
     }
-    /// The last attempt: rethrows the exception of the upstream with the pool's numbers added.
+    /// The last attempt: allocates a chunk for the request. If the upstream refuses it, rethrows
+    /// its exception with the pool's numbers added.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},

@@ -58,7 +58,8 @@ public:
     pool_growth(Upstream const& up, pool_options const& options, Policy policy)
         : policy_{std::move(policy)}, chunks_{up, options} {}
 
-    /// The model of `chunk_growth`.
+    /// Returns the object that changes and records the chunks, a model of the concept
+    /// `chunk_growth`.
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
@@ -96,7 +97,8 @@ public:
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
         }
     }
-    /// Grows by as much as the growth policy wants, or by less; first at the end of a chunk.
+    /// Grows by as much as the growth policy wants, or by less, first at the end of a chunk, and
+    /// allocates `r` there. Returns null if that fails.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }
@@ -125,9 +127,9 @@ public:
                 }
             });
     }
-    /// Allocates a chunk that the upstream has ready, and `r` from it. Returns null if there is
-    /// none. The chunk is as large as the growth policy wants, if that needs no query of the
-    /// device, or else as large as needed.
+    /// Allocates a chunk that the stream of `r` can use without a wait, and `r` from it. Returns
+    /// null if there is none. The chunk is as large as the growth policy wants, if that needs no
+    /// query of the device, or else as large as needed.
     template <class Core>
     void* chunk_at_once(Core& core, request const& r)
         requires reusing_resource<Upstream>

@@ -40,11 +40,12 @@ public:
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
         call_site   at        = {};    ///< the line of the caller that freed the block
-        bool        in_use    = false; ///< the stream `on` may still use the block
+        bool        in_use    = false; ///< true if the stream `on` may still use the block
         stream      on        = {};
     };
 
-    /// Queues a free on a stream that the calling thread uses. Returns false if there is no room.
+    /// Queues a free on a stream that the calling thread uses. Returns false if there is no room,
+    /// or if host memory cannot be allocated.
     [[nodiscard]] bool push(remote_free const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }
@@ -89,7 +90,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t batch = 32; ///< frees removed at each locking
+    /// Number of frees that `drain` removes each time it takes the lock.
+    static constexpr std::size_t batch = 32;
 
     /// Holds the stream `s` until its free has been drained, so that its handle does not come to
     /// mean another stream.

@@ -18,7 +18,7 @@ namespace detail {
 /// A resource that allocates chunks from the arena's upstream through the `chunk_directory`, which
 /// records the shard as the owner of each chunk. Only allocations and frees are passed on. Queries,
 /// `trim`, `retire` and similar calls are made by the arena on its upstream. Two objects are equal
-/// if they have the same registry.
+/// if they have the same `chunk_directory`.
 ///
 /// Failure   The functions fail as those of `chunk_directory`. `try_allocate` also returns null if
 ///           host memory cannot be allocated.
@@ -85,7 +85,7 @@ public:
         return all_->upstream().device();
     }
 
-    /// Sets the address of the registry after it was moved.
+    /// Sets the address of the `chunk_directory` after it was moved.
     void rebind(registry& all) noexcept { all_ = &all; }
 
     friend bool operator==(shard_source const& a, shard_source const& b) noexcept {

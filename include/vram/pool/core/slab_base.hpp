@@ -23,10 +23,12 @@
 namespace vram {
 namespace detail {
 
-/// Any number of `slab_heap`s with one lock and the same stream timelines.
+/// Any number of `slab_heap`s, each for blocks of one size, with one lock and the same stream
+/// timelines.
 ///
-/// Failure   Before it refuses, it asks the upstream for smaller chunks, returns the idle chunks of
-///           every block size, and waits for pending uses.
+/// Failure   Before a request is refused, smaller chunks are requested from the upstream, idle
+///           chunks of every block size are returned to it, and streams that may still use freed
+///           blocks are waited for.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host, except waits for a stream on which no event can be
 ///           recorded.
@@ -151,7 +153,7 @@ protected:
         }
     }
     /// Allocates a chunk of `count` blocks from the upstream, and `r` from it. Returns null if the
-    /// upstream refuses.
+    /// limit refuses it. If the upstream refuses it, throws, or returns null if not `Throwing`.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
@@ -160,7 +162,8 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Reserves `bytes` before the first request, and throws the exceptions of the upstream.
+    /// Reserves `bytes`, rounded up to whole blocks, as far as the limit has room. Throws the
+    /// exceptions of the upstream.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;
@@ -179,7 +182,8 @@ protected:
     }
 
     /// Frees the live block of `heap` at `p`. Returns false and changes nothing if there is none,
-    /// or if it was allocated with another size or alignment. The lock must be held.
+    /// or if it was allocated with another size or alignment. If the stream `on` can be neither
+    /// recorded nor waited for, the block stays live, and true is returned. The lock must be held.
     bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
              stream const* on) noexcept {
         entry* const n = heap.find(p);

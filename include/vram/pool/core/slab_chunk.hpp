@@ -23,9 +23,9 @@ namespace detail {
 struct slab_chunk {
     /// The state of a block.
     enum class place : unsigned char {
-        clean,    ///< free, usable by any stream
-        pending,  ///< free, a stream may still use it
-        retained, ///< free, retained for a captured graph
+        clean,    ///< free, any stream may use it without a wait
+        pending,  ///< free, but a stream may still use it
+        retained, ///< free, but a captured graph may use it
         live      ///< live
     };
     struct entry {
@@ -34,13 +34,16 @@ struct slab_chunk {
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            std::uint64_t epoch = 0; ///< if waiting: the epoch up to which its stream may use it
-            std::size_t   asked;     ///< if live: the requested size
+            /// Of a pending block: the epoch up to which the stream in `slot` may use it.
+            std::uint64_t epoch = 0;
+            std::size_t   asked; ///< of a live block: the requested size
         };
-        std::uint32_t slot  = 0; ///< if waiting: timeline index of the stream that may still use it
-        unsigned char shift = 0; ///< if live: binary logarithm of the requested alignment
+        /// Of a block that is not clean: timeline index of the stream that may still use it.
+        std::uint32_t slot  = 0;
+        unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// If live: also retained for a graph that was captured on the stream in `slot`.
+        /// True if the block is live, and a graph that was captured on the stream in `slot` may use
+        /// it as well.
         bool in_graph = false;
     };
 
@@ -58,7 +61,8 @@ struct slab_chunk {
             n.at      = place::live;
         }
     }
-    slab_chunk(slab_chunk&&) = delete; ///< descriptors contain the address of their chunk
+    /// Not movable: the descriptors of blocks contain the address of their chunk.
+    slab_chunk(slab_chunk&&) = delete;
 
     /// Allocates the free block without a pending use that has the lowest address. There must be
     /// one.

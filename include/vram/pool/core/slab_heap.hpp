@@ -31,7 +31,7 @@ namespace detail {
 /// Cost      Constant at any number of blocks.
 class slab_heap {
 public:
-    static constexpr std::size_t granule = 256; ///< the size of every block is a multiple of it
+    static constexpr std::size_t granule = 256; ///< every block size is a multiple of this
     static constexpr std::size_t largest = std::size_t{1} << 56;
 
     using chunk = slab_chunk;
@@ -118,7 +118,8 @@ public:
         ++live_;
         return n;
     }
-    /// Allocates a block that is in the list of a stream. Null stays null.
+    /// Allocates the free block `n`, which is in the list of a stream, and returns it. If `n` is
+    /// null, returns null.
     entry* take(entry* n) noexcept {
         if (n == nullptr) { return nullptr; }
         free_lists_.remove(*n);
@@ -176,13 +177,15 @@ public:
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Frees a live block again that was the oldest of its stream before it was taken.
+    /// Undoes the allocation of a block that was the oldest free one of the stream in `slot`
+    /// before.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add_oldest(n);
     }
-    /// Frees a live block that a graph captured on the stream in `slot` uses.
+    /// Frees a live block that a graph captured on the stream in `slot` uses. Only later captures
+    /// of that stream can allocate it, until captures are forgotten.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
         n->home->make_pending(*n, slot, 0, place::retained);
@@ -210,7 +213,7 @@ public:
     }
     /// Called if captured graphs will not run again. Blocks retained for graphs of a stream become
     /// pending until `epoch(slot)`, which must not be earlier than the epoch of any block freed on
-    /// it before. Blocks that were laid aside become pending for the stream that used them last.
+    /// it before. Blocks in quarantine become pending for the stream that used them last.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
@@ -302,10 +305,11 @@ private:
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
     slab_free_lists     free_lists_;
-    chunk*              with_clean_  = nullptr;
-    entry*              quarantined_ = nullptr; ///< first block in the list of blocks laid aside
-    std::size_t         total_       = 0;
-    std::size_t         live_        = 0;
+    chunk*              with_clean_ = nullptr;
+    /// First block in the list of blocks that `quarantine` has freed.
+    entry*      quarantined_ = nullptr;
+    std::size_t total_       = 0;
+    std::size_t live_        = 0;
 };
 
 } // namespace detail

@@ -42,8 +42,8 @@ public:
     using guard  = typename platform_lock<Platform>::guard;
     using chunk  = bump_chunk<stream>;
 
-    /// A request. `on` is the stream that uses the memory first, or null if any stream may use it
-    /// at once.
+    /// A request. `on` is the stream that uses the memory first, or null if any stream must be able
+    /// to use it without a wait.
     struct request {
         std::size_t   bytes;
         std::size_t   alignment;
@@ -61,7 +61,8 @@ public:
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs},
           timelines_{events == event_policy::lazy, true} {}
-    /// Allocates a block from the reserved memory. Returns null if there is no room.
+    /// Allocates a block from the reserved memory, and makes its stream (or the host, for a request
+    /// without a stream) wait for former users if needed. Returns null if there is no room.
     [[nodiscard]] void* take(request const& r, guard& held) {
         forget_ended();
         timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
@@ -114,8 +115,8 @@ public:
 
     /// Adds a chunk that any stream may use.
     void add(piece const& p) { stack_.add({p.base, p.bytes, p.alignment}); }
-    /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
-    /// `r` from it. If `order` is not null, `r.on` is the same stream.
+    /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
+    /// allocates `r` from it. If `order` is not null, `r.on` is the same stream.
     void* add(piece const& p, stream const* order, request const& r) {
         timeline* const mine = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
         chunk           fresh{p.base, p.bytes, p.alignment};
@@ -134,11 +135,11 @@ public:
     enum class freed {
         done,
         no_block, ///< there is no such block, and nothing has changed
-        /// The use is unknown, so the block stays live: its use could be neither recorded nor
-        /// waited for.
+        /// The stream that uses the block could be neither recorded nor waited for, so the block
+        /// stays live.
         lost,
     };
-    /// Frees a block.
+    /// Frees the `bytes` at `p`, which the stream `on` may still use (null: no stream).
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return freed::done; }
         chunk* const c = stack_.used_around(p);
@@ -171,10 +172,11 @@ public:
     /// Creates a mark at the current position with the number `serial`, and returns it. If no
     /// allocation was made since the last mark, returns the number of that mark instead.
     std::uint64_t mark(std::uint64_t serial) { return stack_.mark(serial); }
-    /// Returns true if the mark exists and no unwind to an earlier position removed it.
+    /// Returns true if the mark with the number `serial` exists and no unwind to an earlier
+    /// position removed it.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return stack_.has(serial); }
-    /// Frees all blocks allocated since an existing mark. Returns the bytes that had not been
-    /// freed.
+    /// Frees all blocks allocated since the mark with the number `serial`, which must exist.
+    /// Returns the bytes that had not been freed.
     std::size_t unwind(std::uint64_t serial) noexcept { return stack_.unwind(serial, tag_of()); }
     /// Frees all blocks and removes every mark. Returns the bytes that had not been freed.
     std::size_t reset() noexcept { return stack_.reset(tag_of()); }
@@ -251,9 +253,10 @@ private:
     using run      = typename chunk::run;
     using timeline = typename stream_timelines<Platform>::timeline;
 
-    /// Excludes memory that the captured stream may use, because it cannot be waited for. If
-    /// captures are tracked, it is excluded until the capture ends (returns false). Otherwise it
-    /// may belong to the graph and is retained until captures are forgotten (returns true).
+    /// Makes memory that the captured stream may use unavailable, because the stream cannot be
+    /// waited for. If captures are tracked, the memory is unavailable until the capture ends
+    /// (returns false). Otherwise it may belong to the graph and is retained until captures are
+    /// forgotten (returns true).
     bool exclude_or_retain(timeline const& captured) noexcept {
         if (!plain_) {
             timelines_.exclude(captured.slot());
@@ -294,8 +297,8 @@ private:
         unwind_freed(stack_.current());
         return true;
     }
-    /// Lowers the top to the last live block. Skipped if host memory for the pending use of the
-    /// freed part cannot be allocated.
+    /// Lowers the top below the runs of blocks at the end of the chunk that are entirely freed.
+    /// Skipped if host memory for their pending uses cannot be allocated.
     void unwind_freed(chunk& c) noexcept {
         std::uintptr_t const to = c.freed_from();
         if (to == c.top()) { return; }
@@ -304,8 +307,8 @@ private:
         } catch (...) { return; } // tried again with the next free
         c.unwind(to, tag_of());
     }
-    /// Frees the block on top by lowering the top. Returns false if host memory for its pending use
-    /// cannot be allocated.
+    /// Frees the block on top by lowering the top. Returns false if that is not possible: host
+    /// memory cannot be allocated, or the stream cannot be recorded.
     bool try_cut(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
         try {
             c.reserve();
@@ -316,14 +319,14 @@ private:
             return true;
         } catch (...) { return false; }
     }
-    /// Records the free of a block that is not on top, last used by `on`. Returns false and changes
-    /// nothing if that is not possible.
+    /// Records the free of a block that is not on top, last used by `on`. If the stream cannot be
+    /// recorded, waits for it. Returns false and changes nothing if that is not possible either.
     bool record_free(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         bool own = false;
         try {
             own = on != nullptr && r.named && timelines_.of(*on).id() == r.id;
-            // The end of the run, which may come after that of the capture, does not tell if a
-            // graph uses the block.
+            // A graph may use the block if it is freed during a capture. The run may end after the
+            // capture, so the end of the run does not tell.
             if (on != nullptr && (!own || (graphs_ && Platform::capturing(*on)))) {
                 tag t   = used_by(*on);
                 t.begin = reinterpret_cast<std::uintptr_t>(p);
@@ -432,7 +435,8 @@ private:
         if (eager) { c.try_record_event(); }
         return out;
     }
-    /// Records the runs of destroyed streams, if that was announced, as used until now.
+    /// Records that streams whose destruction was announced since the last call used their runs
+    /// until now.
     void forget_ended() noexcept {
         timelines_.forget_ended([this](timeline& c) {
             each_run_of(c.id(), [&](run& r) {

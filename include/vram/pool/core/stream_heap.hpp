@@ -93,8 +93,9 @@ public:
         }
         return handed_out(asked, alignment, b);
     }
-    /// Fast path of a free: caches the block. Returns false and changes nothing if `give` is
-    /// needed.
+    /// Fast path of a free on the stream `s`: caches the block, or coalesces a large one. Returns
+    /// false and changes nothing if `b` was not allocated with this size and alignment, or if the
+    /// free takes more work, which `give` does.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
         if (!handed_out_as(b, bytes, alignment) || !plain_) { return false; }
@@ -154,7 +155,9 @@ public:
 
     /// Frees a block that the stream `on` may still use (null: no stream). Returns false and
     /// changes nothing if there is no such block, or if it was allocated with another size or
-    /// alignment. `remote`: another thread queued the free, and may be capturing the stream now.
+    /// alignment. `remote`: another thread queued the free, and may be capturing the stream now. If
+    /// the stream can be neither recorded nor waited for, the block stays live, and true is
+    /// returned.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
@@ -212,7 +215,8 @@ public:
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
     /// Removes an idle chunk that no stream uses any more, and returns it. Returns a chunk without
-    /// bytes if there is none. Makes the host wait for the chunk that is available soonest.
+    /// bytes if there is none. If no idle chunk is ready, makes the host wait for the one that is
+    /// available soonest.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = timelines_.for_asker(nullptr, false);
         timelines_.readmit();
@@ -241,7 +245,8 @@ public:
         return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
                                                timelines_.for_asker(mine, captured), from);
     }
-    /// The chunk has `by` more bytes at its end, which have no physical memory yet.
+    /// Ends the growth begun by `begin_growth`: the chunk has `by` more bytes at its end, which
+    /// have no physical memory yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
 
     /// Removes an idle chunk that is ready. Returns a chunk without bytes if there is none. Never
@@ -280,20 +285,21 @@ public:
         timelines_.poll();
         coalesce_pending();
     }
-    /// As `poll`, after recording events for frees that have none.
+    /// Records events behind frees that have none, queries all streams, and coalesces free blocks
+    /// that could not be coalesced before.
     void poll_all() {
         timelines_.try_record_all();
         poll();
     }
-    /// Makes the host wait for everything that was freed, then coalesces. Returns false as
-    /// `stream_timelines::finish_all`.
+    /// Makes the host wait for everything that was freed, then coalesces. Returns false if a stream
+    /// is being captured, whose latest frees cannot be waited for.
     bool finish(guard& held) {
         bool const all = timelines_.finish_all(held);
         coalesce_pending();
         return all;
     }
-    /// The end: waits for all streams without throwing, and for whole devices if a block is still
-    /// live.
+    /// Called at the end of the pool: waits for all streams without throwing, and for whole devices
+    /// if a block is still live.
     void wait_for_all(guard& held) noexcept {
         if (live_ != 0) { timelines_.wait_for_all_devices(); }
         timelines_.wait_for_all(held);
@@ -450,10 +456,10 @@ protected:
         return true;
     }
 
-    /// Allocates a place after a wait for its pending uses. Returns null if one of the streams is
-    /// being captured. If captures are tracked, its frees came before the capture, and the memory
-    /// becomes available after it. Otherwise the memory may belong to the graph and is retained
-    /// from now on.
+    /// Makes the stream of `mine` (null: the host) wait for the pending uses of a place, and
+    /// allocates it. Returns null if one of the streams waited for is being captured. If captures
+    /// are tracked, its frees came before the capture, and the memory becomes available after it.
+    /// Otherwise the memory may belong to the graph and is retained from now on.
     block* ordered(request const& r, block_heap::fit const& place, timeline* mine, guard& held) {
         block* const b = ordered_uncounted(r, place, mine, held);
         return b != nullptr ? counted(b) : nullptr;
@@ -504,7 +510,8 @@ protected:
         if (captured != nullptr) { set_aside(place.where, *captured); }
         return captured != nullptr;
     }
-    /// Makes the memory of a captured stream unavailable: see `ordered`.
+    /// Makes memory freed by a captured stream unavailable: if captures are tracked, all that it
+    /// freed since its last event, else that of the block `b`. See `ordered`.
     void set_aside(block* b, timeline const& captured) noexcept {
         if (plain_) {
             block_tags::keep_for_capture(b, captured.slot(), captured.running());
@@ -610,9 +617,10 @@ protected:
         bool const large = flush_large();
         return quick_.drain(bins::granule, [&](block* b) { coalesce(b); }) || large;
     }
-    /// Coalesces cached blocks for a request that found none. For a small request, small cached
-    /// blocks stay cached if there are bulky ones: they are many, contain few bytes, and would only
-    /// be divided again. If chunks can grow, all are coalesced, because the used part of a chunk
+    /// Coalesces cached blocks (free, kept in lists for requests of their size) for a request that
+    /// found no block, and returns true if there were any. For a small request, small cached blocks
+    /// stay cached if there are bulky ones: they are many, contain few bytes, and would only be
+    /// divided again. If chunks can grow, all are coalesced, because the used part of a chunk
     /// should end as low as possible.
     bool flush_for(request const& r) noexcept {
         bool const few = !InPlace && r.bytes <= quick_lists::largest;
@@ -638,8 +646,7 @@ protected:
     enum class freed {
         noted, ///< the pending use was recorded
         idle,  ///< no stream uses the block
-        /// It is unknown: the use could be neither recorded nor waited for, so the block must stay
-        /// live.
+        /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
     /// Records that a block is freed on the stream `s`. If that is not possible, waits for the
@@ -685,12 +692,14 @@ protected:
     std::size_t                peak_live_ = 0;
     std::size_t                most_live_ = 0; ///< the highest peak before the last restart
     std::size_t                large_limit_;   ///< largest size of the cached large block
-    /// Small blocks placed between large ones since the last growth.
+    /// Number of small blocks that `take_in_hole` has placed between large ones. It restarts at
+    /// `enough_holes`.
     unsigned     holes_ = 0;
     event_policy events_;
     bool         graphs_;
     bool         plain_; ///< true if a free needs neither an event nor a check for captures
-    // Not beside `live_`: the two would be stored one by one and loaded as a pair, which stalls.
+    // `allocations_` is not stored beside `live_`: the two would be stored one by one and loaded as
+    // a pair, which stalls.
     std::uint64_t allocations_ = 0;
 };
 

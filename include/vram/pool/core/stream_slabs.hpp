@@ -27,9 +27,10 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      A stream's own blocks and clean blocks take constant time without a call of the
-///           platform (with `event_policy::eager`, except for the stream's id). Other blocks cost a
-///           look at every stream that was met, and queries of the platform.
+/// Cost      A stream's own blocks and clean blocks (free, used by no stream) take constant time
+///           without a call of the platform (with `event_policy::eager`, except for the stream's
+///           id). Other blocks cost a look at every stream that was met, and queries of the
+///           platform.
 template <class Platform>
 class stream_slabs {
 public:
@@ -49,8 +50,8 @@ public:
     }
 
     /// Allocates a block from the reserved memory of `heap`, for the stream `on` (null: for any
-    /// stream at once). Returns null if there is none. If `must_wait` is not null and every block
-    /// needs a wait, sets it to true and returns null instead of waiting.
+    /// stream, without a wait). Returns null if there is none. If `must_wait` is not null and every
+    /// block needs a wait, sets it to true and returns null instead of waiting.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         timeline* const mine     = on != nullptr ? &timelines_.of(*on) : nullptr;
@@ -79,7 +80,7 @@ public:
             bool const looks = eager || graphs_;
             if (looks && Platform::capturing(*on)) {
                 (void)c.epoch_of_captured_free();
-                // Two graphs, captured on two streams, use the block.
+                // Two graphs, captured on two streams, use the block, so no stream can reuse it.
                 bool const others = n->in_graph && n->slot != c.slot();
                 if (others) { return give_unused(heap, n); }
                 heap.retain(n, c.slot());
@@ -107,8 +108,8 @@ public:
         return false;
     }
 
-    /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
-    /// a block from it for `on`. If `order` is not null, `on` is the same stream.
+    /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
+    /// allocates a block from it for `on`. If `order` is not null, `on` is the same stream.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
@@ -128,7 +129,7 @@ public:
         timelines_.readmit();
         for (;;) {
             collect_complete(heap);
-            // A block of a chunk that is pending, but not retained for a graph.
+            // A pending block of a chunk without live blocks, for which the host can wait.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
@@ -153,13 +154,15 @@ public:
         } catch (...) {} // no block has been handed out yet, so there may be nothing to wait for
     }
     void poll() { timelines_.poll(); }
-    /// Makes blocks clean if their pending use is complete.
+    /// Makes pending blocks clean (free for any stream) if the streams that used them have finished
+    /// with them.
     void collect_complete(slab_heap& heap) noexcept {
         heap.collect_complete([&](std::size_t slot, std::uint64_t epoch) {
             return timelines_.is_complete(tag{0, 0, epoch, slot});
         });
     }
-    /// The end: waits for all streams, and for whole devices if a block is still live.
+    /// Called at the end: waits for all streams, and for whole devices if a block is still live
+    /// (`something_out`).
     void wait_for_all(bool something_out, guard& held) noexcept {
         if (something_out) { timelines_.wait_for_all_devices(); }
         timelines_.wait_for_all(held);
@@ -193,7 +196,8 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if the block is unavailable, because its stream is being captured.
+    /// Returns true if the block is unavailable, because its stream is being captured or a graph
+    /// may use it.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines_.of(tag_of(n), nullptr, false) == availability::unavailable;
     }

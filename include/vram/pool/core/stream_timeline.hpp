@@ -46,7 +46,8 @@ public:
     using identity                    = stream_identity<Platform>;
     static constexpr std::size_t most = 8; ///< number of events that are kept
 
-    /// An event and the last epoch for which it stands.
+    /// An event and the last epoch for which it stands: if the event is complete, so is all work of
+    /// the stream before it, up to that epoch.
     struct entry {
         event                     what;
         typename Platform::device of; ///< the device on which the event was created
@@ -60,7 +61,7 @@ public:
     /// the owner finds the stream.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline of a stream that any thread may use; its identity is known.
+    /// Creates the timeline of a stream that any thread may use. Its identity is known.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held)
         : slot_{slot} {
@@ -85,13 +86,13 @@ public:
         adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
-    /// Returns the current epoch, in which a free that happens now is recorded.
+    /// Returns the epoch of a free that happens now, and records that the epoch contains a free.
     [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
         has_frees_ = true;
         return epoch_;
     }
-    /// Returns the epoch of memory that a graph captured on the stream has freed: it never
-    /// completes by itself.
+    /// Returns the epoch of memory freed while the stream is being captured. It never completes by
+    /// itself. Records that a graph uses memory of this stream.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -107,7 +108,9 @@ public:
 
     /// Queries the recorded events, oldest first, and updates the completed epoch. If the query of
     /// an event fails, the event may belong to a graph, because another thread captured the stream
-    /// and ended the capture while the event was recorded. It is then recorded again.
+    /// and ended the capture while the event was recorded. It is then recorded again, or, if that
+    /// is not possible, dropped. If host threads wait for the event, or the timeline has ended, the
+    /// error is rethrown instead.
     void poll() {
         while (count_ != 0) {
             entry& oldest = entries_[order_[0]];
@@ -126,7 +129,8 @@ public:
 
     /// Makes sure that an event stands for `epoch`, or that the epoch is complete. Returns false if
     /// the stream is being captured, so that no event can be recorded. If the stream was destroyed,
-    /// that is reported, its device is waited for, and the timeline ends.
+    /// or if its handle means another stream on this thread, the host waits for its device instead;
+    /// a destruction is reported, and the timeline ends.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -151,22 +155,23 @@ public:
         return true;
     }
 
-    /// Returns true if the stream is being captured. Memory freed since the last event may then
-    /// belong to the graph, which `has_graph_memory` reports from then on.
+    /// Returns true if the stream still exists and is being captured. Memory freed since the last
+    /// event may then belong to the graph, which `has_graph_memory` reports from then on.
     [[nodiscard]] bool captured() {
         bool const found  = is_there() && !held_.ended() && Platform::capturing(stream_);
         has_graph_memory_ = has_graph_memory_ || found;
         return found;
     }
-    /// Returns true if an event stands for `epoch`, or if the epoch is complete.
+    /// Returns true if an event was recorded behind all frees of `epoch`, or if it is complete.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || (count_ != 0 && epoch <= entries_[order_[count_ - 1]].epoch);
     }
     /// Returns the current epoch, for which no event has been recorded yet.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
-    /// Records an event behind everything freed so far, unless it needs a wait or more than one
-    /// call: not if the stream is being captured or was destroyed, nor if its handle means another
-    /// stream here.
+    /// Records an event behind everything freed since the last event, if anything was, so that a
+    /// later `poll` can find it complete. Never waits and never throws: errors are reported.
+    /// Records nothing if host threads wait for all events, if the stream is being captured, if its
+    /// handle means another stream on this thread, or if the stream was destroyed without notice.
     void try_record_event() noexcept {
         try {
             if (has_frees_ && alive_) { (void)record_now(false); }
@@ -176,11 +181,10 @@ public:
         }
     }
 
-    /// Makes everything freed since the last event unavailable as long as the stream is being
-    /// captured.
+    /// Makes everything freed since the last event unavailable to other streams until `readmit`,
+    /// because the stream is being captured.
     void exclude() noexcept { excluded_from_ = epoch_; }
-    /// Makes the memory that `exclude` made unavailable available again, because the capture may
-    /// have ended.
+    /// Ends the effect of `exclude`, because the capture may have ended.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;
@@ -194,9 +198,10 @@ public:
         return how == recorded::pending || how == recorded::done;
     }
 
-    /// Ends the epoch with an event, on a stream that the calling thread uses, so that no other
-    /// thread captures it during the call. Never throws: if no event can be recorded, the epoch
-    /// continues, and an error is reported.
+    /// Records an event behind everything freed so far, which ends the epoch. The calling thread
+    /// uses the stream, so no other thread captures it during the call. Never throws: errors are
+    /// reported. The epoch continues after an error, if the stream is being captured, or if host
+    /// threads wait for all events.
     void try_record() noexcept {
         try {
             std::size_t const place = spare();
@@ -220,7 +225,7 @@ public:
     /// Records that every epoch up to `epoch` is complete.
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
-    /// Records that everything freed so far is complete, because the host has waited for it.
+    /// Ends the epoch, which is complete because the host has waited for the stream.
     void end_epoch() noexcept {
         complete_up_to(epoch_++);
         has_frees_ = false;
@@ -234,7 +239,8 @@ public:
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
-    /// Makes this stream wait for `other` until `epoch`, which must be recorded and not complete.
+    /// Makes this stream wait for the event of `other` that stands for `epoch`, which must be
+    /// recorded and not complete.
     void wait_for(stream_timeline& other, std::uint64_t epoch) {
         waited_.reserve(other.slot_ + 1);
         while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
@@ -259,10 +265,9 @@ public:
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if the platform announces the end of this stream.
+    /// Returns true if the platform will announce the destruction of this stream.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
-    /// Returns true if the owner of the stream has destroyed it, and the platform has announced
-    /// that.
+    /// Returns true if the platform has announced that the stream was destroyed by its owner.
     [[nodiscard]] bool          ended() const noexcept { return held_.ended(); }
     [[nodiscard]] bool          has_frees() const noexcept { return has_frees_; }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
@@ -288,7 +293,8 @@ private:
         return record_now(true);
     }
     /// Ends the epoch with an event if one is free. If host threads wait for all of them, the host
-    /// waits here as well (`may_wait`), or nothing is recorded.
+    /// waits here as well (`may_wait`), or nothing is recorded. If the device was reset, the epoch
+    /// ends without an event.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             end_epoch(); // an event would create a new context, and all work has ended
@@ -324,7 +330,7 @@ private:
         }
         return record_behind_all(one.what);
     }
-    /// Drops the oldest event. The next one stands for its epoch as well.
+    /// Drops the oldest event. The next one, recorded or not yet, stands for its epoch as well.
     void give_up_oldest() noexcept {
         unlist(0);
         if (count_ == 0) { has_frees_ = true; }
@@ -338,8 +344,9 @@ private:
         has_frees_             = false;
         ++events_;
     }
-    /// Returns the index of an event that may be recorded, or `most` if host threads wait for all
-    /// of them.
+    /// Returns the index of an event that may be recorded: an unused or a new one, or else the
+    /// oldest recorded one for which no host thread waits. The event recorded last is never reused.
+    /// Returns `most` if there is none.
     [[nodiscard]] std::size_t spare() {
         for (std::size_t i = 0; i < entries_.size(); ++i) {
             entry& one = entries_[i];
@@ -377,16 +384,14 @@ private:
     std::uint64_t                               done_  = 0; ///< the last epoch known to be complete
     std::uint64_t                               events_ = 0;
     std::uint64_t                               waits_  = 0;
-    bool has_frees_      = false; ///< true if memory was freed in the current epoch
-    bool alive_          = true;
-    bool death_reported_ = false; ///< true if the destruction of the stream was reported
-    /// True if a captured graph uses memory freed on this stream.
-    bool has_graph_memory_ = false;
-    /// Memory freed from this epoch on is unavailable for now.
-    std::uint64_t             excluded_from_ = tag::captured;
-    std::size_t               count_         = 0;
-    std::size_t               order_[most]{}; ///< indices of recorded events, oldest first
-    heap_array<entry>         entries_;
+    bool has_frees_        = false; ///< true if memory was freed in the current epoch
+    bool alive_            = true;
+    bool death_reported_   = false; ///< true if the destruction of the stream was reported
+    bool has_graph_memory_ = false; ///< true if a captured graph uses memory of this stream
+    std::uint64_t     excluded_from_ = tag::captured; ///< first epoch whose frees are unavailable
+    std::size_t       count_         = 0;
+    std::size_t       order_[most]{}; ///< indices of recorded events, oldest first
+    heap_array<entry> entries_;
     heap_array<std::uint64_t> waited_; ///< last epoch waited for, by slot of the other stream
 };
 

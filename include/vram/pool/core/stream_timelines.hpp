@@ -25,12 +25,12 @@
 namespace vram {
 namespace detail {
 
-/// The timelines (`stream_timeline`) of all streams that a pool has met. Each timeline has an
-/// index, its slot. A stream is identified by the platform's id, which is never reused, or, if
-/// `by_name`, by its handle, which needs no driver call. A new stream may get the handle of a
-/// destroyed one. If the platform announces the end of a stream, its timeline holds the stream, so
-/// that the handle stays unique; other streams must be retired before they are destroyed. The slot
-/// of a stream without pending uses may be reused.
+/// The timelines (`stream_timeline`: a record of the progress of one stream by events) of all
+/// streams that a pool has met. Each timeline has an index, its slot. A stream is identified by the
+/// platform's id, which is never reused, or, if `by_name`, by its handle, which needs no driver
+/// call. A new stream may get the handle of a destroyed one. If the platform announces the end of a
+/// stream, its timeline holds the stream, so that the handle stays unique; other streams must be
+/// retired before they are destroyed. The slot of a stream without pending uses may be reused.
 ///
 /// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
@@ -149,8 +149,8 @@ public:
         return {*this, asker, captured};
     }
 
-    /// Excludes the stream in `slot`, which is being captured and cannot be waited for: memory that
-    /// it freed since its last event is unavailable until `readmit`.
+    /// Makes the memory that the stream in `slot` has freed since its last event unavailable until
+    /// `readmit`, because the stream is being captured and cannot be waited for.
     void exclude(std::size_t slot) noexcept {
         slots_[slot]->exclude();
         some_excluded_ = true;
@@ -219,8 +219,8 @@ public:
     }
     [[nodiscard]] bool several() const noexcept { return slots_.size() > 1; }
     /// Records an event on every stream that has freed memory since its last event, if that needs
-    /// no wait, so that a later `poll` can find it complete. Does nothing if there is only one
-    /// stream, because it needs no event.
+    /// no wait, so that a later `poll` can find that memory unused. Does nothing if there is only
+    /// one stream, because it needs no event.
     void try_record_all() noexcept {
         if (!several()) { return; }
         for (timeline* each : slots_) { each->try_record_event(); }
@@ -421,7 +421,7 @@ private:
     static void finish(timeline& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.event_for(epoch);
         std::uint64_t const until = e.epoch;
-        struct pin { // keeps the event from being reused while the lock is open
+        struct pin { // keeps the event from being reused while the lock is released
             unsigned& count;
             Guard&    held;
             pin(unsigned& c, Guard& g) : count{c}, held{g} {
@@ -508,9 +508,11 @@ private:
     timeline*             recent_     = nullptr; ///< timeline used last
     std::uint64_t         recent_key_ = 0;       ///< key of its stream, 0 for none
     seat                  seats_[seats];         ///< direct-mapped cache for streams that alternate
-    bool                  some_excluded_ = false; ///< true if some streams are excluded
-    std::uint64_t         ends_seen_     = 0;     ///< number of ended streams already handled
-    /// Number of timelines from which on an unused one is reused before a new one is created.
+    /// True if `exclude` was called since the last `readmit`.
+    bool          some_excluded_ = false;
+    std::uint64_t ends_seen_     = 0; ///< number of ended streams already handled
+    /// If there are at least this many timelines, one without pending uses is reused for a new
+    /// stream.
     std::size_t reuse_from_ = 16;
 };
 

@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// The model of `chunk_growth` for every upstream that is not virtual memory. All of a chunk has
-/// physical memory. A chunk cannot grow, and is returned to the upstream as a whole.
+/// The model of `chunk_growth` for every upstream that is not virtual memory. Every byte of a chunk
+/// has physical memory. A chunk cannot grow, and is returned to the upstream as a whole.
 ///
 /// Failure   Never throws.
 /// Threads   One thread at a time, which holds the pool's lock.
