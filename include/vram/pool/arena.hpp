@@ -46,8 +46,8 @@ namespace vram {
 /// *remote* free, of a block of another shard, is queued for the owning shard. The shard drains its
 /// queue before it grows, before it reports usage, and if 256 frees are queued.
 ///
-/// Failure   Before it refuses, the shard tries all that a `pool` tries. Then all shards return
-///           their idle chunks. Then every other shard is asked for a block. `out_of_memory`
+/// Failure   Before a request is refused, its shard tries all that a `pool` tries. Then all shards
+///           return their idle chunks. Then every other shard is asked for a block. `out_of_memory`
 ///           contains the totals of all shards. Invalid frees are reported as by `pool`; invalid
 ///           remote frees are reported when they are drained. If two threads free one block, and it
 ///           is allocated again before the second free is drained, that free takes the block from
@@ -140,8 +140,8 @@ public:
         }
         return get<true>({&s, bytes, alignment});
     }
-    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
-    /// waits for them.
+    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
+    /// the host waits for them first.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get<true>({nullptr, bytes, alignment});
@@ -163,7 +163,9 @@ public:
         return try_get({nullptr, bytes, alignment});
     }
 
-    // Inlined: only the cold path loads the call site.
+    /// Frees a block of any shard. Earlier work of the stream `s` may still use the block, no other
+    /// stream may. An invalid free is reported with the line `at` and frees nothing.
+    // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -287,7 +289,7 @@ public:
 
 private:
     struct request {
-        stream const* on; ///< null: the memory must be usable at once by any stream
+        stream const* on; ///< null: any stream must be able to use the memory without a wait
         std::size_t   bytes;
         std::size_t   alignment;
     };
@@ -314,7 +316,7 @@ private:
             visit(each);
         });
     }
-    /// Updates the pointers of the registry and of all shards after the arena was moved.
+    /// Updates the pointers to the upstream and to the chunk directory after the arena was moved.
     void rebind_shards() noexcept {
         chunks_.rebind(this->upstream_);
         pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });
@@ -344,7 +346,7 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// Allocates a block from one shard. Returns null if the shard refuses. Rethrows errors of the
+    /// Allocates a block from the shard `from`. Returns null if it refuses. Rethrows errors of the
     /// platform if `Throwing`.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
@@ -409,7 +411,8 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: rethrows the exception of the upstream with the totals of all shards.
+    /// The last attempt: allocates from the shard `mine`. If that is refused, rethrows the
+    /// exception with the totals of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);
@@ -421,8 +424,8 @@ private:
             throw;
         }
     }
-    /// Returns idle chunks of all shards that no stream uses any more. An error is reported and
-    /// does not refuse the allocation.
+    /// Returns idle chunks that no stream uses any more to the upstream, from all shards. An error
+    /// is reported and does not refuse the allocation.
     [[gnu::noinline]] void tidy(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // streams cannot be queried during a capture
@@ -463,13 +466,15 @@ private:
 
     detail::chunk_directory<Upstream> chunks_;
     detail::arena_shards<member>      pools_;
-    detail::stream_affinity           affinity_; ///< used if the key is `arena_key::stream`
-    arena_options                     options_;
-    [[no_unique_address]] Growth      growth_;
+    /// The shard of each stream, if the key is `arena_key::stream`.
+    detail::stream_affinity      affinity_;
+    arena_options                options_;
+    [[no_unique_address]] Growth growth_;
 };
 
 namespace with {
-/// `source | with::stream_ordered | with::arena`, `... | with::arena({.key = arena_key::stream})`
+/// Puts an arena over the resource before it: `source | with::stream_ordered | with::arena`, or
+/// with options `... | with::arena({.key = arena_key::stream})`.
 inline constexpr word<vram::arena, arena_options> arena{};
 } // namespace with
 

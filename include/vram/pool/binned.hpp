@@ -37,10 +37,11 @@ namespace vram {
 /// the upstream in stream order, so the upstream must be stream-ordered. Bookkeeping is never
 /// written into the managed memory.
 ///
-/// Failure   Before it refuses, `binned` asks the upstream for smaller chunks, returns the idle
-///           chunks of every size class, and waits for pending uses. Then it throws `out_of_memory`
-///           with every number. An invalid free is reported as by `pool`. A double free of a large
-///           block is reported as a foreign pointer, because the upstream owns that memory again.
+/// Failure   Before a request is refused, `binned` requests smaller chunks from the upstream,
+///           returns the idle chunks of every size class to it, and waits for streams that may
+///           still use freed blocks. Then it throws `out_of_memory` with every number. An invalid
+///           free is reported as by `pool`. A double free of a large block is reported as a foreign
+///           pointer, because the upstream owns that memory again.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host, with one exception: a wait for a stream on which no
 ///           event can be recorded, because it was destroyed or the call failed.
@@ -103,8 +104,8 @@ public:
                                  std::size_t alignment = default_alignment) {
         return get_any<true>({bytes, bytes, alignment, &s});
     }
-    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
-    /// waits for them.
+    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
+    /// the host waits for them first.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get_any<true>({bytes, bytes, alignment, nullptr});
@@ -127,7 +128,9 @@ public:
                              [&] { return get_any<false>({bytes, bytes, alignment, nullptr}); });
     }
 
-    // Inlined: only the cold path loads the call site.
+    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
+    /// invalid free is reported with the line `at` and frees nothing.
+    // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -231,8 +234,8 @@ private:
         }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // The record is removed before the upstream frees the block: another thread may be given
-        // this address at once.
+        // The record is removed before the upstream frees the block, because another thread may get
+        // this address as soon as it is free.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {
@@ -293,7 +296,8 @@ private:
 };
 
 namespace with {
-/// `source | with::stream_ordered | with::binned`, `... | with::binned({.largest = 4_MiB})`
+/// Puts a `binned` over the resource before it: `source | with::stream_ordered | with::binned`, or
+/// with options `... | with::binned({.largest = 4_MiB})`.
 inline constexpr word<vram::binned, binned_options> binned{};
 } // namespace with
 

@@ -14,11 +14,11 @@ namespace vram {
 
 /// The options of a `binned`.
 struct binned_options {
-    std::size_t largest = 1_MiB; ///< larger requests are passed to the upstream
+    std::size_t largest = 1_MiB; ///< a request above this size is passed to the upstream
     /// Largest number of reserved bytes, including large blocks.
     std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory
-    bool         graphs   = false; ///< allows stream capture, as `pool_options::graphs`
+    bool         graphs   = false; ///< allows stream capture: see `pool_options::graphs`
 };
 
 } // namespace vram

@@ -11,13 +11,14 @@ namespace vram {
 /// Selects when a pool records the event for which other streams wait before they use memory freed
 /// on a stream.
 enum class event_policy {
-    /// When another stream first needs the memory. One event stands for everything freed on the
-    /// stream so far. Costs nothing on streams that reuse their own memory. A raw `cudaStream_t`
-    /// must be retired (`retire(stream)`) before it is destroyed; a `cuda_stream` needs no call.
+    /// An event is recorded when another stream first needs the memory. It stands for everything
+    /// freed on the stream so far. Costs nothing on streams that reuse their own memory. A raw
+    /// `cudaStream_t` must be retired (`retire(stream)`) before it is destroyed; a `cuda_stream`
+    /// needs no call.
     lazy,
-    /// With every free, which costs one call of the platform more. Waits are as short as possible,
-    /// and streams may be destroyed without `retire`. Suits per-thread default streams, which share
-    /// one handle.
+    /// An event is recorded with every free, which costs one call of the platform more. Waits are
+    /// as short as possible, and streams may be destroyed without `retire`. Suits per-thread
+    /// default streams, which share one handle.
     eager,
 };
 

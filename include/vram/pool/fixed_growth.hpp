@@ -22,7 +22,7 @@ struct fixed_growth {
     /// The policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
-    /// Size of every chunk in bytes.
+    /// Size of a chunk in bytes, if the request is not larger.
     std::size_t step = 64_MiB;
 
     /// Returns the size of the next chunk.

@@ -18,11 +18,11 @@ namespace vram {
 struct free_pieces {
     std::size_t bytes = 0; ///< sum of the sizes of all free pieces
     std::size_t count = 0; ///< number of free pieces
-    /// Size of the largest piece; over virtual memory, its backed bytes.
+    /// Size of the largest free piece; of virtual memory, only bytes with physical memory count.
     std::size_t largest    = 0;
-    std::size_t releasable = 0; ///< bytes of chunks without a live block, which `trim` returns
-    double      squares    = 0; ///< sum of the squares of the pieces' sizes
-    std::size_t by_size[64]{};  ///< number of pieces with sizes from 2^i to 2^(i+1) - 1
+    std::size_t releasable = 0; ///< bytes of chunks without a live block, which `trim` can return
+    double      squares    = 0; ///< sum of the squares of the sizes of all free pieces
+    std::size_t by_size[64]{};  ///< [i]: number of free pieces of 2^i to 2^(i+1) - 1 bytes
 
     /// Adds `times` pieces of `size` bytes to the statistics.
     constexpr void add(std::size_t size, std::size_t times = 1) noexcept {
@@ -34,7 +34,7 @@ struct free_pieces {
             static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(times);
         by_size[std::bit_width(size) - 1] += times;
     }
-    /// Adds the figures of `more`.
+    /// Adds the statistics of another pool or another part of the memory.
     constexpr void add(free_pieces const& more) noexcept {
         bytes += more.bytes;
         count += more.count;

@@ -13,10 +13,10 @@
 
 namespace vram {
 
-/// The next chunk has the needed bytes, at least `share` of the reserved bytes and at least `least`
-/// bytes, rounded up to `unit`. The number of chunks stays logarithmic, and at most `share` of the
-/// memory is reserved ahead. A pool applies the policy to its small and its large blocks
-/// separately.
+/// The next chunk has the needed bytes, at least `share` of the reserved bytes and, for a request
+/// above 1 MiB, at least `least` bytes, rounded up to `unit`. The number of chunks stays
+/// logarithmic, and at most `share` of the memory is reserved ahead. A pool applies the policy to
+/// its small and its large blocks separately.
 ///
 ///     pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
 ///
@@ -26,10 +26,10 @@ struct geometric_growth {
     /// The policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
-    double share = 0.02; ///< share of the reserved bytes, at most 64; 1 doubles them
-    /// Smallest chunk for requests above 1 MiB; for others it is `unit`.
+    double share = 0.02; ///< a chunk has at least this share of the reserved bytes; from 0 to 64
+    /// Smallest size of a chunk for a request above 1 MiB; for other requests it is `unit`.
     std::size_t least = 20_MiB;
-    std::size_t unit  = 2_MiB; ///< a power of two: the page size of device memory
+    std::size_t unit  = 2_MiB; ///< chunk sizes are multiples of this power of two
 
     /// Returns the size of the next chunk.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {

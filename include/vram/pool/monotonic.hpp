@@ -35,18 +35,18 @@ namespace vram {
 ///     auto const here = step.mark();      // ... allocate ...
 ///     step.unwind(here);                  // frees all blocks since then; step.reset() frees all
 ///
-/// `deallocate` only counts the bytes, with two exceptions that cost nothing: the block that was
-/// allocated last can be reused at once, and if all blocks are freed, allocation starts again at
-/// the first chunk. Blocks that were unwound must not be freed any more. Chunks are kept until
-/// `trim`, `release` or the destructor, which unwinds live blocks. Bookkeeping is never written
-/// into the managed memory.
+/// `deallocate` only counts the bytes, with two exceptions that cost nothing: the memory of the
+/// block that was allocated last is reused by the next allocation, and if all blocks are freed,
+/// allocation starts again at the first chunk. Blocks that were unwound must not be freed any more.
+/// Chunks are kept until `trim`, `release` or the destructor, which unwinds live blocks.
+/// Bookkeeping is never written into the managed memory.
 ///
-/// Failure   Before it throws `out_of_memory` with every number, it returns the chunks that no
-///           stream uses to the upstream. Unwinding to a mark that was itself unwound is a broken
-///           contract. A free of a foreign pointer, of free memory, or of a size beyond the end of
-///           the live memory is reported with the caller's line and frees nothing. Blocks have no
-///           descriptors, so these mistakes are not detected: a pointer into a block, a size that
-///           is too small, and a double free between live blocks.
+/// Failure   Before it throws `out_of_memory` with every number, it waits for streams that use free
+///           chunks, and returns these chunks to the upstream. Unwinding to a mark that was itself
+///           unwound is a broken contract. A free of a foreign pointer, of free memory, or of a
+///           size beyond the end of the live memory is reported with the caller's line and frees
+///           nothing. Blocks have no descriptors, so these mistakes are not detected: a pointer
+///           into a block, a size that is too small, and a double free between live blocks.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host, except waits for a stream on which no event can be
 ///           recorded.
@@ -80,7 +80,8 @@ public:
         requires std::default_initializable<Upstream>
         : monotonic{Upstream{}, options} {}
 
-    /// Reserves `options.initial_size` bytes at once, and throws the exceptions of the upstream.
+    /// Creates a resource over `upstream`, and reserves a chunk of `options.initial_size` bytes if
+    /// that is not 0. Throws the exceptions of the upstream.
     explicit monotonic(Upstream upstream, pool_options options = {}, Growth growth = {})
         : base{std::move(upstream), options.max_size},
           growth_{std::move(growth)},
@@ -128,8 +129,8 @@ public:
                                  std::size_t alignment = default_alignment) {
         return get<true>({bytes, align(bytes, default_alignment), alignment, &s});
     }
-    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
-    /// waits for them.
+    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
+    /// the host waits for them first.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get<true>({bytes, align(bytes, default_alignment), alignment, nullptr});
@@ -155,7 +156,9 @@ public:
         });
     }
 
-    // Inlined: only the cold path loads the call site.
+    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
+    /// invalid free is reported with the line `at` and frees nothing.
+    // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -305,7 +308,7 @@ private:
         return most > r.rounded ? most : r.rounded;
     }
     /// Allocates a chunk of `size` bytes from the upstream, and `r` from it. Returns null if the
-    /// upstream refuses.
+    /// limit refuses it. If the upstream refuses it, throws, or returns null if not `Throwing`.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =
@@ -323,7 +326,7 @@ private:
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
         if (how == detail::stream_bump<platform>::freed::no_block) { return false; }
-        // Its use could not be recorded, so it stays live.
+        // The stream that uses the block could not be recorded, so the block stays live.
         if (how == detail::stream_bump<platform>::freed::lost) { return true; }
         this->count_back(bytes, bytes);
         if (this->budget_.usage.live == 0) { books_.rewind(); }
@@ -365,7 +368,8 @@ private:
 };
 
 namespace with {
-/// `source | with::monotonic`, `source | with::monotonic({.initial_size = 1_GiB})`
+/// Puts a `monotonic` over the resource before it: `source | with::monotonic`, or with options
+/// `source | with::monotonic({.initial_size = 1_GiB})`.
 inline constexpr word<vram::monotonic, pool_options> monotonic{};
 } // namespace with
 

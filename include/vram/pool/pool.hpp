@@ -29,15 +29,15 @@ namespace vram {
 /// Block sizes are multiples of 256 bytes. A request gets the best fit, found in bins without a
 /// search. Freed blocks are coalesced with their free neighbours, also if these were freed on other
 /// streams: a free block records which stream may still use which part. A request gets memory that
-/// its stream may use at once, if there is any. Otherwise the stream is made to wait for exactly
-/// the streams concerned, once; over another pool, only if that pool has no ready memory either.
-/// Bookkeeping is in host memory and never in the managed memory.
+/// its stream may use without a wait, if there is any. Otherwise the stream is made to wait for
+/// exactly the streams concerned, once; over another pool, only if that pool has no ready memory
+/// either. Bookkeeping is in host memory and never in the managed memory.
 ///
-/// Failure   Before it refuses, the pool waits for another thread that remaps pages, returns idle
-///           chunks, asks its upstream again, and waits for pending uses. Then it throws
-///           `out_of_memory` with every number. These invalid frees are reported with the caller's
-///           line and free nothing: of a foreign pointer, of a pointer into a block, of a free
-///           block, with a wrong size or alignment.
+/// Failure   Before a request is refused, the pool waits for another thread that remaps pages,
+///           returns idle chunks, asks its upstream again, and waits for streams that may still use
+///           freed memory. Then it throws `out_of_memory` with every number. These invalid frees
+///           are reported with the caller's line and free nothing: of a foreign pointer, of a
+///           pointer into a block, of a free block, with a wrong size or alignment.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host, with one exception: a wait for a stream on which no
 ///           event can be recorded, because it was destroyed or the call failed.
@@ -65,7 +65,8 @@ public:
         requires std::default_initializable<Upstream>
         : pool{Upstream{}, options} {}
 
-    /// Reserves `options.initial_size` bytes at once, and throws the exceptions of the upstream.
+    /// Creates a pool over `upstream`, and reserves a chunk of `options.initial_size` bytes if that
+    /// is not 0. Throws the exceptions of the upstream.
     explicit pool(Upstream upstream, pool_options options = {}, Growth growth = {})
         : core_{std::move(upstream), options, std::move(growth)} {}
     /// A size alone does not compile: the error message names the options.
@@ -101,8 +102,8 @@ public:
                                            std::size_t alignment = default_alignment) {
         return core_.try_allocate_ready(s, bytes, alignment);
     }
-    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
-    /// waits for them.
+    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
+    /// the host waits for them first.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return core_.allocate_sync(bytes, alignment);
@@ -124,7 +125,9 @@ public:
         return core_.try_allocate_sync(bytes, alignment);
     }
 
-    // Inlined: only the cold path loads the call site.
+    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
+    /// invalid free is reported with the line `at` and frees nothing.
+    // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -178,7 +181,7 @@ public:
     void forget_captures() { core_.forget_captures(); }
     /// Returns the options of the constructor.
     [[nodiscard]] pool_options const& options() const noexcept { return core_.options_; }
-    /// The device of the memory.
+    /// Returns the device of the memory.
     [[nodiscard]] auto device() const
         requires located_resource<Upstream>
     {
@@ -195,16 +198,17 @@ private:
 };
 
 namespace with {
-/// `source | with::pool`, `source | with::pool({.max_size = 8_GiB})`, and `source |
-/// with::pool(1_GiB)`, which takes a gigabyte at once.
+/// Puts a pool over the resource before it: `source | with::pool`. Options may follow, as in
+/// `with::pool({.max_size = 8_GiB})`, or the size of the first chunk: `with::pool(1_GiB)`.
 struct pool_word : word<vram::pool, pool_options> {
     using word<vram::pool, pool_options>::operator();
-    /// Returns a pool without its upstream yet, which reserves `initial_size` bytes when it is made.
+    /// Returns a pool without its upstream yet, which reserves `initial_size` bytes when it is
+    /// made.
     [[nodiscard]] auto operator()(std::size_t initial_size) const {
         return layer<vram::pool>(pool_options{.initial_size = initial_size});
     }
 };
-/// The word for a pool over the resource before it.
+/// Puts a pool over the resource before it: `source | with::pool`; see `pool_word`.
 inline constexpr pool_word pool{};
 } // namespace with
 

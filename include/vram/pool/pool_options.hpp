@@ -17,12 +17,12 @@ namespace vram {
 struct pool_options {
     std::size_t initial_size = 0; ///< bytes that the constructor allocates from the upstream
     /// The largest number of reserved bytes, so that the rest is left to other users of the device.
-    /// A chunk that is being returned counts until the upstream has it.
+    /// A chunk that is being returned counts until the upstream has freed it.
     std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory
     /// Allows streams to be captured into graphs. Every call then queries if its stream is being
-    /// captured. Memory blocks freed during a capture, kept for the graph is retained for captures
-    /// of that stream until `forget_captures`.
+    /// captured. Memory freed during a capture is retained for captures of that stream until
+    /// `forget_captures`, because the graph uses it each time it runs.
     bool graphs = false;
     /// Only for virtual memory; a broken contract otherwise. If a request does not fit, physical
     /// pages of free memory are remapped to its addresses before the device is asked for more. This

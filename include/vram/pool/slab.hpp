@@ -35,8 +35,9 @@ namespace vram {
 ///
 /// Failure   A request for more than a block, or for an alignment above 2 MiB or one that does not
 ///           divide the block size, throws `over_size`. Before it throws `out_of_memory` with every
-///           number, the slab asks the upstream for smaller chunks, returns idle chunks, and waits
-///           for pending uses. An invalid free is reported as by `pool`.
+///           number, the slab requests smaller chunks from the upstream, returns idle chunks to it,
+///           and waits for streams that may still use freed blocks. An invalid free is reported as
+///           by `pool`.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host, with one exception: a wait for a stream on which no
 ///           event can be recorded, because it was destroyed or the call failed.
@@ -60,8 +61,9 @@ public:
         requires std::default_initializable<Upstream>
         : slab{Upstream{}, block_bytes, options} {}
 
-    /// Reserves `options.initial_size` bytes at once, rounded up to whole blocks, or as many blocks
-    /// as `options.max_size` permits. Throws the exceptions of the upstream.
+    /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, rounded up to
+    /// whole blocks, or as many blocks as `options.max_size` permits. Throws the exceptions of the
+    /// upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
@@ -98,8 +100,8 @@ public:
                                  std::size_t alignment = default_alignment) {
         return get_block<true>(bytes, alignment, &s);
     }
-    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
-    /// waits for them.
+    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
+    /// the host waits for them first.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get_block<true>(bytes, alignment, nullptr);
@@ -121,7 +123,9 @@ public:
         return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, nullptr); });
     }
 
-    // Inlined: only the cold path loads the call site.
+    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
+    /// invalid free is reported with the line `at` and frees nothing.
+    // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -187,7 +191,8 @@ private:
 };
 
 namespace with {
-/// `source | with::slab(64_KiB)`
+/// Puts a slab with blocks of `block_bytes` over the resource before it: `source |
+/// with::slab(64_KiB)`.
 [[nodiscard]] inline auto slab(std::size_t block_bytes, pool_options options = {}) {
     return layer<vram::slab>(block_bytes, options);
 }
