@@ -21,8 +21,9 @@ namespace vram {
 ///
 /// It accepts move-only resources. A copy is another handle of one resource, as with `shared`,
 /// because a resource with state cannot be copied. Made from a `shared`, it shares that resource.
-/// Made from a `resource_ref`, it borrows the resource. A handle that was moved from may only be
-/// assigned to or destroyed; an allocation from it is a broken contract.
+/// Made from a `resource_ref`, it borrows the resource, which must then outlive the handle. A
+/// handle that was moved from may only be assigned to or destroyed; an allocation from it is a
+/// broken contract.
 ///
 /// Failure   Making a handle throws `std::bad_alloc`. Otherwise as the resource.
 /// Threads   As the resource. Copies may be made and destroyed by any threads; one handle by one
@@ -36,7 +37,7 @@ class any_resource : public detail::erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
-    /// Takes ownership of `mr`.
+    /// Moves `mr` into a new object, which the last handle of it destroys.
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)
@@ -67,7 +68,7 @@ public:
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
 
-    /// Takes the resource of a handle with more properties.
+    /// Takes over the resource of a handle with these properties and others.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(any_resource<Platform, Others...> other)
@@ -90,9 +91,9 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// Frees the memory that the resource retains for captured graphs. The caller states, for all
-    /// handles of the resource, that no such graph will run again. Does nothing if the resource
-    /// retains none.
+    /// Frees the memory that was freed during captures and that the resource keeps for the graphs.
+    /// The caller states, for all handles of the resource, that no such graph will run again. Does
+    /// nothing if the resource has no `forget_captures`.
     void forget_captures() const {
         if (this->calls_->forget_captures != nullptr) {
             this->calls_->forget_captures(this->target_);

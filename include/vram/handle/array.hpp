@@ -42,14 +42,16 @@ public:
     /// Allocates `count` uninitialized elements from `mr` on the stream `s`.
     explicit array(R mr, stream s = {}, std::size_t count = 0, call_site at = call_site::current())
         : bytes_{std::forward<R>(mr), s, bytes_of(count), alignment, at} {}
-    /// Makes an array with a copy of `host`, which must not change until the stream has passed the
-    /// copy.
+    /// Allocates as many elements as `host` has, and enqueues a copy of `host` into them. The host
+    /// memory must not change until that copy is complete.
     array(R mr, stream s, std::span<Element const> host, call_site at = call_site::current())
         : array{std::forward<R>(mr), s, host.size(), at} {
         copy_from(host);
     }
 
-    /// Changes the length to `count` elements. Elements up to the smaller length are kept.
+    /// Changes the length to `count` elements. Elements up to the smaller length are kept, and new
+    /// elements are uninitialized. If the capacity is too small, the elements are copied to a new
+    /// block on the array's stream.
     void resize(std::size_t count, call_site at = call_site::current()) {
         bytes_.resize(bytes_of(count), at);
     }
@@ -60,14 +62,14 @@ public:
     /// Reduces the capacity to the length.
     void shrink_to_fit(call_site at = call_site::current()) { bytes_.shrink_to_fit(at); }
 
-    /// Enqueues a copy of `host`, which is as long as the array, into the array. The host memory
-    /// must not change until the stream has passed the copy.
+    /// Enqueues a copy of `host` into the array. `host` must be as long as the array. The host
+    /// memory must not change until the copy is complete.
     void copy_from(std::span<Element const> host) {
         expects(host.size() == size(), "array: the source of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
     }
-    /// Enqueues a copy of the array into `host`, which is as long as the array. The host may read
-    /// it when the stream has passed the copy.
+    /// Enqueues a copy of the array into `host`, which must be as long as the array. The host may
+    /// read `host` once the copy is complete.
     void copy_to(std::span<Element> host) const {
         expects(host.size() == size(), "array: the target of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), host.data(), data(), bytes_.size()); }
@@ -93,9 +95,11 @@ public:
         platform::synchronize(get_stream());
     }
 
-    /// Makes `s` the stream of the array. The caller has ordered `s` after the work so far.
+    /// Makes `s` the stream of the array, on which it is copied and freed from now on. The caller
+    /// must have ordered `s` after the work that uses the array so far.
     void set_stream(stream s) noexcept { bytes_.set_stream(s); }
-    /// Frees the memory on the stream `s`, which the caller has ordered after the work so far.
+    /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
+    /// uses the array. The array is empty then.
     void destroy(stream s) noexcept { bytes_.destroy(s); }
     /// Frees the memory on the array's stream. The array is empty then.
     void destroy() noexcept { bytes_.destroy(); }
@@ -127,7 +131,8 @@ private:
         return count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
     }
 
-    /// Storage for one element, which need not have a default constructor.
+    /// Uninitialized storage for one element on the host: `Element` need not have a default
+    /// constructor.
     union one_element {
         one_element() noexcept {}
         Element value;

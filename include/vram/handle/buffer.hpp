@@ -96,13 +96,14 @@ public:
         if (size_ < capacity_) { relocate(size_, at); }
     }
 
-    /// Makes `s` the stream of the buffer. The caller has ordered `s` after the work so far.
+    /// Makes `s` the stream of the buffer, on which it is copied and freed from now on. The caller
+    /// must have ordered `s` after the work that uses the buffer so far.
     void set_stream(stream s) noexcept {
         stream_ = s;
         held_   = detail::hold_stream<platform>(s);
     }
-    /// Frees the memory on the stream `s`, which the caller has ordered after the work so far. The
-    /// buffer is empty then.
+    /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
+    /// uses the buffer. The buffer is empty then.
     void destroy(stream s) noexcept {
         set_stream(s);
         give_back();
@@ -123,8 +124,8 @@ public:
     // clang-format on
 
 private:
-    /// A new block that is freed by its destructor, because the copy into it may throw. `relocate`
-    /// swaps it with the old block.
+    /// A new block for the buffer's bytes. The destructor frees it if the copy into it throws.
+    /// Otherwise `relocate` has exchanged it with the old block, and the destructor frees that.
     struct fresh_block {
         buffer&     owner;
         std::size_t bytes;
@@ -152,7 +153,7 @@ private:
 
     [[no_unique_address]] detail::stored_resource<R> mr_;
     stream                                           stream_;
-    /// The stream may be destroyed before the buffer.
+    /// Keeps the stream's handle valid, because the stream may be destroyed before the buffer.
     [[no_unique_address]] detail::stream_hold<platform> held_;
     std::size_t                                         alignment_;
     void*                                               data_     = nullptr;

@@ -22,16 +22,17 @@ namespace vram {
 ///     auto before = current<cuda_platform>::set(device, my_stack);
 ///     buffer scratch{current<cuda_platform>::get(), stream, 64_MiB};
 ///
-/// Until `set` is called, it is the platform's `async_resource` if there is one, otherwise its
-/// `device_resource` in stream order. It is made at the first `get` and never destroyed, because no
-/// device may be called at the end of the process. The resource that `set` replaces belongs to the
-/// caller, who keeps it until its memory is freed and no reference to it is used.
+/// Until `set` is called, the current resource of a device is the default one: the platform's
+/// `async_resource` if there is one, otherwise its `device_resource` in stream order. The default
+/// resource is made at the first `get` and never destroyed, because no device may be called at the
+/// end of the process. The resource that `set` replaces belongs to the caller, which must keep it
+/// until its memory is freed and no reference to it is used.
 ///
 /// Failure   The first `get` or `set` for a device throws the exceptions of making the default
 ///           resource, and `std::bad_alloc`.
 /// Threads   Any thread may call. A `get` during a `set` returns either the old or the new
-///           resource. The default resource is made without a lock; if several threads call first
-///           at once, each makes one, and all but one are destroyed.
+///           resource. The default resource is made without a lock; if several threads make the
+///           first call at the same time, each makes one, and all but one are destroyed.
 /// Cost      `get` takes no lock and writes nothing. It compares the device with each device used
 ///           before. Without an argument it also calls the platform's `current_device`.
 template <platform Platform>
@@ -55,8 +56,8 @@ public:
         return fresh;
     }
 
-    /// Makes `mr` the current resource of `d` and returns the previous one. A handle that was moved
-    /// from means the default resource, as in `reset`.
+    /// Makes `mr` the current resource of `d` and returns the previous one. If `mr` was moved from,
+    /// makes the default resource current, as `reset` does.
     static resource set(device d, resource mr) {
         if (!mr.holds_resource()) { return reset(d); }
         return slot_of(d).exchange(std::move(mr));
@@ -74,7 +75,8 @@ public:
     }
 
 private:
-    /// The two words of a type-erased reference, accessible one by one.
+    /// The two words of a type-erased reference: the address of the resource, and that of the table
+    /// of its functions.
     struct words : detail::erased<Platform> {
         using properties = typename source::properties;
         using calls_type = typename detail::erased<Platform>::calls_type;
@@ -87,8 +89,9 @@ private:
         [[nodiscard]] calls_type const* calls() const noexcept { return this->calls_; }
     };
 
-    /// A device with its resources. Slots form a list that only grows. After `clear` both resources
-    /// are moved from, and readers see a null target.
+    /// One device with its default and its current resource. The slots of all devices form a list
+    /// that only grows. After `clear` both resources are moved from, and `read` returns a null
+    /// target.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -100,8 +103,8 @@ private:
         resource     standard; ///< the default resource
         resource     owner;    ///< the current resource, written under the mutex
 
-        // Copy of `owner` for readers (a seqlock). `turn` is odd during a change. A reader that
-        // sees an odd or a changed `turn` reads again.
+        // The two words of `owner`, which `read` reads without the mutex (a seqlock). `turn` is odd
+        // during a change. If `read` sees an odd or a changed `turn`, it reads again.
         std::atomic<unsigned>                          turn{0};
         std::atomic<void*>                             target;
         std::atomic<typename words::calls_type const*> calls;
@@ -132,7 +135,8 @@ private:
         }
         /// Returns true if there is a default resource. The mutex must be held.
         [[nodiscard]] bool filled() const noexcept { return words{standard}.target() != nullptr; }
-        /// Makes `mr` the default resource if there is none. The mutex must be held.
+        /// Makes `mr` the default resource if there is none, and also the current one if there is
+        /// none. The mutex must be held.
         void fill(resource& mr) {
             if (filled()) { return; }
             std::swap(standard, mr);
@@ -170,7 +174,7 @@ private:
         resource              mr = standard_of(d);
         std::lock_guard const held{mutex()};
         slot* const           head = first().load(std::memory_order_relaxed);
-        // An empty slot after `forget`, or one that another thread has just made.
+        // The device has a slot already: empty after `forget`, or just made by another thread.
         if (slot* const found = find(d, head)) {
             found->fill(mr);
             return *found;

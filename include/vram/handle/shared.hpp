@@ -66,7 +66,8 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// Does not compile if the resource is synchronous: the error message names the alternatives.
+    /// Selected if a stream is passed but the resource has no stream order. Does not compile: the
+    /// error message names the alternatives.
     template <detail::not_a_size Stream>
         requires(!resource<R>)
     [[nodiscard]] void* allocate(Stream&&, std::size_t) const {
@@ -182,7 +183,8 @@ public:
     /// Returns false if the handle was moved from.
     [[nodiscard]] bool holds_resource() const noexcept { return block_ != nullptr; }
 
-    /// Returns the number of handles. Other threads may change it at any time.
+    /// Returns the number of handles of the resource, including `any_resource` ones made from a
+    /// `shared`. Other threads may change it at any time.
     [[nodiscard]] std::size_t holders() const noexcept { return block_->holders(); }
 
     /// Returns true if both handles refer to one resource, or to equal resources.
@@ -191,7 +193,8 @@ public:
                (a.block_ != nullptr && b.block_ != nullptr && a.get() == b.get());
     }
 
-    /// Returns the resource to which a borrowing handle made from this one refers.
+    /// Returns the resource of `handle`, for a borrowing handle (`resource_ref`) that is made from
+    /// it: the new handle refers to the resource directly.
     friend R& referred(shared const& handle) {
         detail::expect_resource(handle, "shared: the handle holds a resource");
         return handle.get();
@@ -207,7 +210,7 @@ private:
 };
 
 namespace detail {
-/// Takes the resource out of a handle, together with its reference.
+/// Lets `any_resource` take over the reference of a `shared` handle, which is then empty.
 struct shared_access {
     template <class R>
     [[nodiscard]] static counted_value<R>* take(shared<R>& handle) noexcept {
@@ -217,7 +220,8 @@ struct shared_access {
 } // namespace detail
 
 namespace with {
-/// Composes a stack: `source | with::stream_ordered | with::shared`.
+/// Puts the stack before `|` into a `shared` handle: `source | with::stream_ordered |
+/// with::shared`.
 inline constexpr pending<vram::shared> shared{};
 } // namespace with
 

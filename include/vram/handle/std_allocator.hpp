@@ -39,7 +39,8 @@ public:
     using value_type    = Element;
     using resource_type = std::remove_reference_t<R>;
 
-    // The allocator moves with the memory of the container.
+    // If containers are assigned or swapped, so are their allocators: each block is freed by the
+    // allocator that allocated it.
     using propagate_on_container_copy_assignment = std::true_type;
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap            = std::true_type;

@@ -30,7 +30,7 @@ namespace vram {
 /// If libcufile is missing or refuses the file, it is an ordinary file.
 ///
 /// Failure   Throws `file_error`, as `file`. An error with a number of the library is EIO.
-/// Threads   Any threads may read and write at once.
+/// Threads   Any threads may read and write at the same time.
 /// Streams   None. No stream may be using the device memory, and the copy is complete when the call
 ///           returns.
 /// Cost      Opens the file twice and registers it. If the library itself copies through host
@@ -76,7 +76,7 @@ public:
     void read(std::span<std::byte> to, std::size_t offset) const { plain_.read(to, offset); }
     void write(std::span<std::byte const> from, std::size_t offset) { plain_.write(from, offset); }
 
-    /// Returns the file without the library.
+    /// Returns the file as a `file`, which reads and writes without libcufile.
     [[nodiscard]] file&       plain() noexcept { return plain_; }
     [[nodiscard]] file const& plain() const noexcept { return plain_; }
 

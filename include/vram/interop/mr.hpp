@@ -39,7 +39,7 @@ template <class R>
 concept foreign_resource = ::cuda::mr::async_resource<R>;
 #endif
 
-/// The properties of vram that correspond to those of CCCL's `::cuda::has_property` for `R`.
+/// The `property_set` with the properties that CCCL's `::cuda::has_property` states for `R`.
 template <class R>
 using properties_of =
     std::conditional_t<::cuda::has_property<R, ::cuda::mr::device_accessible>,
@@ -49,8 +49,8 @@ using properties_of =
                        std::conditional_t<::cuda::has_property<R, ::cuda::mr::host_accessible>,
                                           property_set<host_accessible>, property_set<>>>;
 
-/// Returns true if CCCL's error means a shortage of memory. It has a status, and before 3.1 only a
-/// text.
+/// Returns true if CCCL's error means a shortage of memory. The error has a status; before CCCL 3.1
+/// it has only a text.
 template <class Error>
 [[nodiscard]] bool about_memory(Error const& e) noexcept {
     if constexpr (requires(Error const& of) { of.status(); }) {
@@ -77,7 +77,7 @@ template <class Error>
 ///           exceptions are passed on.
 /// Threads   As `Resource`.
 /// Streams   As `Resource`.
-/// Cost      A test of the address.
+/// Cost      A test of the alignment of each allocated address.
 template <std::copyable Resource>
     requires detail::foreign_synchronous<Resource>
 class mr {
@@ -125,7 +125,7 @@ public:
     friend bool operator==(mr const& a, mr const& b) { return a.resource_ == b.resource_; }
 
 private:
-    // The functions under the names of each generation of CCCL.
+    // CCCL 3.1 has renamed the functions of a resource.
 #if CCCL_VERSION >= 3001000
     void* take(stream s, std::size_t bytes, std::size_t alignment) {
         return resource_.allocate(::cuda::stream_ref{s.get()}, bytes, alignment);
@@ -163,7 +163,7 @@ private:
         try {
             return call();
         } catch (out_of_memory const&) {
-            throw; // from a stack of vram inside, with more numbers
+            throw; // `Resource` is made of vram's resources: the exception has more numbers
         } catch (std::bad_alloc const&) {
             throw refused(bytes, alignment);
         } catch (::cuda::cuda_error const& e) {
@@ -190,7 +190,8 @@ public:
     /// Borrows `stack`, which must outlive this view.
     explicit mr_view(R& stack) noexcept : resource_ref_of<R>{stack} {}
 
-    /// Converts a temporary view for the duration of a call. CCCL's references accept only lvalues.
+    /// Converts a temporary view to CCCL's reference, for a call such as `f(as_mr(stack))`. CCCL's
+    /// own conversion accepts only lvalues.
 #if CCCL_VERSION >= 3001000
     template <class... Words>
         requires(has_property<R, Words> && ...)

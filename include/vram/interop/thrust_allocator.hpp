@@ -47,8 +47,8 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
     /// with it.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
-    // Selects the policy for a copy between two vectors: the stream of the vector that is made.
-    // Thrust would select the more general policy, which is the default stream.
+    // Thrust calls this to select the policy for a copy to a new vector: that of the new vector,
+    // with its stream. Without this function Thrust would select the default stream.
     friend VRAM_THRUST_CALL thrust_system& select_system(::thrust::cuda_cub::tag&,
                                                          thrust_system& to) {
         return to;
@@ -90,7 +90,8 @@ public:
     using ref             = resource_ref<cuda_platform, device_accessible>;
     using system_type     = detail::thrust_system; ///< an execution policy of Thrust
 
-    // The allocator moves with the memory of the container.
+    // If containers are assigned or swapped, so are their allocators: each block is freed by the
+    // allocator that allocated it.
     using propagate_on_container_copy_assignment = std::true_type;
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap            = std::true_type;
@@ -146,7 +147,8 @@ public:
     [[nodiscard]] any const& upstream() const noexcept { return mr_; }
     /// Returns the stream on which the allocator allocates and frees.
     [[nodiscard]] cuda_stream_view get_stream() const noexcept { return stream_; }
-    /// Returns the policy with which Thrust makes elements: work on `get_stream()`.
+    /// Returns the execution policy of Thrust for work on `get_stream()`. Thrust constructs and
+    /// copies the elements of new containers with it.
     [[nodiscard]] VRAM_THRUST_CALL system_type& system() noexcept { return system_; }
 
     friend bool operator==(thrust_allocator const& a, thrust_allocator const& b) {
@@ -165,7 +167,7 @@ private:
     any              mr_;
     cuda_stream_view stream_{};
     detail::stream_hold<cuda_platform>
-                held_{}; ///< the stream may be destroyed before the container
+                held_{}; ///< keeps the handle valid if the stream is destroyed before the container
     system_type system_{};
 };
 

@@ -20,19 +20,19 @@ namespace vram {
 ///     }}};
 ///
 /// Failure   An exception of the function ends the request.
-/// Threads   Several threads may call the function at once.
+/// Threads   Several threads may call the function at the same time.
 /// Cost      That of the function. The function may allocate through the layer, which does not call
 ///           its policies for such requests and holds no lock.
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:
-    /// Largest number of calls for one request.
+    /// `retrying` calls the policy at most so many times for one request.
     static constexpr unsigned max_tries = Tries;
 
     /// Makes a policy that calls `function`.
     explicit calling(Function function) : function_{std::move(function)} {}
 
-    /// Calls the function and returns its result.
+    /// Returns the result of `function(failed)`: true if the request should be tried again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) {
         return function_(failed);

@@ -21,10 +21,10 @@ namespace vram {
 /// Threads   Any thread may call.
 /// Cost      The host waits for every stream of the device.
 struct drain {
-    /// Largest number of calls for one request.
+    /// `retrying` calls the policy at most so many times for one request.
     static constexpr unsigned max_tries = 1;
 
-    /// Waits for the device and returns true.
+    /// Waits for the device. Returns true, so that the request is tried again.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         R::platform::synchronize(detail::device_of_resource(resource));

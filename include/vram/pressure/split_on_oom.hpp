@@ -15,9 +15,11 @@ namespace vram {
 
 /// Options of `split_on_oom`.
 struct split_options {
-    std::size_t granule    = 1; ///< pieces are multiples of this, except the last of a call
-    std::size_t least      = 1; ///< the smallest piece, rounded up to a multiple of `granule`
-    unsigned    grow_after = 0; ///< doubles the size after so many full pieces; 0: never
+    /// The number of items in a piece is a multiple of this, except in the last piece of a call.
+    std::size_t granule = 1;
+    std::size_t least   = 1; ///< items in the smallest piece, rounded up to a multiple of `granule`
+    /// Number of full pieces in a row after which the size of pieces is doubled; 0 means never.
+    unsigned grow_after = 0;
 };
 
 /// Runs work over `count` items in order. If a piece throws `out_of_memory`, half of it is tried.
@@ -60,14 +62,16 @@ public:
     /// Returns the number of items that the current or last call has finished.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// Returns the current size of a piece, or `unlimited` if no piece was split so far.
+    /// Returns the largest number of items in the next piece, or `unlimited` if no piece was halved
+    /// so far.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// Returns the number of finished pieces, and of halved ones, in all calls.
+    /// `pieces()` returns the number of finished pieces in all calls, `splits()` that of pieces
+    /// that ran out of memory and were halved.
     [[nodiscard]] std::uint64_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::uint64_t splits() const noexcept { return splits_; }
 
-    /// Value of `size()` if no piece was split so far.
+    /// Value of `size()` if no piece was halved so far.
     static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
 
 private:
@@ -105,7 +109,7 @@ private:
     split_options options_{};
     std::size_t   size_   = unlimited;
     std::size_t   done_   = 0;
-    unsigned      run_    = 0; ///< number of consecutive full pieces
+    unsigned      run_    = 0; ///< number of full pieces in a row since the size last changed
     std::uint64_t pieces_ = 0;
     std::uint64_t splits_ = 0;
 };

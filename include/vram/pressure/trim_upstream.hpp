@@ -20,10 +20,11 @@ namespace vram {
 /// Threads   As the resource.
 /// Cost      One `trim(0)`. Later allocations have to obtain the released memory again.
 struct trim_upstream {
-    /// Largest number of calls for one request.
+    /// `retrying` calls the policy at most so many times for one request.
     static constexpr unsigned max_tries = 1;
 
-    /// Trims the resource. Returns true if that released memory.
+    /// Trims the resource. Returns true if that released memory, so that the request is tried
+    /// again.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         if constexpr (trimmable_resource<R>) {

@@ -13,7 +13,7 @@
 
 namespace vram {
 
-/// Sleeps in real time.
+/// A function object that suspends the calling thread in real time, not in virtual time.
 struct sleep_really {
     void operator()(std::chrono::nanoseconds how_long) const {
         std::this_thread::sleep_for(how_long);
@@ -33,7 +33,7 @@ struct sleep_really {
 template <class Sleep = sleep_really>
 class wait_backoff {
 public:
-    /// Largest number of calls for one request.
+    /// `retrying` calls the policy at most so many times for one request.
     static constexpr unsigned max_tries = 8;
 
     /// Makes a policy with a first wait of `first` and waits of at most `longest`.
@@ -42,7 +42,8 @@ public:
                           Sleep                    sleep   = {})
         : first_{first}, longest_{longest}, sleep_{std::move(sleep)} {}
 
-    /// Waits and returns true.
+    /// Waits as long as the number of failed attempts demands. Returns true, so that the request is
+    /// tried again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;

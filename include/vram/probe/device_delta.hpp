@@ -39,25 +39,27 @@ public:
         requires std::same_as<typename Resource::platform, Platform>
     explicit device_delta(Resource const&) : device_delta{} {}
 
-    /// Returns the increase of used bytes on the device since the start; 0 if there are fewer.
+    /// Returns the increase of used bytes on the device since the start, or 0 if fewer are used.
     [[nodiscard]] std::size_t bytes() {
         sample();
         return now_ > before_ ? now_ - before_ : 0;
     }
 
-    /// Returns the decrease of used bytes on the device since the start; 0 if there are more.
+    /// Returns the decrease of used bytes on the device since the start, or 0 if more are used.
     [[nodiscard]] std::size_t returned() {
         sample();
         return now_ < before_ ? before_ - now_ : 0;
     }
 
-    /// Reads the used bytes now, for `peak()`. A device keeps no peak of its own.
+    /// Reads the used bytes of the device, so that `peak()` includes them. Devices do not store a
+    /// peak themselves.
     void sample() {
         now_ = used();
         if (now_ > peak_) { peak_ = now_; }
     }
 
-    /// Returns the largest increase since the start that any function of this object has read.
+    /// Returns the largest increase of used bytes since the start among those that `sample`,
+    /// `bytes` and `returned` have read. A higher value between these calls is missed.
     [[nodiscard]] std::size_t peak() const noexcept { return peak_ - before_; }
 
 private:

@@ -44,7 +44,7 @@ public:
         *at = older_;
         if (newest != nullptr) { return; }
         error_sink const installed = set_error_sink(forward.load());
-        // Restore the sink installed within this scope.
+        // If the program installed another sink within the scope, that one stays installed.
         if (installed != &note) { set_error_sink(installed); }
     }
 

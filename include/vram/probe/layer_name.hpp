@@ -13,7 +13,7 @@ namespace vram {
 
 namespace detail {
 
-/// The compiler's text for this function, which holds the name of `Type`.
+/// Returns the compiler's text for this function, which contains the name of `Type`.
 template <class Type>
 constexpr std::string_view text_with_type() noexcept {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -25,11 +25,12 @@ constexpr std::string_view text_with_type() noexcept {
 
 } // namespace detail
 
-/// The name of the class or class template of `Type`, without namespaces and arguments: `pool` for
-/// `vram::pool<vram::cuda_resource>`. Read at compile time; the text lives as long as the program.
+/// Returns the name of the class or class template of `Type`, without namespaces and arguments:
+/// `pool` for `vram::pool<vram::cuda_resource>`. The text lives as long as the program.
 template <class Type>
 constexpr std::string_view layer_name() noexcept {
-    // The text around a type's name has one length for all types. The text for `int` shows it.
+    // The text before and after a type's name has equal lengths for all types, so they are measured
+    // in the text for `int`.
     constexpr std::string_view probe  = detail::text_with_type<int>();
     constexpr std::size_t      before = probe.rfind("int");
     constexpr std::size_t      after  = probe.size() - before - 3;
@@ -39,8 +40,7 @@ constexpr std::string_view layer_name() noexcept {
     for (std::string_view const word : {"const ", "class ", "struct "}) {
         if (name.starts_with(word)) { name.remove_prefix(word.size()); }
     }
-    // Only a class within a class template may have a '<' before its last "::". So the last "::"
-    // before the first '<' ends the namespaces.
+    // The namespaces end at the last "::" before the first '<', which begins the arguments.
     std::string_view const stem  = name.substr(0, name.find('<'));
     std::size_t const      colon = stem.rfind("::");
     return colon == std::string_view::npos ? stem : stem.substr(colon + 2);

@@ -19,7 +19,7 @@ namespace vram {
 ///     leak_check watch{memory};
 ///     serve(request, memory);
 ///
-/// Memory that was freed but has a pending use is not a leak. In a test, prefer
+/// Memory that was freed but that a stream may still use is not a leak. In a test, prefer
 /// `VRAM_CHECK_NO_LEAK` of probe/doctest.hpp, which fails the test.
 ///
 /// Failure   The constructor throws the exceptions of `usage()`. The destructor never throws. It
@@ -61,7 +61,7 @@ public:
     /// Returns true if there would be no leak if the scope ended now.
     [[nodiscard]] bool clean() const { return bytes() == 0; }
 
-    /// Disables the report, because memory stays live on purpose.
+    /// The destructor will report nothing. For memory that stays live on purpose.
     void dismiss() noexcept { armed_ = false; }
 
 private:

@@ -28,9 +28,9 @@ namespace vram {
 /// scope that stays below it also has only a bound. A `statistics` layer counts for each probe
 /// separately: sizes are then as requested, and the peak is exact.
 ///
-/// The peak is as exact as that of the resource. An `arena`, or two resources together, always have
-/// only a bound. The peaks of CUDA's pools are the driver's, which does not report if other code
-/// resets them.
+/// The peak is as exact as that of the resource: an `arena`, or a layer over two resources, knows
+/// only an upper bound of its peak. `cuda_pool` returns the driver's peaks, and the driver does not
+/// report if other code resets them.
 ///
 /// Failure   Never throws, except for the exceptions of `usage()`.
 /// Threads   As `usage()` of the resource. Allocations of other threads in the scope are counted
@@ -54,8 +54,8 @@ public:
     /// Returns the decrease of live bytes since the start; 0 if there are more.
     [[nodiscard]] std::size_t returned() const { return risen(before_.live, now().live); }
 
-    /// Returns the largest increase of live bytes since the start at any moment, or an upper bound
-    /// of it.
+    /// Returns the largest increase of live bytes over those at the start, at any moment since, or
+    /// an upper bound of it (see `peak_is_exact`).
     [[nodiscard]] std::size_t peak() const {
         heights const h = seen(now());
         return risen(detail::larger_of(h.then, h.since), before_.live);
@@ -77,7 +77,7 @@ public:
         return now().allocations - before_.allocations;
     }
 
-    /// Restarts the measurement.
+    /// Restarts the measurement: the present figures are those of the start from now on.
     void reset() { before_ = now(); }
 
     /// Returns the figures of the resource at the start.
@@ -87,11 +87,11 @@ public:
 
 private:
     struct heights {
-        std::size_t then; ///< `peak_live` of the resource at the start of the measurement
-        std::size_t since;
+        std::size_t then;  ///< peak of the resource's live bytes at the start of the measurement
+        std::size_t since; ///< peak of the resource's live bytes now
     };
-    /// Returns the peaks at the start and now. If the peaks were restarted in between, uses the
-    /// highest peaks ever.
+    /// Returns the resource's peaks of live bytes at the start and in `after`. If the peaks were
+    /// restarted in between, returns the highest peaks since the resource was made, at both times.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};
@@ -109,7 +109,7 @@ private:
 ///
 /// Failure   The constructor throws `std::bad_alloc`.
 /// Threads   Any thread. Allocations of other threads in the scope are counted too.
-/// Cost      A result takes time in proportion to the number of newer probes.
+/// Cost      Each function takes time in proportion to the number of newer probes of the layer.
 template <class Upstream, class Lock>
 class memory_delta<statistics<Upstream, Lock>> {
 public:
@@ -141,7 +141,7 @@ public:
     /// Returns all counters of the scope, including blocks and refusals.
     [[nodiscard]] counters counted() const { return memory_->now(asked_); }
 
-    /// Restarts the measurement.
+    /// Restarts the measurement: all results are 0 again.
     void reset() {
         std::uint64_t const fresh = memory_->push();
         memory_->pop(std::exchange(asked_, fresh));

@@ -48,7 +48,8 @@ concept budgeted = requires(R const& r) {
     { r.limit() } -> std::same_as<std::size_t>;
 };
 
-/// A layer that inherits `usage()` from `layer_base`, so that its figures are its upstream's.
+/// A layer that inherits `usage()` from `layer_base` and so returns the figures of its upstream.
+/// The report does not repeat these.
 template <class R>
 concept passing_on = standing_on_one<R> && requires {
     requires std::same_as<decltype(&R::usage),
@@ -60,7 +61,8 @@ template <class R>
 concept handing_on =
     requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
 
-/// A layer or resource that counts for itself. A layer over two has only the sum of both.
+/// A layer or resource with figures of its own: `usage()` is not only forwarded to the upstream or
+/// added up from two.
 template <class R>
 concept measuring_itself =
     measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
@@ -82,8 +84,10 @@ enum class column : unsigned char {
 };
 struct column_style {
     char const* heading;
-    bool        is_size; ///< the figure is a number of bytes
-    bool        always;  ///< shown if a layer has the figure; other columns only if one is not 0
+    bool        is_size; ///< true if the figure is a number of bytes
+    /// True if the column is shown as soon as one layer has the figure; false if one figure must
+    /// also differ from 0.
+    bool always;
 };
 inline constexpr std::array<column_style, 12> columns{{{"live", true, true},
                                                        {"peak live", true, true},
@@ -131,8 +135,8 @@ private:
     std::array<figure, columns.size()> figures_{};
 };
 
-/// The figures of a layer that counts for itself. `memory_usage` has 0 for a figure that the layer
-/// does not have: such a 0 is blank in the report.
+/// Sets the figures of `row` to `layer.usage()`. `memory_usage` has 0 for a figure that the layer
+/// does not count: such a 0 is blank in the report.
 template <class R>
 void set_usage(layer_row& row, R const& layer) {
     memory_usage const u        = layer.usage();
@@ -191,7 +195,8 @@ void add_layer(std::vector<layer_row>& rows, R const& layer, std::size_t depth) 
 /// repeats the figures of its upstream.
 ///
 /// Failure   Throws `std::bad_alloc`.
-/// Threads   As `usage()` of the layers. Each layer is read at once, one layer after another.
+/// Threads   As `usage()` of the layers. The layers are read one after another, so figures of two
+///           layers may belong to different times.
 /// Cost      One call of `usage()` for each layer, and the strings.
 template <synchronous_resource Resource>
 [[nodiscard]] std::string report(Resource const& memory) {

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Reference count in front of a shared object. It starts at 1, and the object is destroyed with
-/// the last reference.
+/// The reference count of a shared object, as its base class. It starts at 1, for the handle that
+/// made the object. The object is destroyed when the count becomes 0.
 ///
 /// Threads   Any thread may call `hold` and `drop`. Changes to the object before a `drop` are
 ///           visible to its destructor.
@@ -39,7 +39,7 @@ protected:
 
 private:
     std::atomic<std::size_t> holders_{1};
-    void (*end_)(counted*) noexcept; // instead of a virtual destructor: no table for each type
+    void (*end_)(counted*) noexcept; // destroys the object; saves a virtual table for each type
 };
 
 /// An object of any type with a reference count, made with `new`.

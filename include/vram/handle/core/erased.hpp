@@ -17,8 +17,8 @@
 namespace vram {
 namespace detail {
 
-/// A pointer to a resource and a table of the functions of its type. A base class only:
-/// `resource_ref` borrows the resource, and `any_resource` owns it.
+/// A pointer to a resource, and a pointer to the table of the functions of its type. Used only as a
+/// base class: `resource_ref` borrows the resource, and `any_resource` owns it.
 ///
 /// Optional functions are tested at run time. If the resource lacks one, `owns` and `usage` return
 /// nothing, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if the
@@ -93,7 +93,8 @@ public:
                    ? nullptr
                    : calls_->try_allocate_ready(target_, s, bytes, alignment);
     }
-    /// Returns the size that a request takes, or `bytes` if the resource has no `rounded_size`.
+    /// Returns the size that the resource allocates for a request of `bytes` bytes, or `bytes` if
+    /// it has no `rounded_size`.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t alignment) const noexcept {
         return calls_->rounded_size == nullptr ? bytes
@@ -109,7 +110,8 @@ public:
     std::size_t trim_no_wait() const {
         return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
     }
-    /// Returns the free pieces of the resource, or nothing if it has no `free_memory`.
+    /// Returns the number and sizes of the resource's free blocks, or nothing if it has no
+    /// `free_memory`.
     [[nodiscard]] std::optional<free_pieces> free_memory() const {
         if (calls_->free_memory == nullptr) { return {}; }
         return calls_->free_memory(target_);
@@ -136,7 +138,8 @@ public:
 protected:
     using calls_type = resource_calls<Platform>;
 
-    /// Makes the handle empty. From now on each call, except a query, is a broken contract.
+    /// Makes the handle empty, without destroying the resource. From now on an allocation or a free
+    /// through it is a broken contract; the other functions behave as if the resource lacked them.
     void let_go() noexcept {
         target_ = nullptr;
         calls_  = &no_calls<Platform>;

@@ -19,10 +19,10 @@
 namespace vram {
 namespace detail {
 
-/// The functions of one resource type, which take an untyped pointer to the resource. A function
-/// that the type lacks is a null pointer. `try_allocate` is never null: if the type lacks it,
-/// `allocate` is called and its exception caught. An exception other than `std::bad_alloc` is
-/// reported to the error sink.
+/// A table of pointers to the functions of one resource type. Each takes an untyped pointer to the
+/// resource as `mr`. If the type lacks an optional function, its pointer is null. `try_allocate` is
+/// never null: if the type lacks it, `allocate` is called and its exception caught. An exception
+/// other than `std::bad_alloc` is reported to the error sink.
 template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
@@ -56,7 +56,8 @@ struct resource_calls {
     // clang-format on
 };
 
-/// The functions of the resource type `R`.
+/// Functions that call those of the resource type `R` at an untyped address `mr`. `table` returns
+/// pointers to them.
 template <resource R>
 struct calls_to {
     using platform = typename R::platform;
@@ -65,7 +66,8 @@ struct calls_to {
     static R&       at(void* mr) noexcept { return *static_cast<R*>(mr); }
     static R const& at(void const* mr) noexcept { return *static_cast<R const*>(mr); }
 
-    /// Reports the exception of an allocation that `try_allocate` must not throw, and returns null.
+    /// Called in a `catch` block of `try_allocate`: reports the exception to the error sink and
+    /// returns null.
     static void* failed(std::size_t bytes, call_site from) noexcept {
         report_caught({.kind   = error_kind::platform_error,
                        .bytes  = bytes,
@@ -176,7 +178,8 @@ struct calls_to {
     }
 };
 
-/// The functions of a handle that was moved from: each allocation or free is a broken contract.
+/// The functions of a handle that was moved from: an allocation or a free reports a broken contract
+/// and does not return.
 template <class Platform>
 struct calls_to_nothing {
     using stream = typename Platform::stream;
@@ -216,7 +219,7 @@ struct calls_to_nothing {
     }
 };
 
-/// Table of functions of a handle that was moved from.
+/// The table that a type-erased handle refers to after it was moved from.
 template <class Platform>
 inline constexpr resource_calls<Platform> no_calls = detail::calls_to_nothing<Platform>::table();
 

@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The resource of a buffer or an allocator. It is stored by value if it is a handle (`shared`,
-/// `resource_ref`, `any_resource`) or can be copied. It is stored as a reference if it lives
-/// elsewhere and calls of it should stay direct.
+/// The resource of a buffer or an allocator. `stored_resource<R>` owns it: it is a handle
+/// (`shared`, `resource_ref`, `any_resource`) or another resource by value. `stored_resource<R&>`
+/// refers to a resource that outlives it.
 ///
 /// Cost      None. An empty resource takes no space as a `[[no_unique_address]]` member.
 template <class R>
