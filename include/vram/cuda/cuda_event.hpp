@@ -20,7 +20,7 @@ struct cuda_event_options {
     bool blocking = false; ///< a waiting host thread sleeps instead of spinning
 };
 
-/// Owns a CUDA event. An event that was never recorded is complete, and a wait for it ends at once.
+/// Owns a CUDA event. An event that was never recorded is complete: a wait for it does not block.
 /// Once the process is ending, all events are complete, also new ones, because objects in static
 /// storage still use them when they free memory.
 ///
@@ -70,9 +70,7 @@ public:
 
     /// Returns true if the work before the event is complete, or if the event was never recorded.
     [[nodiscard]] bool done() const {
-        if (detail::cuda_context::over(life_)) {
-            return true;
-        } // a reset of the device ends all work
+        if (detail::cuda_context::over(life_)) { return true; } // the reset ended all work
         detail::cuda_capture_guard const relaxed;
         return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }

@@ -15,8 +15,8 @@ namespace vram {
 /// Sets `bytes` bytes of device, pinned or managed memory to `value`. Does nothing if `bytes` is 0.
 ///
 /// Failure   Throws `cuda_error`.
-/// Threads   Any thread.
-/// Streams   In the order of `stream`. The call does not wait for the fill.
+/// Threads   Any thread may call.
+/// Streams   The fill is ordered in `stream`. The call does not wait for it.
 inline void cuda_fill(cuda_stream_view stream, void* to, std::byte value, std::size_t bytes) {
     if (bytes == 0) { return; }
     cuda_check(detail::cuda_exit::or_done(

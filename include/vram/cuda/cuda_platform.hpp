@@ -118,7 +118,7 @@ struct cuda_platform : detail::cuda_ranges {
     static void               synchronize(stream s) {
         if (!detail::cuda_stream_ids::was_reset(s.get())) {
             s.synchronize();
-        } // else: the reset has ended all work
+        } // after a reset there is no work to wait for
     }
 
     // Functions for streams that another thread may be capturing. They make no CUDA call on the

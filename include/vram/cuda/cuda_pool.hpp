@@ -25,12 +25,13 @@ struct cuda_pool_options {
     /// If the pool has more reserved bytes than this, CUDA returns unused memory to the device at
     /// the next synchronization of a stream, an event or the device. The default keeps everything.
     std::size_t release_threshold = unsatisfiable;
-    /// Largest number of reserved bytes; 0: no limit.
+    /// Largest number of bytes that the pool may reserve; 0 means no limit.
     std::size_t maximum_size = 0;
-    /// Kind of handle with which other processes can share the pool.
+    /// Kind of handle with which other processes can import the pool; the default means that they
+    /// cannot.
     cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone;
 
-    // Reuse of memory, freed on one stream, by a request on another stream.
+    // The next options state if memory freed on one stream may be reused on another stream.
 
     /// If true, memory is reused if an event of the program orders its free before the request.
     bool reuse_after_events = true;
@@ -58,7 +59,7 @@ public:
         cuda_device_guard const          on{device};
         detail::cuda_capture_guard const relaxed;
         cudaMemPoolProps                 properties{};
-        properties.allocType     = cudaMemAllocationTypePinned; // the only kind at present
+        properties.allocType     = cudaMemAllocationTypePinned; // memory that does not migrate
         properties.handleTypes   = options.export_handle;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id   = device.ordinal();

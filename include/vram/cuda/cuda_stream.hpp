@@ -19,7 +19,8 @@ namespace vram {
 struct cuda_stream_options {
     /// If true, the stream and the legacy default stream wait for each other (cudaStreamDefault).
     bool blocking = false;
-    /// Lower is more urgent. A value outside the device's range becomes the nearest one.
+    /// Priority of the stream: lower is more urgent. A value outside the device's range becomes the
+    /// nearest one in it.
     int priority = 0;
 };
 

@@ -74,7 +74,8 @@ public:
         return capturing() ? before_capture().id : id_now();
     }
 
-    /// Returns the device of the stream.
+    /// Returns the device of the stream. During a capture returns the device from before it, and
+    /// throws if that is not known.
     [[nodiscard]] cuda_device device() const {
         if (detail::cuda_stream_ids::announced(stream_) != 0 || capturing()) {
             return before_capture().device;
@@ -94,7 +95,8 @@ public:
         return captures;
     }
 
-    /// Returns true if all work that the stream has received so far is complete.
+    /// Returns true if all work that the stream has received so far is complete. Throws if the
+    /// stream is being captured.
     [[nodiscard]] bool done() const {
         expect_no_capture();
         return done_now();
@@ -104,7 +106,8 @@ public:
     /// the handle. If so, only `get` may be called.
     [[nodiscard]] bool ended() const noexcept { return detail::cuda_stream_ids::ended(stream_); }
 
-    /// Blocks the host until all work that the stream has received so far is complete.
+    /// Blocks the host until all work that the stream has received so far is complete. Throws if
+    /// the stream is being captured.
     void synchronize() const {
         expect_no_capture();
         detail::cuda_capture_guard const relaxed;

@@ -21,8 +21,8 @@
 
 namespace vram {
 
-/// Selects if `aligned` also rounds sizes up, so that a block may be written in whole units to its
-/// end.
+/// Selects if `aligned` also rounds sizes up to a multiple of the alignment, so that a block may be
+/// written to its end in units of the alignment.
 enum class aligned_size { as_asked, rounded_up };
 
 /// Raises the alignment of every request to at least `least`.

@@ -32,7 +32,8 @@ namespace vram {
 ///           failure of it leads to the secondary; otherwise only `out_of_memory` does, and other
 ///           errors are rethrown.
 /// Threads   The rules are those of the less safe of the two resources.
-/// Cost      A lock per free. A refusal costs an exception if the primary has no `try_allocate`.
+/// Cost      One lock per free, and two per allocation from the secondary. A refusal costs an
+///           exception if the primary has no `try_allocate`.
 template <class Primary, class Secondary>
 class fallback : public detail::pair_base<
                      typename detail::check_pair<detail::checked_upstream<Primary>,

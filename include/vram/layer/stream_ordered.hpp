@@ -40,12 +40,12 @@ struct stream_ordered_options {
 ///
 ///     stream_ordered mr{cuda_resource{}};   // cudaMalloc with the semantics of cudaMallocAsync
 ///
-/// Later allocations return freed blocks if the event is complete. If the upstream
-/// refuses, the host waits for the oldest freed block and asks the upstream again, until the
-/// request fits or no freed block can be waited for; then the request is refused. If other threads
-/// free and allocate at the same time, the number of attempts is bounded. A block freed on a stream
-/// that is being captured belongs to the graph: it is kept until `forget_captures` or the end of
-/// the layer.
+/// Later allocations return freed blocks to the upstream once their events are complete. If the
+/// upstream refuses, the host waits for the oldest freed block and asks the upstream again, until
+/// the request fits or no freed block can be waited for; then the request is refused. If other
+/// threads free and allocate at the same time, the number of attempts is bounded. A block freed on
+/// a stream that is being captured belongs to the graph: it is kept until `forget_captures` or the
+/// end of the layer.
 ///
 /// Failure   The functions fail as those of the upstream. If no event can be recorded, the host
 ///           waits for the stream, or, if that fails, for its device; the device of a destroyed
@@ -243,7 +243,7 @@ private:
     [[nodiscard]] bool wait_for_user(stream s) const noexcept {
         try {
             if (platform::capturing(s)) { return false; }
-        } catch (...) {} // the wait reports the error
+        } catch (...) {} // the wait below fails too, and reports the error
         return detail::sure_wait<platform>(s, [&] {
             try {
                 return platform::device_of(s);

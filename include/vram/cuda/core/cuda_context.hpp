@@ -106,7 +106,7 @@ private:
         std::atomic<unsigned long long> id; ///< id of the context; 0: not queried, or there is none
         std::atomic<unsigned>           number;   ///< number of resets so far
         std::atomic<unsigned>           reported; ///< number of the last reset that was reported
-        std::atomic<CUcontext>          context;  ///< primary context, queried once
+        std::atomic<CUcontext>          context;  ///< the primary context; null: not queried yet
     };
     struct calls {
         decltype(&::cuDevicePrimaryCtxGetState) get     = nullptr;
@@ -128,7 +128,7 @@ private:
             found.id  = cuda_entry_point<decltype(found.id)>("cuCtxGetId", 12000).call;
             found.all = found.get != nullptr && found.retain != nullptr &&
                         found.release != nullptr && found.id != nullptr;
-        } catch (...) {} // no reset is noticed
+        } catch (...) {} // `all` stays false: no reset is noticed
         return found;
     }
 

@@ -60,7 +60,8 @@ public:
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
         void* const block = over_aligned::take_back(p, bytes, alignment, at);
-        if (life() != none && cuda_context::ended({device_.ordinal(), life()})) { // freed by it
+        // A reset of the device since the last allocation has freed the block.
+        if (life() != none && cuda_context::ended({device_.ordinal(), life()})) {
             if constexpr (requires(Resource const& r) { r.forget(block); }) {
                 self().forget(block);
             }

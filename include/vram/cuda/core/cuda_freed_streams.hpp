@@ -130,7 +130,7 @@ public:
                 start_epoch(); // later frees take the lock and are counted
                 frees              = at->frees;
                 recorded const how = record(place, *at);
-                if (how == recorded::captured) { continue; } // for the next `synchronize`
+                if (how == recorded::captured) { continue; } // the stream stays in the list
             }
             place.synchronize(); // returns immediately if `place` was not recorded
             auto const held = lock_.hold();

@@ -254,7 +254,8 @@ private:
             known.insert(key_of(stream), fresh);
             return *fresh;
         }
-        /// Prepares an entry for a new stream with its handle, or for its removal.
+        /// Marks the stream of an entry as not ended and without holds: a new stream has the
+        /// handle, or the entry is about to be removed.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended  = false;
@@ -431,7 +432,8 @@ private:
 };
 
 inline void cuda_stream_hold::let_go() noexcept {
-    if (its_ == nullptr || cuda_exit::began()) { return; } // a forked child may find a locked mutex
+    // Without CUDA there is nothing to destroy, and in a child of `fork` the mutex may be locked.
+    if (its_ == nullptr || cuda_exit::began()) { return; }
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);
     if (!its_->given_away.load(std::memory_order_relaxed) && !reset()) {

@@ -60,7 +60,7 @@ struct cuda_virtual_calls {
 private:
     template <class Function>
     static void find(char const* name, Function& call) {
-        constexpr unsigned since = 10020; // they exist since CUDA 10.2
+        constexpr unsigned since = 10020; // all of these functions exist since CUDA 10.2
         auto const         found = cuda_entry_point<Function>(name, since);
         if (found.why == cudaDriverEntryPointVersionNotSufficent) {
             throw cuda_error{cudaErrorCallRequiresNewerDriver};

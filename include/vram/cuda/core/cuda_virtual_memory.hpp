@@ -188,7 +188,7 @@ private:
     }
     [[nodiscard]] CUmemAllocationProp properties() const noexcept {
         CUmemAllocationProp kind{};
-        kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED; // the only type of device memory
+        kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED; // memory that does not migrate
         kind.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(export_);
         kind.location             = place();
         return kind;

@@ -61,8 +61,8 @@ public:
         return *this;
     }
 
-    /// A request in progress. It reserves a place for the block, so that the block's free cannot
-    /// fail later.
+    /// A request in progress. The constructor allocates the list element for the later free of the
+    /// block, so that the free cannot fail.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -116,10 +116,10 @@ public:
         /// No event could be recorded: the caller must wait for the stream and then return the
         /// block.
         due,
-        foreign, ///< the block was not allocated here, which was reported
+        foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
 
-    /// Frees a block that the stream `s` used last. Never waits.
+    /// Frees a block that the stream `s` used last. Never waits. The caller must act on the result.
     [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                               call_site at = {}) noexcept {
         auto const held = lock_.hold();
@@ -149,8 +149,8 @@ public:
         ++figures_.upstream;
         return result::due;
     }
-    /// Frees a block that no stream uses any more. Returns true if the block was allocated here, so
-    /// that the caller must return it to the upstream.
+    /// Frees a block that no stream uses any more. Returns true if the caller must return it to the
+    /// upstream. Returns false if the free is invalid, which was reported.
     [[nodiscard]] bool free_idle(void* p, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = {}) noexcept {

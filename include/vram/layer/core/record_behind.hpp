@@ -85,9 +85,10 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner destroyed the stream after the check; record on the hold instead.
+            // The owner has destroyed the stream since the check: the next attempt records on the
+            // hold.
             if (held.ended() && i < attempts) { continue; }
-            // Recording on an invalidated capture fails, too.
+            // Recording also fails if an error has invalidated a capture of the stream.
             if (detail::captures<Platform>(s)) { return recorded::captured; }
             if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
             throw;

@@ -51,7 +51,8 @@ public:
     using event  = typename Platform::event;
     using link   = freed_blocks::link;
 
-    /// Blocks that were freed on one stream, with one event recorded behind all of them.
+    /// Blocks that were freed on one stream, and one event that is recorded, now or later, behind
+    /// the last uses of all of them.
     class batch {
         friend class waiting_frees;
 
