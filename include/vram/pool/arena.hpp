@@ -78,8 +78,7 @@ public:
         requires std::default_initializable<Upstream>
         : arena{Upstream{}, options} {}
 
-    /// Creates an arena over `upstream`. Allocates nothing; each shard is created when it is first
-    /// used.
+    /// Creates an arena over `upstream`. Each shard is created when it is first used.
     explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
         : base{std::move(upstream)},
           chunks_{this->upstream_, options.max_size, options.trim_above},
@@ -126,8 +125,7 @@ public:
         rebind_shards();
         return *this;
     }
-    /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
-    /// upstream.
+    /// Waits for the streams, reports live blocks as leaks, and returns all chunks to the upstream.
     ~arena() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
@@ -147,15 +145,14 @@ public:
         return get<true>({nullptr, bytes, alignment});
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return try_get({&s, bytes, alignment});
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
-    /// throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
@@ -228,8 +225,7 @@ public:
             }
         }
         memory_usage before = chunks_.reset_peaks();
-        // The live bytes of shards that restarted early may have risen before the last shard
-        // restarted.
+        // The live bytes of shards that restarted early may have risen before the last one did.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < options_.count; ++i) {
             if (member* const each = pools_.find(i)) {
@@ -246,8 +242,7 @@ public:
 
     /// Returns idle chunks to the upstream until all shards together reserve at most `keep` free
     /// bytes, then trims the upstream. The host waits for streams that may still use the chunks.
-    /// Returns the number of bytes that were returned to the upstream, or that the upstream
-    /// returned, whichever is larger.
+    /// Returns the bytes returned to the upstream, or by the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         for_each([&](member& each) {
@@ -278,8 +273,7 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this arena will run again. The graph-retained memory
-    /// becomes free. Another stream may use it after the current work of the stream that was
-    /// captured.
+    /// becomes free. Another stream may use it after the current work of the captured stream.
     void forget_captures() {
         for_each([](member& each) { each.core().forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
@@ -332,8 +326,7 @@ private:
     [[nodiscard]] std::size_t seat_of(stream s) noexcept {
         try {
             return affinity_.of(detail::stream_key<platform>::named(s));
-            // If the stream's id cannot be queried, for example during a capture, any shard will
-            // do.
+            // If the stream's id cannot be queried (in a capture), any shard will do.
         } catch (...) { return 0; }
     }
     [[nodiscard]] member& pool_for(stream const* on) {
@@ -449,8 +442,7 @@ private:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {&s, bytes, alignment}, pools_.find(place_of(s)), at);
     }
-    /// Slow path of a free: frees a block that the shard `tried` (the caller's, or null) does not
-    /// own.
+    /// Slow path of a free: frees a block that the caller's shard `tried` (or null) does not own.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member* tried,
                                          call_site at) noexcept {
         if (p == nullptr) { return; }

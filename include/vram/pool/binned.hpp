@@ -111,15 +111,14 @@ public:
         return get_any<true>({bytes, bytes, alignment, nullptr});
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return this->or_null(bytes, [&] { return get_any<false>({bytes, bytes, alignment, &s}); });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
-    /// throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
@@ -171,8 +170,8 @@ public:
 private:
     using typename base::request;
 
-    /// Returns the index of the size class for a request, or the number of classes if the upstream
-    /// must serve it.
+    /// Returns the index of the size class for a request, or the number of classes for a large
+    /// request.
     [[nodiscard]] std::size_t class_of(std::size_t bytes, std::size_t alignment) const noexcept {
         std::size_t const classes = this->heaps_.size();
         if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {

@@ -13,8 +13,7 @@
 namespace vram {
 
 /// `exact_growth` if the upstream can extend chunks in place, so each extension is as large as
-/// needed. Otherwise `geometric_growth`, which makes chunks larger than needed, so that there are
-/// few.
+/// needed. Otherwise `geometric_growth`, which makes few chunks, larger than needed.
 template <class Upstream>
 using default_growth =
     std::conditional_t<expandable_resource<Upstream>, exact_growth, geometric_growth>;

@@ -8,8 +8,7 @@
 
 namespace vram {
 
-/// Selects when a pool records the event for which other streams wait before they use memory freed
-/// on a stream.
+/// Selects when a pool records the event for which other streams wait to use freed memory.
 enum class event_policy {
     /// An event is recorded when another stream first needs the memory. It stands for everything
     /// freed on the stream so far. Costs nothing on streams that reuse their own memory. A raw

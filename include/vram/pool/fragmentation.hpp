@@ -23,8 +23,7 @@ struct fragmentation {
     /// can be met (BFC, the allocator of TensorFlow).
     double scattered = 0;
     /// The sum of the squares of the free pieces' sizes, divided by the square of the reserved
-    /// bytes. Few large holes count more than many small ones (the viewer of PyTorch's memory
-    /// snapshots).
+    /// bytes. Few large holes count more than many small ones (PyTorch's memory viewer).
     double holes = 0;
     /// Free bytes in chunks that contain a live block: `trim` cannot return them (PyTorch's
     /// inactive_split_bytes).

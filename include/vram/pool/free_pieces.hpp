@@ -11,8 +11,7 @@
 
 namespace vram {
 
-/// Statistics of the free memory of a pool: reserved bytes that are not live, piece by piece. A
-/// plain value.
+/// Statistics of the free memory of a pool: reserved bytes that are not live. A plain value.
 ///
 ///     free_pieces const now = memory.free_memory();
 struct free_pieces {

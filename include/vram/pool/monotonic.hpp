@@ -136,7 +136,7 @@ public:
         return get<true>({bytes, align(bytes, default_alignment), alignment, nullptr});
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
@@ -145,8 +145,7 @@ public:
             return get<false>({bytes, align(bytes, default_alignment), alignment, &s});
         });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
-    /// throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
@@ -205,8 +204,7 @@ public:
         auto const held = this->lock_.hold();
         return books_.owns(p);
     }
-    /// Returns the usage. `live` and `requested` count bytes that were allocated and neither freed
-    /// nor unwound.
+    /// Returns the usage. `live` and `requested` count bytes neither freed nor unwound.
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
         memory_usage now  = this->budget_.usage;
@@ -225,8 +223,8 @@ public:
     }
     /// Returns chunks to the upstream, from the last one to the one in use, until at most `keep`
     /// unused bytes are reserved, then trims the upstream. The host waits for streams that may
-    /// still use the chunks. Returns the number of bytes that were returned to the upstream, or
-    /// that the upstream returned, whichever is larger.
+    /// still use the chunks. Returns the bytes returned to the upstream, or by the upstream,
+    /// whichever are more.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
@@ -250,8 +248,8 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this resource will run again. The graph-retained
-    /// memory becomes free. Another stream may use it after the current work of the stream that was
-    /// captured.
+    /// memory becomes free. Another stream may use it after the current work of the captured
+    /// stream.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();

@@ -16,8 +16,7 @@ template <class Upstream, growth Growth>
 class monotonic;
 
 /// The result of `monotonic::mark` and the argument of `unwind`. A plain value. Marks of different
-/// resources differ, so that a mark of another resource is recognised. Later marks have larger
-/// numbers.
+/// resources differ, so that a foreign mark is recognised. Later marks have larger numbers.
 class monotonic_mark {
 public:
     friend bool operator==(monotonic_mark, monotonic_mark) = default;

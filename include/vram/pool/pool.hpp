@@ -109,15 +109,14 @@ public:
         return core_.allocate_sync(bytes, alignment);
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return core_.try_allocate(s, bytes, alignment);
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
-    /// throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
@@ -152,8 +151,7 @@ public:
     [[nodiscard]] memory_usage usage() const { return core_.usage(); }
     /// Returns the sizes of the free blocks. Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const { return core_.free_memory(); }
-    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
-    /// until now.
+    /// Restarts the peaks from the live and reserved bytes of now. Returns the usage until now.
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
@@ -161,12 +159,10 @@ public:
     /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
     /// the upstream. The host waits for streams that may still use the chunks. If chunks can grow
     /// in place, their free ends are returned as well. Pending memory counts as free. Returns the
-    /// number of bytes that were returned to the upstream, or that the upstream returned, whichever
-    /// is larger.
+    /// bytes returned to the upstream, or by the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
-    /// Returns idle chunks that no stream uses to the upstream, without a wait. Events are recorded
-    /// for other idle chunks, so that a later call can return them. Returns the number of bytes
-    /// returned.
+    /// Returns idle chunks that no stream uses to the upstream, without a wait. Records events for
+    /// other idle chunks, so that a later call can return them. Returns the bytes returned.
     std::size_t trim_no_wait() { return core_.trim_no_wait(); }
     /// Returns `bytes` rounded up to a multiple of 256.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
@@ -176,8 +172,7 @@ public:
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) { core_.retire(s); }
     /// States that no captured graph that used this pool will run again. The graph-retained memory
-    /// becomes free. Another stream may use it after the current work of the stream that was
-    /// captured.
+    /// becomes free. Another stream may use it after the current work of the captured stream.
     void forget_captures() { core_.forget_captures(); }
     /// Returns the options of the constructor.
     [[nodiscard]] pool_options const& options() const noexcept { return core_.options_; }
@@ -202,8 +197,7 @@ namespace with {
 /// `with::pool({.max_size = 8_GiB})`, or the size of the first chunk: `with::pool(1_GiB)`.
 struct pool_word : word<vram::pool, pool_options> {
     using word<vram::pool, pool_options>::operator();
-    /// Returns a pool without its upstream yet, which reserves `initial_size` bytes when it is
-    /// made.
+    /// Returns a pool that awaits its upstream, and then reserves `initial_size` bytes.
     [[nodiscard]] auto operator()(std::size_t initial_size) const {
         return layer<vram::pool>(pool_options{.initial_size = initial_size});
     }

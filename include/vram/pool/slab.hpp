@@ -22,8 +22,7 @@
 
 namespace vram {
 
-/// A resource for many blocks of one size. A block never waits for any stream but the last one that
-/// used it.
+/// A resource for many blocks of one size. A block waits for no stream but the last that used it.
 ///
 ///     slab<stream_ordered<cuda_resource>> tiles{64_KiB};
 ///     slab mr{cuda_resource{}, 64_KiB, {.initial_size = 1_GiB}};
@@ -62,8 +61,7 @@ public:
         : slab{Upstream{}, block_bytes, options} {}
 
     /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, rounded up to
-    /// whole blocks, or as many blocks as `options.max_size` permits. Throws the exceptions of the
-    /// upstream.
+    /// whole blocks as far as `max_size` permits. Throws the exceptions of the upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
@@ -107,15 +105,14 @@ public:
         return get_block<true>(bytes, alignment, nullptr);
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
-    /// throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>

@@ -42,7 +42,6 @@ public:
     using stream        = typename Core::stream;
     using upstream_type = typename Core::upstream_type;
 
-    /// Creates the shard with the arguments of a pool.
     explicit arena_shard(upstream_type upstream, pool_options const& options = {},
                          typename Core::growth_policy policy = {})
         : core_{std::move(upstream), options, std::move(policy)} {}
@@ -80,8 +79,7 @@ public:
 
     /// Returns `p`, a block that this shard has just allocated. On a platform that collects refused
     /// frees (the simulator), a remote free of the block that is still queued is discarded and
-    /// reported: the block was freed twice. Elsewhere that free would take the block from its new
-    /// owner.
+    /// reported as a double free. Elsewhere that free would take the block from its new owner.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             typename remote_free_list<platform>::remote_free stale;
@@ -93,8 +91,7 @@ public:
     }
 
 private:
-    /// Returns true if a remote free with pending use by the stream `on` may be queued: see the
-    /// class.
+    /// Returns true if a remote free on the stream `on` may be queued: see the class.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&

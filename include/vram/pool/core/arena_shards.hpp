@@ -26,8 +26,8 @@ namespace detail {
 template <class Pool>
 class arena_shards {
 public:
-    /// Largest number of pools. The pointers lie in the array object itself, so that finding a pool
-    /// is one load.
+    /// Largest number of pools. The pointers lie in the array object, so finding a pool is one
+    /// load.
     static constexpr std::size_t most = 64;
 
     arena_shards() = default;
@@ -40,7 +40,6 @@ public:
     }
     ~arena_shards() { clear(); }
 
-    /// Destroys all pools.
     void clear() noexcept {
         for (auto& each : made_) { delete each.exchange(nullptr); }
     }
@@ -50,8 +49,7 @@ public:
         apart* const made = made_[index].load(std::memory_order_acquire);
         return made != nullptr ? &made->pool : nullptr;
     }
-    /// Creates the pool at `index` from `args`, or returns the one that another thread has created
-    /// before.
+    /// Creates the pool at `index` from `args`, or returns the one that exists already.
     template <class... Args>
     Pool& make(std::size_t index, Args&&... args) {
         auto* const fresh = new apart(std::forward<Args>(args)...);
@@ -63,7 +61,6 @@ public:
         return made->pool;
     }
 
-    /// Calls `visit(pool)` for every pool that has been created.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (std::size_t i = 0; i < most; ++i) {
@@ -72,8 +69,7 @@ public:
     }
 
 private:
-    /// Bytes of padding before and after each pool: two cache lines, because some processors fetch
-    /// them in pairs.
+    /// Bytes of padding before and after each pool: some processors fetch two cache lines.
     static constexpr std::size_t between = 128;
 
     struct apart {

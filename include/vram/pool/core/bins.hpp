@@ -18,8 +18,7 @@ namespace detail {
 
 /// Free lists of blocks, 32 for each power of two, and bitmaps of the lists that are not empty: the
 /// two-level scheme of TLSF (Masmano, Ripoll, Crespo, Real, 2004). The sizes in one list differ by
-/// at most 1/32; below 16 KiB they are equal. A block in a list stores the index of the list in
-/// `block::bin`.
+/// at most 1/32; below 16 KiB they are equal. A block in a list has its index in `block::bin`.
 ///
 /// Threads   One thread at a time.
 /// Cost      Every function takes constant time, except `largest_block`, which walks one list.
@@ -29,12 +28,10 @@ public:
     /// The size of every block is a multiple of this number of bytes.
     static constexpr std::size_t granule   = 256;
     static constexpr std::size_t per_level = 32; ///< number of lists for each power of two
-    /// Number of powers of two that have lists, from `granule` on: block sizes are below 2^56
-    /// bytes.
+    /// Number of powers of two that have lists: blocks have 2^8 to 2^56 bytes.
     static constexpr std::size_t levels = 48;
     /// Number of lists. As a list index it means "no list".
-    static constexpr std::size_t count = levels * per_level;
-    /// The largest block size.
+    static constexpr std::size_t count   = levels * per_level;
     static constexpr std::size_t largest = (std::size_t{1} << 56) - granule;
 
     bins() noexcept { end(); }
@@ -48,13 +45,11 @@ public:
         return *this;
     }
 
-    /// Returns the list index for blocks of `bytes`, a multiple of `granule` from `granule` to
-    /// `largest`.
+    /// Returns the list index for blocks of `bytes`, a multiple of `granule` up to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
         // The upper bits of a double are the exponent and the bits after the leading one, which is
         // exactly the index. (On x86-64 the instruction that counts leading zeros depends on the
-        // previous value of its destination register; with it an allocation that takes 10 ns took
-        // 15 ns.)
+        // previous value of its destination register; with it an allocation took 15 ns, not 10.)
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
@@ -90,19 +85,16 @@ public:
         insert(b, i);
     }
 
-    /// Returns the index of the first list from `from` on that is not empty, or `count` if there is
-    /// none.
+    /// Returns the index of the first list from `from` on that is not empty, or `count`.
     [[nodiscard, gnu::always_inline]] std::size_t next(std::size_t from) const noexcept {
         std::size_t const   here  = from / 64;
         std::size_t const   later = lowest(map_ & (~std::uint64_t{1} << here));
         std::uint64_t const mine  = maps_[here] & (~std::uint64_t{0} << (from % 64));
-        // All bits set if `mine` is zero, else none.
-        std::uint64_t const none = std::uint64_t{0} - (mine == 0);
+        std::uint64_t const none  = std::uint64_t{0} - (mine == 0);
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
     /// `front` returns the first block of a list, or null if the list is empty. `after` returns the
-    /// block that follows `b` in the list, or null. `insert` adds at the front, `insert_last` at
-    /// the end.
+    /// block after `b`, or null. `insert` adds at the front, `insert_last` at the end.
     [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);
@@ -137,7 +129,6 @@ private:
     static_assert(per_level == 1 << 5);
     static constexpr std::size_t first = std::bit_cast<std::uint64_t>(1.0) >> (52 - 5);
 
-    /// Returns the index of the lowest set bit of a word that is not zero.
     [[nodiscard]] static std::size_t lowest(std::uint64_t bits) noexcept {
         if (bits == 0) { __builtin_unreachable(); }
         return static_cast<std::size_t>(std::countr_zero(bits));

@@ -19,7 +19,6 @@ struct use_node {
     use_node* next = nullptr; ///< the next node in the list of unused nodes
 };
 
-/// The links of a block to its neighbours in a list.
 struct links {
     links* next     = nullptr;
     links* previous = nullptr;
@@ -46,8 +45,7 @@ struct block : links {
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
     /// Value of `slot` if the pending uses are in `note`, because there are several.
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
-    // If the block is live, `slot` is `several` only if graphs retain part of it; `note` then lists
-    // the parts.
+    // `slot` of a live block is `several` only if graphs retain parts of it, listed in `note`.
 
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0;

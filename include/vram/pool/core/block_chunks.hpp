@@ -60,8 +60,7 @@ public:
         reserved_ -= gone.bytes;
         return gone;
     }
-    /// Records that the chunk has `by` more bytes at its end. A negative change is passed modulo
-    /// 2^64.
+    /// Records that the chunk has `by` more bytes at its end. `by` may be negative (modulo 2^64).
     void extend(chunk& c, std::size_t by) noexcept {
         c.bytes += by;
         reserved_ += by;
@@ -71,8 +70,7 @@ public:
     [[nodiscard]] chunk const& operator[](std::size_t i) const noexcept { return chunks_[i]; }
     [[nodiscard]] auto         begin() const noexcept { return chunks_.begin(); }
     [[nodiscard]] auto         end() const noexcept { return chunks_.end(); }
-    /// Returns the sum of the sizes of all chunks.
-    [[nodiscard]] std::size_t reserved() const noexcept { return reserved_; }
+    [[nodiscard]] std::size_t  reserved() const noexcept { return reserved_; }
 
     /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
     template <class Visit>
@@ -90,7 +88,6 @@ public:
         }
         return false;
     }
-    /// Returns true if a chunk begins at `base`.
     [[nodiscard]] bool is_chunk(void const* base) const noexcept {
         for (chunk const& c : chunks_) {
             if (c.base == base) { return true; }
@@ -103,7 +100,7 @@ public:
         while (c->base != base) { ++c; }
         return *c;
     }
-    /// Returns the chunk whose last block is `tail`, which must exist.
+    /// Returns the chunk that ends with the block `tail`. It must exist.
     chunk& around(block const* tail) noexcept {
         chunk* c = chunks_.begin();
         while (c->end() != tail->end()) { ++c; }

@@ -97,8 +97,8 @@ public:
 
     /// Fast path at the default alignment: allocates from the front of a free block that is found
     /// without a search, if the stream with timeline index `slot` may use it without a wait.
-    /// Returns null if there is no such block, or if the slow path must first reserve host memory
-    /// or coalesce.
+    /// Returns null if there is no such block, or if `take` must first reserve host memory or
+    /// coalesce.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -120,8 +120,8 @@ public:
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
 
-    /// Frees a live or cached block, whose pending uses (streams that may still access it) the
-    /// caller has set, and coalesces it with its free neighbours if their pending uses can be
+    /// Frees a live or cached block after the caller has set its pending uses (streams that may
+    /// still access it), and coalesces it with its free neighbours if their pending uses can be
     /// merged. Returns the free block that contains it afterwards.
     template <class IsComplete>
     block* give(block* b, IsComplete const& is_complete) noexcept {
@@ -292,9 +292,8 @@ public:
         if (found != nullptr) { found->busy = true; }
         return least;
     }
-    /// Ends the growth begun by `begin_growth`: the chunk at `base` has `by` more bytes of
-    /// addresses at its end, which have no physical memory yet. `by` is 0 if the chunk did not
-    /// grow.
+    /// Ends the growth begun by `begin_growth`: the chunk at `base` has `by` (0: no) more bytes of
+    /// addresses at its end, which have no physical memory yet.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -378,8 +377,7 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// Number of allocations after which coalescing all free blocks is worth the events that it
-    /// records.
+    /// Number of allocations after which coalescing everything is worth the events recorded.
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {
@@ -431,8 +429,8 @@ private:
     }
 
     /// Divides the free block `b`, which is in no bin: shortens it to `bytes` and returns a new
-    /// block for the rest, also in no bin. The block has at most one pending use, which applies to
-    /// both parts.
+    /// block for the rest, also in no bin. The block has at most one pending use, that of both
+    /// parts.
     block* cut(block* b, std::size_t bytes) noexcept {
         block* const rest = blocks_.make();
         rest->address     = b->address + bytes;
@@ -450,7 +448,6 @@ private:
         return rest;
     }
 
-    /// Returns the neighbour `b` if it is not null and free, else null.
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
@@ -495,8 +492,7 @@ private:
     }
 
     /// Merges the block after `b` into `b`, both in no bin. Returns false if their pending uses
-    /// cannot be merged; both blocks then stay as they are, except that complete uses may be
-    /// dropped.
+    /// cannot be merged; then at most complete uses are dropped.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;
@@ -508,8 +504,7 @@ private:
         blocks_.put_back(gone);
         return true;
     }
-    /// Merges the block after `b` into `b` if that block exists and is free. Returns true if it
-    /// did.
+    /// Merges the block after `b`, if it is free, into `b`. Returns true if it did.
     template <class IsComplete>
     bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);

@@ -38,7 +38,6 @@ public:
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
 
-    /// `of` returns the heap for a block of this size. `other_than` returns the other heap.
     [[nodiscard]] block_heap&       of(std::size_t bytes) noexcept { return all_[index(bytes)]; }
     [[nodiscard]] block_heap const& of(std::size_t bytes) const noexcept {
         return all_[index(bytes)];
@@ -47,8 +46,7 @@ public:
         return &one == all_ ? all_[1] : all_[0];
     }
     /// Returns true if a block of this size belongs to the heap for small blocks.
-    [[nodiscard]] bool is_small(std::size_t bytes) const noexcept { return bytes <= small_; }
-    /// Returns the heap to which the block belongs.
+    [[nodiscard]] bool        is_small(std::size_t bytes) const noexcept { return bytes <= small_; }
     [[nodiscard]] block_heap& of(block const& b) noexcept { return all_[b.apart ? 0 : 1]; }
     [[nodiscard]] auto        begin() noexcept { return all_; }
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
@@ -102,8 +100,7 @@ public:
         for (block_heap& heap : *this) { heap.keep_for_capture(slot, from); }
     }
 
-    /// Calls `visit(block)` for every block of both heaps, chunk by chunk, in the order of
-    /// addresses.
+    /// Calls `visit(block)` for every block of both heaps, chunk by chunk, by address.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (block_heap const& heap : all_) { heap.chunks().for_each(visit); }

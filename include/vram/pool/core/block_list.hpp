@@ -9,8 +9,7 @@
 namespace vram {
 namespace detail {
 
-/// A circular doubly linked list of blocks that contains its own end node. A block is in one list
-/// at most.
+/// A circular doubly linked list of blocks with an end node. A block is in at most one list.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
@@ -45,8 +44,7 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Moves all blocks of `other` into this list. Blocks that were in this list are in no list
-    /// afterwards.
+    /// Moves all blocks of `other` into this list. Former blocks of this list are in none then.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

@@ -52,7 +52,6 @@ public:
         }
     }
 
-    /// Returns true if there is room for one more block.
     [[nodiscard]] bool has_room() const noexcept { return size_ < room_; }
 
     /// Adds a block that is in no list. `reserve` must have made room for it.
@@ -68,7 +67,6 @@ public:
         return b;
     }
 
-    /// Removes a block, which must be in the table.
     void erase(block* b) noexcept {
         links** at = &heads_[heads_.home(b->address)];
         while (*at != b) { at = &(*at)->next; }

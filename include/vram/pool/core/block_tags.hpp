@@ -16,8 +16,7 @@ namespace detail {
 
 /// Stores the pending uses of blocks: the streams that may still access freed memory. Nearly every
 /// block has none, or one use of the whole block, which is stored in the block itself. More uses
-/// are stored in a separate `use_node`. `is_complete(use)` returns true if a pending use is
-/// complete.
+/// are in a separate `use_node`. `is_complete(use)` returns true if a use is complete.
 ///
 /// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
@@ -72,13 +71,11 @@ public:
         }
     }
 
-    /// Removes all pending uses of a block.
     void release(block* b) noexcept {
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
     }
-    /// Drops the pending uses of a block that are complete: `is_complete(use)` returns true for
-    /// them.
+    /// Drops the pending uses of a block for which `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {
         if (b->slot == block::nobody) { return; }

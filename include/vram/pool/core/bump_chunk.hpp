@@ -90,7 +90,6 @@ public:
             if (r.ended) { end(r.last); }
         }
     }
-    /// Removes the pending uses for which `done(use)` returns true.
     template <class Done>
     void drop(Done const& done) noexcept {
         for (heap_array<tag>* const tags : {&waits_, &other_uses_}) {
@@ -219,14 +218,12 @@ public:
         other_uses_.push(t);
     }
 
-    /// Returns true if the block [p, p + bytes) ends at the top and no mark lies above its
-    /// beginning.
+    /// Returns true if [p, p + bytes) ends at the top, and no mark lies above its beginning.
     [[nodiscard]] bool is_on_top(void const* p, std::size_t bytes) const noexcept {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         return at + bytes == top_ && at >= floor_;
     }
-    /// Frees the block at the top: shortens the last run that is not empty by it and lowers the
-    /// top.
+    /// Frees the block at the top: shortens the last non-empty run and lowers the top.
     void cut(void const* p, std::size_t bytes) noexcept {
         if (ends_empty()) { runs_.pop(); }
         run& r = runs_[runs_.size() - 1];
@@ -312,9 +309,8 @@ private:
         last.end  = until;
         last.bytes += bytes;
     }
-    /// Returns the largest number of pending uses that can exist before the next `reserve`: each
-    /// run becomes one, and each record of another stream becomes one for each mark and one for a
-    /// cut.
+    /// Returns the largest number of pending uses that can exist before the next `reserve`: one for
+    /// each run, and for each record of another stream one per mark and one for a cut.
     [[nodiscard]] std::size_t most_waits() const noexcept {
         return waits_.size() + runs_.size() + other_uses_.size() * (marks_ + 2);
     }

@@ -47,22 +47,18 @@ public:
     /// Returns the chunk from which blocks are allocated. There must be one.
     [[nodiscard]] chunk& current() noexcept { return chunks_[current_]; }
 
-    /// Returns true if no chunk contains an allocated byte and the first chunk is the next to be
-    /// used.
+    /// Returns true if no chunk contains an allocated byte and the first one is used next.
     [[nodiscard]] bool at_start() const noexcept {
         return empty() || (current_ == 0 && chunks_[0].empty());
     }
 
-    /// Adds an empty chunk at the end of the row.
-    void add(chunk fresh) { chunks_.push(std::move(fresh)); }
-    /// Adds a chunk and makes it the current one.
+    void   add(chunk fresh) { chunks_.push(std::move(fresh)); }
     chunk& add_current(chunk fresh) {
         add(std::move(fresh));
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Makes the next empty chunk with room for the request the current one. Returns false if there
-    /// is none.
+    /// Makes the next empty chunk with room for the request current. Returns false without one.
     bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -108,8 +104,7 @@ public:
         place const to = marks_[marks_.size() - 1];
         return unwind_to(to.chunk, to.top, tag_of);
     }
-    /// Frees all blocks of all chunks and removes every mark. Returns the bytes that had not been
-    /// freed.
+    /// Frees all blocks and removes all marks. Returns the bytes that had not been freed.
     template <class TagOf>
     std::size_t reset(TagOf const& tag_of) noexcept {
         marks_.clear();
@@ -149,7 +144,6 @@ public:
     }
 
 private:
-    /// The position of a mark.
     struct place {
         std::uint64_t  serial;
         std::size_t    chunk;

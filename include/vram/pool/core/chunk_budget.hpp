@@ -46,14 +46,12 @@ public:
 
     /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the bytes within the limit that are neither reserved nor in flight: being allocated
-    /// or returned.
+    /// Returns the bytes within the limit that are not reserved, being allocated or returned.
     [[nodiscard]] std::size_t room() const noexcept {
         std::size_t const out = usage.reserved + in_flight_;
         return out < limit_ ? limit_ - out : 0;
     }
-    /// Returns the largest number of bytes that were ever reserved, regardless of resets of the
-    /// peaks.
+    /// Returns the most bytes that were ever reserved, regardless of resets of the peaks.
     [[nodiscard]] std::size_t most_reserved() const noexcept { return most_; }
     /// Subtracts from the reserved bytes physical memory that was unmapped inside a chunk.
     void release(std::size_t bytes) noexcept { usage.reserved -= bytes; }

@@ -110,8 +110,7 @@ public:
         return budget_.usage.reserved;
     }
     /// Writes the reserved bytes and their peak into `figures`, raises `peak_live` to the value set
-    /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the number of
-    /// restarts.
+    /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the restarts.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;
@@ -138,8 +137,7 @@ public:
         budget_.usage.raise_peaks(before);
     }
 
-    /// Returns true if so many bytes are reserved that idle chunks should be returned. Cost: one
-    /// load.
+    /// Returns true if so much is reserved that idle chunks should be returned. Cost: one load.
     [[nodiscard]] bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
     /// Called after idle chunks were returned: `crowded` is true again once a quarter more is
     /// reserved than now.

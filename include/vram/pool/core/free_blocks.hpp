@@ -71,7 +71,6 @@ public:
         bins_.remove(b);
     }
 
-    /// Changes the size of an inserted block to `bytes`.
     void resize(block* b, std::size_t bytes) noexcept {
         if (b->bin == among_tails) {
             b->bytes = bytes;
@@ -177,8 +176,7 @@ public:
         }
         for_each_tail(look);
     }
-    /// Calls `visit(block)` for the last block of each chunk that can grow. `visit` may remove the
-    /// block.
+    /// Calls `visit(block)` for the last block of each chunk that can grow. `visit` may remove it.
     template <class Visit>
     void for_each_tail(Visit const& visit) const {
         for (block *b = tails_.front(), *next; b != nullptr; b = next) {
@@ -187,8 +185,7 @@ public:
         }
     }
 
-    /// Returns the lowest address from which on the rest of `b` can be used, if need be after a
-    /// wait.
+    /// Returns the lowest address from which `b` can be used, if need be after a wait.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -266,8 +263,7 @@ private:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns true if some of the `bytes` at `from` have no physical memory, or if that is
-    /// unknown.
+    /// Returns true if some of the `bytes` at `from` may have no physical memory.
     [[nodiscard]] bool lacks_memory(block const& b, std::uintptr_t from,
                                     std::size_t bytes) const noexcept {
         if (!b.bare) [[likely]] { return false; }
@@ -310,8 +306,7 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Sets `found.tighter` to the block of `dear` if it is smaller than the found one and needs a
-    /// wait.
+    /// Sets `found.tighter` to the block of `dear` if it is smaller and needs a wait.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
@@ -321,8 +316,7 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the first place for a request in the block `b` that is not before `from`, with its
-    /// availability.
+    /// Returns the first place for a request in `b` from `from` on, with its availability.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {

@@ -45,8 +45,7 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
-    /// until now.
+    /// Restarts the peaks from the live and reserved bytes of now. Returns the usage until now.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
         return budget_.usage.restart_peaks();
@@ -106,8 +105,7 @@ protected:
     {
         return budget_.grow_ready(lock_, this->upstream_, size, alignment, s, adopt);
     }
-    /// Returns the bytes within the limit that are neither reserved nor being allocated or
-    /// returned.
+    /// Returns the bytes within the limit that are not reserved, being allocated or returned.
     [[nodiscard]] std::size_t room() const {
         auto const held = lock_.hold();
         return budget_.room();
@@ -134,8 +132,7 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// Returns the result of `attempt()`, or null if it throws. Errors other than a refusal are
-    /// reported.
+    /// Returns the result of `attempt()`, or null if it throws; errors but refusals are reported.
     template <class Attempt>
     static void* or_null(std::size_t asked, Attempt attempt) noexcept {
         try {
@@ -162,8 +159,7 @@ protected:
         budget_.usage.live -= taken;
     }
     /// Trims the upstream. Returns the larger of `here`, the bytes that were returned to the
-    /// upstream, and the bytes that the upstream returned, because the same memory may be in both
-    /// numbers.
+    /// upstream, and the bytes that the upstream returned: memory may be in both.
     std::size_t trim_beneath(std::size_t here) {
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
@@ -201,7 +197,6 @@ private:
             n.live         = budget_.usage.live;
             n.reserved     = budget_.usage.reserved;
         }
-        // Host memory belongs to no device.
         if constexpr (has_property<Upstream, host_accessible>) { return; }
         try {
             memory_info const device = device_memory(r.on);

@@ -25,9 +25,8 @@ public:
         void*       at        = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
-        /// Link in the list of live blocks, or of unused descriptors.
-        entry* next     = nullptr;
-        entry* previous = nullptr;
+        entry*      next      = nullptr;
+        entry*      previous  = nullptr;
     };
 
     large_blocks() = default;

@@ -22,8 +22,8 @@ struct page_place {
 };
 
 /// Groups of pages that have had the same physical memory, as circular lists (rings). A page is in
-/// no ring or in one ring with others. Chunks are numbered; if one is removed, the last chunk gets
-/// its number.
+/// no ring or in one ring with others. Chunks are numbered; the last one gets the number of a
+/// removed one.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
@@ -100,8 +100,7 @@ public:
             visit(l.where());
         }
     }
-    /// Calls `visit(other)` for the other pages of the page's ring, and removes all pages from the
-    /// ring.
+    /// Calls `visit(other)` for the other pages of the page's ring, and dissolves the ring.
     template <class Visit>
     void dissolve(page_place const& page, Visit const& visit) noexcept {
         link l = std::exchange(at(page), link{});

@@ -97,8 +97,6 @@ public:
     }
     [[nodiscard]] std::size_t bytes(run const& r) const noexcept { return r.size() * page_; }
 
-    // Which pages have physical memory
-
     [[nodiscard]] bool has(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].mapped >> p.page % 64 & 1) != 0;
     }
@@ -110,8 +108,7 @@ public:
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
     /// `mapped` returns the bytes of a run that have physical memory, `missing` the bytes without.
-    /// `fresh` returns the bytes without physical memory, except on pages with memory that moved
-    /// elsewhere.
+    /// `fresh` returns the bytes without physical memory, except if their memory moved elsewhere.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }
@@ -151,8 +148,7 @@ public:
             r.last = start;
         }
     }
-    /// Returns the shortest end of a run that has `bytes` of physical memory, or the whole run if
-    /// it has less.
+    /// Returns the shortest end of a run that has `bytes` of physical memory, or the whole run.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -212,8 +208,6 @@ public:
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    // Memory that can be mapped back
-
     /// Returns the number of pages that share, or may share, their memory with another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
@@ -257,8 +251,7 @@ public:
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Marks the wanted pages of the run as granted: their memory may be moved to the request's
-    /// pages.
+    /// Marks the wanted pages of the run as granted: their memory may be moved to the request.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -266,8 +259,7 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the number of bytes from the beginning of a run to its first page that is not
-    /// granted.
+    /// Returns the bytes from the beginning of a run to its first page that is not granted.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -293,7 +285,6 @@ private:
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
         return end > r.last ? from & ~std::uint64_t{0} >> (end - r.last) : from;
     }
-    /// Calls `visit(word, mask)` for each word of a run.
     template <class Book, class Visit>
     static void for_each_word(Book& book, run r, Visit const& visit) noexcept {
         for (; r.first < r.last; r.first = (r.first / 64 + 1) * 64) {
@@ -354,7 +345,6 @@ private:
         rings_.remove(chunk);
         chunks_.take(chunk);
     }
-    /// Returns the number of whole pages in `bytes`.
     [[nodiscard]] std::size_t pages_in(std::size_t bytes) const noexcept {
         return shift_ != 0 ? bytes >> shift_ : bytes / page_;
     }

@@ -65,8 +65,7 @@ public:
         guard        held_;
     };
     [[nodiscard]] bool about_pages() const noexcept { return mover_ != nullptr; }
-    /// Waits until another thread that changes mappings has finished. Returns false if there is
-    /// none.
+    /// Waits for another thread that changes mappings. Returns false if there is none.
     bool await_pages(guard& held) {
         if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
         held.unlock();
@@ -89,8 +88,7 @@ public:
         return book.missing(book.touched(b.address, b.end())) != 0;
     }
 
-    /// Maps new memory to all pages of a run that have none. Returns false and changes nothing if
-    /// that fails.
+    /// Maps new memory to all pages of a run that have none. If that fails, returns false.
     template <class Core>
     bool fill(Core& core, page_book::run const& pages, guard& held) {
         std::size_t const need = book.missing(pages);
@@ -193,8 +191,7 @@ public:
 
 private:
     lock turn_; ///< held by the thread that changes mappings
-    /// The thread that changes mappings, identified by the address of a thread-local variable; else
-    /// null.
+    /// The thread that changes mappings, as the address of a thread-local variable, or null.
     unsigned const* mover_ = nullptr;
 };
 

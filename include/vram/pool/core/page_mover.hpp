@@ -85,8 +85,8 @@ public:
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // If memory left a page, streams may still use it through that address, which gets other
-        // memory now.
+        // If memory left a page, streams may still use it there, and the page gets other memory
+        // now.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { bring(core, r, r.on, b, target, 0, held); }
@@ -182,8 +182,7 @@ private:
         }
     }
     /// Performs the moves with granted source pages. The marks of other wanted pages are cleared
-    /// first: while the lock is released, another thread may return a chunk that contains such a
-    /// page.
+    /// first: while the lock is released, another thread may return the chunk of such a page.
     template <class Core>
     void carry_all(Core& core, guard& held) {
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {

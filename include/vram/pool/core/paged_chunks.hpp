@@ -61,8 +61,7 @@ public:
     }
     /// Records a new chunk. All of its pages have physical memory.
     void add(void* base, std::size_t bytes) { pages_.book.add(base, bytes); }
-    /// Removes a chunk. Returns the bytes of its physical memory: `max_size` limits these, and not
-    /// the addresses.
+    /// Removes a chunk. Returns its bytes of physical memory, which `max_size` limits.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
     /// Maps memory to a free block that lacks some and allocates `r` there. At the end of a chunk,
@@ -104,7 +103,7 @@ public:
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a free block whose pages all have physical memory, or can get their previous
+    /// Allocates a free block if all its pages have physical memory, or can get their previous
     /// memory back without a wait. Returns null if there is none.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
@@ -125,11 +124,9 @@ public:
             },
             [&](block* b, auto const& target) { pages_.bring(core, r, r.on, b, target, 0, held); });
     }
-    /// Waits until another thread that changes mappings has finished. Returns false if there is
-    /// none.
+    /// Waits for another thread that changes mappings. Returns false if there is none.
     bool await_others(guard& held) { return pages_.await_pages(held); }
-    /// Unmaps pages of free blocks until at most `keep` free bytes are reserved. Returns the bytes
-    /// unmapped.
+    /// Unmaps free pages until at most `keep` free bytes are reserved. Returns the unmapped bytes.
     template <class Core>
     std::size_t trim_within(Core& core, std::size_t keep, guard& held) {
         std::size_t back = 0;
@@ -276,8 +273,7 @@ private:
         std::size_t const over   = then - (within > floor ? within : floor);
         return over < fresh ? over : fresh;
     }
-    /// If the reserved addresses exceed this multiple of the peak live bytes, no more pages are
-    /// shared.
+    /// No pages are shared if reserved addresses exceed this multiple of the peak live bytes.
     static constexpr std::size_t most_addresses = 6;
 
     /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:
@@ -341,8 +337,6 @@ private:
         return b;
     }
 
-    // Selection of a block
-
     /// Returns the first aligned place in a block. Its cost is the number of bytes without physical
     /// memory, so a place with more memory is better.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
@@ -384,8 +378,7 @@ private:
         });
         return lost;
     }
-    /// The cost of new memory for a page, in units of the cost of a page that gets its previous
-    /// memory back.
+    /// The cost of new memory for a page; that of its previous memory is 1.
     static constexpr std::size_t new_page = 64;
 
     /// Returns the lowest address in a block from which on every page can get physical memory.

@@ -48,8 +48,7 @@ public:
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines_.of(*r.on) : nullptr;
         bool const      captured = mine != nullptr && Platform::capturing(*r.on);
-        // Other memory may be mapped to the block. Only the host can know that the old memory is
-        // unused.
+        // Other memory may be mapped to the block, and only the host knows if the old is unused.
         auto const price = this->timelines_.for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -132,8 +131,7 @@ public:
         return this->timelines_.for_asker(on != nullptr ? &this->timelines_.of(*on) : nullptr,
                                           false);
     }
-    /// Calls `visit(block)` for the ready free blocks of at least `least` bytes in the heap for
-    /// `bytes`.
+    /// Calls `visit(block)` for ready free blocks of `least` bytes or more in the heap for `bytes`.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {

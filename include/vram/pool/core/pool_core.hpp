@@ -247,8 +247,7 @@ public:
     }
 
     /// Reports a remote free that is refused. `stale`: the block was freed before this free was
-    /// queued, or after that, and another caller has allocated it since. Otherwise the lock must be
-    /// held.
+    /// queued, or later and allocated again. Otherwise the lock must be held.
     template <class Note>
     [[gnu::cold, gnu::noinline]] void refuse_remote(Note const& n, bool stale) const noexcept {
         refused_free e{own_name, n.p, n.bytes, n.alignment, n.at};
@@ -396,8 +395,7 @@ private:
 
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
-        // No other thread uses the pool any more. The lock is needed by functions that release it
-        // during a wait.
+        // No other thread uses the pool. The lock is needed by functions that release it in a wait.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();
             left.resource = own_name;

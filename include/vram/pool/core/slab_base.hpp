@@ -65,9 +65,8 @@ public:
         return now;
     }
     /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
-    /// the upstream. The host waits for streams that may still use the chunks. Returns the number
-    /// of bytes that were returned to the upstream, or that the upstream returned, whichever is
-    /// larger.
+    /// the upstream. The host waits for streams that may still use the chunks. Returns the bytes
+    /// returned to the upstream, or by the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
@@ -93,8 +92,8 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this resource will run again. The graph-retained
-    /// memory becomes free. Another stream may use it after the current work of the stream that was
-    /// captured.
+    /// memory becomes free. Another stream may use it after the current work of the captured
+    /// stream.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();
@@ -232,8 +231,7 @@ protected:
         return sum;
     }
 
-    /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
-    /// upstream.
+    /// Waits for the streams, reports live blocks as leaks, and returns all chunks to the upstream.
     void give_everything_back() noexcept {
         if (is_ending<platform>()) { return; }
         std::size_t chunks = 0;

@@ -42,13 +42,11 @@ struct slab_chunk {
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// True if the block is live, and a graph that was captured on the stream in `slot` may use
-        /// it as well.
+        /// True for a live block that a graph, captured on the stream in `slot`, may use as well.
         bool in_graph = false;
     };
 
-    /// Divides the `size` bytes at `at` into blocks of `stride` bytes. All of them are live at
-    /// first.
+    /// Divides the `size` bytes at `at` into blocks of `stride` bytes. All are live at first.
     slab_chunk(void* at, std::size_t size, std::size_t stride)
         : base{at}, bytes{size}, live{size / stride} {
         entries.reserve(live);
@@ -64,8 +62,7 @@ struct slab_chunk {
     /// Not movable: the descriptors of blocks contain the address of their chunk.
     slab_chunk(slab_chunk&&) = delete;
 
-    /// Allocates the free block without a pending use that has the lowest address. There must be
-    /// one.
+    /// Allocates the clean block with the lowest address. There must be one.
     entry* take_lowest() noexcept {
         while (map[first_word] == 0) { ++first_word; }
         std::uint64_t&    word = map[first_word];
@@ -89,8 +86,7 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free with a pending use by the stream in `slot`, or as retained for a
-    /// graph.
+    /// Marks a live block as free, with a pending use by the stream in `slot` or by a graph.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;

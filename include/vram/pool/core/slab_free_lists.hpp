@@ -60,8 +60,7 @@ public:
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
-    /// Adds a block with a pending use at the position of its epoch. Cost: linear in the number of
-    /// newer blocks.
+    /// Adds a block with a pending use in the order of epochs. Cost: a walk over newer blocks.
     void add_in_order(entry* n) noexcept {
         shelf& s = shelves_[n->slot];
         n->newer = nullptr;
@@ -72,13 +71,11 @@ public:
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
-    /// Adds a block that is retained for a graph.
     void add_retained(entry* n) noexcept {
         n->older = std::exchange(shelves_[n->slot].retained, n);
         n->newer = nullptr;
         if (n->older != nullptr) { n->older->newer = n; }
     }
-    /// Removes a block from its list.
     void remove(entry& n) noexcept {
         shelf&  s    = shelves_[n.slot];
         entry*& head = n.at == place::retained ? s.retained : s.newest;

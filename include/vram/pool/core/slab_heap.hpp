@@ -81,8 +81,7 @@ public:
         std::size_t const natural = std::size_t{1} << zeros_;
         return natural < 2_MiB ? natural : 2_MiB;
     }
-    /// Returns the number of blocks that the next chunk should have: as many as there are, within
-    /// limits.
+    /// Returns the number of blocks of the next chunk: as many as there are, within limits.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride_;
         std::size_t const n     = total_ > least ? total_ : least;
@@ -139,8 +138,8 @@ public:
         chunk* const c = finder_.find_again(p);
         if (c == nullptr) { return nullptr; }
         // Exact division if the offset is a multiple of the block size, by the inverse modulo 2^64
-        // of its odd part (Granlund and Montgomery, 1994, section 9). Otherwise the result is some
-        // other number.
+        // of its odd part (Granlund and Montgomery, 1994, section 9). Else the result is another
+        // number.
         std::size_t const offset =
             reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(c->base);
         std::size_t const i = (offset >> zeros_) * inverse_;
@@ -177,8 +176,7 @@ public:
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of a block that was the oldest free one of the stream in `slot`
-    /// before.
+    /// Undoes the allocation of the oldest free block of the stream in `slot`.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
@@ -238,8 +236,7 @@ public:
         }
     }
 
-    /// The stream that may use the blocks of a new chunk before other streams: its timeline index
-    /// and epoch.
+    /// The stream that may use the blocks of a new chunk first: its timeline index and epoch.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;

@@ -39,8 +39,7 @@ public:
         while (cells_.size() < 2 * most) { cells_.push(); }
     }
 
-    /// Returns the seat of the stream with this key, which is not zero. Assigns one if the stream
-    /// is new.
+    /// Returns the seat of the stream with this key (not zero); assigns one to a new stream.
     [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
         for (std::size_t i = home(key);; i = next(i)) {
             std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);
@@ -63,7 +62,6 @@ public:
         }
         put(hole, {});
     }
-    /// Returns the number of streams that have a seat.
     [[nodiscard]] std::size_t known() const {
         auto const held = lock_.hold();
         return known_;

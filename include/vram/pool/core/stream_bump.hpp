@@ -135,8 +135,7 @@ public:
     enum class freed {
         done,
         no_block, ///< there is no such block, and nothing has changed
-        /// The stream that uses the block could be neither recorded nor waited for, so the block
-        /// stays live.
+        /// The block stays live: its stream could be neither recorded nor waited for.
         lost,
     };
     /// Frees the `bytes` at `p`, which the stream `on` may still use (null: no stream).
@@ -363,8 +362,7 @@ private:
         } catch (...) {} // then the stream is queried when the run is unwound
     }
 
-    /// Returns the pending use, without an address range, of everything that `s` has used until
-    /// now.
+    /// Returns the pending use, without addresses, of everything that `s` has used until now.
     tag used_by(stream s) {
         timeline&  c     = timelines_.of(s);
         bool const eager = events_ == event_policy::eager;
@@ -385,8 +383,7 @@ private:
         }
     }
     /// Returns the function that tells which stream may still use a run that is unwound. If that is
-    /// unknown, devices are waited for. If that is not possible, the memory is treated as retained
-    /// for a graph.
+    /// unknown, devices are waited for. If that fails, the memory counts as graph-retained.
     auto tag_of() noexcept {
         return [this](run const& r, tag& out) noexcept {
             if (!r.named) { return false; }
@@ -435,8 +432,7 @@ private:
         if (eager) { c.try_record_event(); }
         return out;
     }
-    /// Records that streams whose destruction was announced since the last call used their runs
-    /// until now.
+    /// Records that streams announced as destroyed since the last call used their runs until now.
     void forget_ended() noexcept {
         timelines_.forget_ended([this](timeline& c) {
             each_run_of(c.id(), [&](run& r) {
@@ -446,8 +442,7 @@ private:
         });
     }
 
-    /// Reports that the stream of a run was destroyed without notice, unless it is a default
-    /// stream.
+    /// Reports that the stream of a run, not a default stream, was destroyed without notice.
     static void dead(run const& r) noexcept {
         if (is_default_stream<Platform>(r.user) || is_ending<Platform>()) { return; }
         if (was_reset<Platform>(r.user, r.id)) { return; }

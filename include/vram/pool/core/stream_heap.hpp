@@ -107,8 +107,7 @@ public:
         retract(*b);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
         // The requested size, rounded up. It is known without a load from the block, which helps
-        // the next allocation. The block may be larger; a branch on that was mispredicted a third
-        // of the time.
+        // the next allocation. The block may be larger; a branch on that was often mispredicted.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (exact > quick_lists::largest) [[unlikely]] {
             cache_large(b);
@@ -119,8 +118,7 @@ public:
     }
     /// Allocates a block from the reserved memory. Returns null if there is none. `all`: look at
     /// every free block. If `must_wait` is not null (and false at first) and every block needs a
-    /// wait, also after the streams were queried, sets it to true and returns null instead of
-    /// waiting.
+    /// wait, also after the streams were queried, sets it to true and returns null.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps_.of(r.bytes), r, held, all, must_wait);
     }
@@ -176,8 +174,7 @@ public:
         }
         return true;
     }
-    /// Returns the live block that begins at `p`, or null. `bytes` is the size that the caller
-    /// states.
+    /// Returns the live block at `p`, or null. `bytes` is the size that the caller states.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = heaps_.live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
@@ -194,7 +191,7 @@ public:
         }
     }
 
-    /// Adds a chunk that only the stream `on` may use at once (null: any stream), and allocates `r`
+    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, and allocates `r`
     /// from its front. If `r` is null, the chunk is added to the heap for large blocks, unless it
     /// is small.
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
@@ -209,8 +206,7 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Records an event for later users of the rest, because the stream may be destroyed by
-        // then.
+        // Records an event for later users of the rest; the stream may be destroyed by then.
         if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -249,8 +245,7 @@ public:
     /// have no physical memory yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
 
-    /// Removes an idle chunk that is ready. Returns a chunk without bytes if there is none. Never
-    /// waits.
+    /// Removes an idle chunk that is ready. Returns a chunk without bytes if there is none.
     [[nodiscard]] chunk remove_ready() {
         auto const price = timelines_.for_asker(nullptr, false);
         flush_quick_lists();
@@ -261,16 +256,13 @@ public:
         }
         return found.heap->remove(found.index);
     }
-    /// Returns true if some chunk is idle, ready or not.
     [[nodiscard]] bool has_idle() const noexcept {
         bool some = false;
         heaps_.for_each_chunk([&](chunk const& c) { some = some || c.idle(); });
         return some;
     }
-    /// Queries the recorded events of all streams.
     void ask_streams() { timelines_.poll(); }
-    /// Finds out which idle chunks are ready: records events for their pending uses and queries
-    /// them.
+    /// Records events for the pending uses of idle chunks and queries them, to find ready chunks.
     void poll_idle() {
         poll();
         heaps_.for_each_chunk([&](chunk const& c) {
@@ -292,7 +284,7 @@ public:
         poll();
     }
     /// Makes the host wait for everything that was freed, then coalesces. Returns false if a stream
-    /// is being captured, whose latest frees cannot be waited for.
+    /// is being captured: its latest frees cannot be waited for.
     bool finish(guard& held) {
         bool const all = timelines_.finish_all(held);
         coalesce_pending();
@@ -304,8 +296,7 @@ public:
         if (live_ != 0) { timelines_.wait_for_all_devices(); }
         timelines_.wait_for_all(held);
     }
-    /// Registers the stream by querying its id, which is not possible for the first time during a
-    /// capture.
+    /// Registers the stream. Its id is queried if unknown, which a capture forbids.
     void meet(stream s) { (void)timelines_.of(s); }
     void retire(stream s) {
         flush_quick_lists();
@@ -340,7 +331,7 @@ public:
         });
         return now;
     }
-    /// Returns the sizes of the free blocks. Cached blocks are coalesced first. `behind` is that of
+    /// Returns the sizes of the free blocks. Coalesces cached blocks first. `behind` is that of
     /// `usage`.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
@@ -381,8 +372,7 @@ protected:
     using timeline = typename stream_timelines<Platform>::timeline;
 
     // Larger holes are more often coalesced into a block that a large request can use. (Up to this
-    // size, two of the recorded traces need less memory; from 15/16 of `small_size` on, one needs
-    // more.)
+    // size, two of the recorded traces need less memory; from 15/16 on, one needs more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
@@ -649,8 +639,7 @@ protected:
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
-    /// Records that a block is freed on the stream `s`. If that is not possible, waits for the
-    /// stream.
+    /// Records that a block is freed on the stream `s`. If that fails, waits for the stream.
     freed freed_on(stream s, block* b) noexcept {
         try {
             timeline& c = timelines_.of(s);

@@ -69,8 +69,7 @@ public:
     }
 
     /// Frees a block that the stream `on` may still use (null: no stream). Returns false if the use
-    /// is unknown, so the block stays live, because its use could be neither recorded nor waited
-    /// for.
+    /// could be neither recorded nor waited for; the block then stays live.
     bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         if (on == nullptr) { return give_unused(heap, n); }
         try {
@@ -154,8 +153,7 @@ public:
         } catch (...) {} // no block has been handed out yet, so there may be nothing to wait for
     }
     void poll() { timelines_.poll(); }
-    /// Makes pending blocks clean (free for any stream) if the streams that used them have finished
-    /// with them.
+    /// Makes pending blocks clean (free for any stream) if the streams that used them are done.
     void collect_complete(slab_heap& heap) noexcept {
         heap.collect_complete([&](std::size_t slot, std::uint64_t epoch) {
             return timelines_.is_complete(tag{0, 0, epoch, slot});
@@ -196,8 +194,7 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if the block is unavailable, because its stream is being captured or a graph
-    /// may use it.
+    /// Returns true if the block's stream is being captured, or if a graph may use the block.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines_.of(tag_of(n), nullptr, false) == availability::unavailable;
     }
@@ -252,8 +249,7 @@ private:
             if (entry* const n = heap.take_clean()) { return n; }
         }
     }
-    /// Allocates the block `n` after a wait for its stream. Returns null if that stream is being
-    /// captured.
+    /// Allocates the block `n` after a wait for its stream, or returns null if that is captured.
     entry* ordered(slab_heap& heap, entry* n, timeline* mine, guard& held) {
         tags const        waits_for = tag_of(*n);
         std::size_t const slot      = n->slot;

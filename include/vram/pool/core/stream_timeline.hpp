@@ -222,7 +222,6 @@ public:
         return entries_[order_[i]];
     }
 
-    /// Records that every epoch up to `epoch` is complete.
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
     /// Ends the epoch, which is complete because the host has waited for the stream.
@@ -232,7 +231,6 @@ public:
         while (count_ != 0) { unlist(0); }
     }
 
-    /// Counts a wait of the host for this stream.
     void count_wait() noexcept { ++waits_; }
 
     /// Returns the last epoch of the stream in `slot` for which this stream has already waited.
@@ -320,8 +318,7 @@ private:
         ++waits_;
         return recorded::done;
     }
-    /// Queries an event: returns `pending` or `done`. Any other result means that the event stands
-    /// for nothing.
+    /// Queries an event: returns `pending` or `done`. Any other result: the event is lost.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
@@ -388,7 +385,7 @@ private:
     bool alive_            = true;
     bool death_reported_   = false; ///< true if the destruction of the stream was reported
     bool has_graph_memory_ = false; ///< true if a captured graph uses memory of this stream
-    std::uint64_t     excluded_from_ = tag::captured; ///< first epoch whose frees are unavailable
+    std::uint64_t     excluded_from_ = tag::captured; ///< first epoch with unavailable frees
     std::size_t       count_         = 0;
     std::size_t       order_[most]{}; ///< indices of recorded events, oldest first
     heap_array<entry> entries_;

@@ -163,8 +163,7 @@ public:
         for (timeline* each : slots_) { each->readmit(); }
     }
     /// Calls `visit(timeline)` for each stream that was announced as destroyed since the last call,
-    /// then records an event for it and retires it. Cost: one comparison if no stream was
-    /// destroyed.
+    /// then records an event for it and retires it. Cost: one comparison if there is none.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {
@@ -307,8 +306,7 @@ public:
         for (timeline* each : slots_) { all = all && !each->has_graph_memory(); }
         if (!all) { wait_for_devices(); }
     }
-    /// Makes the host wait for the device of every timeline. Returns true if all of these waits
-    /// succeeded.
+    /// Makes the host wait for the device of every timeline. Returns true if all waits succeeded.
     bool wait_for_devices() noexcept {
         bool all = true;
         for (timeline* each : slots_) { all = try_wait(each->device()) && all; }
@@ -342,8 +340,7 @@ public:
         }
         return *slots_[0];
     }
-    /// Waits for a stream or a device and reports errors. Returns true if the wait succeeded. Never
-    /// throws.
+    /// Waits for a stream or a device and reports errors. Returns true on success.
     template <class What>
     static bool try_wait(What const& what) noexcept {
         return quietly([&] {
@@ -354,8 +351,7 @@ public:
             }
         });
     }
-    /// Waits for the calling thread's device and reports errors. Returns true if the wait
-    /// succeeded.
+    /// Waits for the calling thread's device and reports errors. Returns true on success.
     static bool try_wait_for_current_device() noexcept {
         return quietly([] { await_device<Platform>(Platform::current_device()); });
     }
@@ -463,8 +459,7 @@ private:
         recent_key_ = key;
         return its.who;
     }
-    /// Creates the timeline of a stream that was not met before, or reuses one without pending
-    /// uses.
+    /// Creates the timeline of a new stream, or reuses one without pending uses.
     timeline& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
     timeline& meet(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
@@ -511,8 +506,7 @@ private:
     /// True if `exclude` was called since the last `readmit`.
     bool          some_excluded_ = false;
     std::uint64_t ends_seen_     = 0; ///< number of ended streams already handled
-    /// If there are at least this many timelines, one without pending uses is reused for a new
-    /// stream.
+    /// From this number of timelines on, one without pending uses is reused for a new stream.
     std::size_t reuse_from_ = 16;
 };
 

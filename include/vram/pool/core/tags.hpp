@@ -78,8 +78,7 @@ public:
         return part;
     }
 
-    /// Removes the pending uses of memory before `from`. A use of memory on both sides is cut at
-    /// `from`.
+    /// Removes the pending uses of memory before `from`. A use across `from` is cut there.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {

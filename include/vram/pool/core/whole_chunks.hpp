@@ -39,7 +39,6 @@ public:
     }
     static void attach(heap&) noexcept {}
 
-    /// Returns the unit of the sizes of chunks.
     static constexpr std::size_t unit() noexcept { return bins::granule; }
     static std::size_t           chunk_size(std::size_t bytes) noexcept { return bytes; }
     static void                  add(void*, std::size_t) noexcept {}
