@@ -127,8 +127,8 @@ public:
 
     /// Returns unused memory to the device until the pool has at most `keep` unused bytes. If the
     /// pool still has more than `keep` bytes, and memory was freed since the last trim, the host
-    /// waits for the streams on which it was freed, and trims again: CUDA returns no memory whose
-    /// free the host has not seen to be complete. Returns the number of bytes returned to the
+    /// waits for the streams on which it was freed, and trims again: CUDA returns memory only if
+    /// the host has seen that its free is complete. Returns the number of bytes returned to the
     /// device.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const back = pool_.trim(keep);

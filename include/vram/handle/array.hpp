@@ -22,8 +22,9 @@ namespace vram {
 ///     weights.copy_from(initial); // a span in host memory
 ///     kernel<<<grid, block, 0, stream>>>(weights.data(), weights.size());
 ///
-/// Failure   Throws the exceptions of the resource and of the platform's copy. A count whose bytes
-///           overflow is `out_of_memory`. If resizing fails, the array is unchanged.
+/// Failure   Throws the exceptions of the resource and of the platform's copy. If the bytes of a
+///           count overflow `std::size_t`, throws `out_of_memory`. If resizing fails, the array is
+///           unchanged.
 /// Threads   One thread at a time.
 /// Streams   All operations are ordered on the array's stream, as for `buffer`.
 /// Cost      That of a `buffer`. Copies are enqueued; only `get` and `set` wait.
@@ -55,11 +56,12 @@ public:
     void resize(std::size_t count, call_site at = call_site::current()) {
         bytes_.resize(bytes_of(count), at);
     }
-    /// Increases the capacity to `count` elements if it is less. The length is unchanged.
+    /// Increases the capacity to `count` elements if it is less, by a copy to a new block on the
+    /// array's stream. The length is unchanged.
     void reserve(std::size_t count, call_site at = call_site::current()) {
         bytes_.reserve(bytes_of(count), at);
     }
-    /// Reduces the capacity to the length.
+    /// Reduces the capacity to the length, by a copy to a new block on the array's stream.
     void shrink_to_fit(call_site at = call_site::current()) { bytes_.shrink_to_fit(at); }
 
     /// Enqueues a copy of `host` into the array. `host` must be as long as the array. The host
@@ -74,7 +76,7 @@ public:
         expects(host.size() == size(), "array: the target of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), host.data(), data(), bytes_.size()); }
     }
-    /// Enqueues an operation that sets each byte to `value`.
+    /// Enqueues an operation on the array's stream that sets each byte of the array to `value`.
     void fill(std::byte value) {
         if (!empty()) { platform::fill(get_stream(), data(), value, bytes_.size()); }
     }

@@ -87,11 +87,12 @@ public:
         reserve(bytes, at);
         size_ = bytes;
     }
-    /// Increases the capacity to `bytes` if it is less. The size is unchanged.
+    /// Increases the capacity to `bytes` if it is less, by a copy to a new block on the buffer's
+    /// stream. The size is unchanged.
     void reserve(std::size_t bytes, call_site at = call_site::current()) {
         if (bytes > capacity_) { relocate(bytes, at); }
     }
-    /// Reduces the capacity to the size.
+    /// Reduces the capacity to the size, by a copy to a new block on the buffer's stream.
     void shrink_to_fit(call_site at = call_site::current()) {
         if (size_ < capacity_) { relocate(size_, at); }
     }

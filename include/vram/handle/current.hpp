@@ -67,8 +67,8 @@ public:
         slot& place = made(d);
         return place.exchange(place.standard);
     }
-    /// Destroys the default and the current resource of `d`, before a device ends, as a simulated
-    /// device does. A later `get` makes a new default resource.
+    /// Destroys the default and the current resource of `d`. Must be called before a device is
+    /// destroyed, which only simulated devices are. A later `get` makes a new default resource.
     static void forget(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         if (found != nullptr) { found->clear(); }

@@ -13,15 +13,15 @@
 
 namespace vram {
 
-/// A resource type `R` of the given platform whose memory has all of `Properties`.
+/// A stream-ordered resource type `R` of the given platform; its memory has all of `Properties`.
 template <class R, class Platform, class... Properties>
 concept resource_for = resource<R> && std::same_as<typename R::platform, Platform> &&
                        (has_property<R, Properties> && ...);
 
 namespace detail {
 
-/// Returns the resource that a borrowing handle of `mr` refers to: `mr` itself, unless `mr` is a
-/// handle with its own overload of `referred`.
+/// Returns the resource that a `resource_ref` made from `mr` refers to: `mr` itself, unless `mr` is
+/// a handle such as `shared`, which has its own overload of `referred`.
 template <class R>
 R& referred(R& mr) noexcept {
     return mr;

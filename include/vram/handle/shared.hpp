@@ -177,7 +177,7 @@ public:
 
     /// Returns the resource itself, for functions that only its type has.
     [[nodiscard]] R& get() const noexcept { return block_->value; }
-    /// Accesses members of the resource itself.
+    /// Accesses members of the resource itself: `handle->member`.
     [[nodiscard]] R* operator->() const noexcept { return &block_->value; }
 
     /// Returns false if the handle was moved from.

@@ -17,7 +17,7 @@
 
 namespace vram {
 
-/// A standard allocator over a resource whose memory the host can access.
+/// A standard allocator over a resource of memory that the host can access.
 ///
 ///     shared pinned{pool{pinned_resource{}}};
 ///     std::vector<float, std_allocator<float, decltype(pinned)>> samples{pinned};
@@ -26,8 +26,8 @@ namespace vram {
 /// container. A resource of device memory does not compile. Elements have their own alignment.
 /// Moving an allocator copies it, so a container that was moved from can be used again.
 ///
-/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also for a count whose bytes
-///           overflow.
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
+///           overflow `std::size_t`.
 /// Threads   As the resource.
 /// Streams   None. A container frees its memory without a stream, so no stream may still use it.
 /// Cost      None besides that of the resource.

@@ -29,7 +29,8 @@ namespace vram {
 ///
 /// If libcufile is missing or refuses the file, it is an ordinary file.
 ///
-/// Failure   Throws `file_error`, as `file`. An error with a number of the library is EIO.
+/// Failure   Throws `file_error`, as `file`. If libcufile fails with an error number of its own,
+///           the code of the exception is EIO.
 /// Threads   Any threads may read and write at the same time.
 /// Streams   None. No stream may be using the device memory, and the copy is complete when the call
 ///           returns.

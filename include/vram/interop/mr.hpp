@@ -71,10 +71,10 @@ template <class Error>
 /// RMM. It receives no requests of zero bytes. This class has the stream-ordered functions and the
 /// properties that `Resource` has.
 ///
-/// Failure   Throws `out_of_memory` for each form of this error in such resources
-///           (`std::bad_alloc`, RMM's own, a `::cuda::cuda_error` about memory), and if `Resource`
+/// Failure   Throws `out_of_memory` if `Resource` has no memory: for its `std::bad_alloc` (RMM's
+///           own is one) and for a `::cuda::cuda_error` about memory. Also throws it if `Resource`
 ///           does not respect the requested alignment (RMM's pools do not above 256 bytes). Other
-///           exceptions are passed on.
+///           exceptions are rethrown.
 /// Threads   As `Resource`.
 /// Streams   As `Resource`.
 /// Cost      A test of the alignment of each allocated address.

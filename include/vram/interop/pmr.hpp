@@ -43,7 +43,8 @@ public:
     [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }
 
 private:
-    // The standard requires a non-null pointer for zero bytes. A resource returns null for them.
+    // The standard requires a non-null pointer for 0 bytes. vram's resources return null for that,
+    // so 1 byte is requested.
     static std::size_t at_least_one(std::size_t bytes) noexcept { return bytes == 0 ? 1 : bytes; }
 
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {

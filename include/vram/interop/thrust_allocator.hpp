@@ -25,8 +25,8 @@
 namespace vram {
 
 namespace detail {
-/// A stack that a `thrust_allocator` can borrow. The platform is tested first: the other tests
-/// would recurse, because they ask if a type that Thrust tries can be copied.
+/// A stack that a `thrust_allocator` can borrow. The platform is tested first: for types without
+/// one that Thrust tries, the test if they can be copied would lead to this concept again.
 template <class R>
 concept lent_stack = requires { typename R::platform; } &&
                      resource_for<R, cuda_platform, device_accessible> && !std::copyable<R>;
@@ -37,8 +37,8 @@ concept lent_stack = requires { typename R::platform; } &&
 #define VRAM_THRUST_CALL
 #endif
 
-/// Execution policy with which Thrust fills, copies and destroys the elements of a vector: on one
-/// stream, with a wait of the host at the end, as after each of Thrust's algorithms.
+/// Execution policy with which Thrust fills, copies and destroys the elements of a vector: on the
+/// stream of the allocator. The host waits at the end, as after each of Thrust's algorithms.
 struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system> {
     using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
 
@@ -64,8 +64,8 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 /// It keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue.
 /// Without a resource it borrows the current one of the current device.
 ///
-/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also for a count whose bytes
-///           overflow.
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
+///           overflow `std::size_t`.
 /// Threads   As the resource.
 /// Streams   The allocator allocates and frees on `stream`. A `cuda_stream` may be destroyed before
 ///           the container: its handle stays valid as long as a copy of the allocator exists. A raw

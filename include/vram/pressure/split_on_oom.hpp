@@ -100,7 +100,7 @@ private:
         ++pieces_;
         if (piece < size_ || options_.grow_after == 0) {
             return;
-        } // a shorter piece does not show that the size fits
+        } // a piece that is shorter than the size does not show that the size fits
         if (++run_ < options_.grow_after) { return; }
         run_  = 0;
         size_ = size_ > unlimited / 2 ? unlimited : size_ * 2;

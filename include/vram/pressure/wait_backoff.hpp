@@ -28,7 +28,7 @@ struct sleep_really {
 /// `Sleep` is called with the duration. On the simulator, pass one that advances virtual time.
 ///
 /// Failure   Throws the exceptions of `Sleep`.
-/// Threads   Any thread.
+/// Threads   Any thread may call, as far as `Sleep` permits.
 /// Cost      With the defaults, at most 0.23 s before the refusal is passed on.
 template <class Sleep = sleep_really>
 class wait_backoff {

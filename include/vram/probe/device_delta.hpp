@@ -34,7 +34,8 @@ public:
     explicit device_delta(device d = Platform::current_device())
         : device_{d}, before_{used()}, peak_{before_} {}
 
-    /// Measures the current device of the platform of `Resource`.
+    /// Starts the measurement of the current device of the resource's platform. The resource itself
+    /// is not used.
     template <synchronous_resource Resource>
         requires std::same_as<typename Resource::platform, Platform>
     explicit device_delta(Resource const&) : device_delta{} {}

@@ -46,9 +46,9 @@ private:
 ///
 ///     catch (out_of_memory const& e) { std::puts(explain(e).c_str()); }
 ///
-/// Numbers that are not known are left out. The limit of a resource that reserves memory limits the
-/// reserved bytes; every other limit is of the live bytes. Throws `std::bad_alloc` if the host is
-/// out of memory too.
+/// Numbers that are not known are left out. The text takes `n.limit` as a limit of the reserved
+/// bytes if `n.reserved` is not 0, and as a limit of the live bytes otherwise. Throws
+/// `std::bad_alloc` if the host is out of memory too.
 [[nodiscard]] inline std::string explain(shortage const& n) {
     detail::sentences say;
     say << bytes{n.asked} << " could not be allocated";
@@ -90,8 +90,8 @@ private:
 /// Describes the numbers of a caught exception in sentences.
 [[nodiscard]] inline std::string explain(out_of_memory const& e) { return explain(e.numbers()); }
 
-/// Returns the message of an error that was reported to the error sink: see `error_text`, which
-/// makes it without an allocation.
+/// Returns the message of an error that was reported to the error sink. `error_text` makes the same
+/// text without an allocation.
 [[nodiscard]] inline std::string explain(error const& e) { return error_text{e}.c_str(); }
 
 } // namespace vram

@@ -16,8 +16,8 @@
 namespace vram {
 namespace detail {
 
-/// Functions of libcufile. Programs need not link with it; `here()` returns null if it is missing.
-/// The types have the layout that the library documents. A test can use a table of its own.
+/// Pointers to functions of libcufile, so that programs need not link with it. The types have the
+/// layout that the library documents. Tests can pass another table to `cufile`.
 ///
 ///     if (auto const* storage = cufile_calls::here()) { ... }
 ///
@@ -51,7 +51,8 @@ struct cufile_calls {
         return found.read != nullptr ? &found : nullptr;
     }
 
-    /// Returns the functions of the library with this name; all are null if it lacks one of them.
+    /// Returns the functions of the library with this name. All are null if the library is missing
+    /// or lacks one of them, or if its driver does not start.
     [[nodiscard]] static cufile_calls look_up(char const* library) noexcept {
         void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
         if (loaded == nullptr) { return {}; }

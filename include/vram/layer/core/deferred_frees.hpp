@@ -34,18 +34,15 @@ namespace detail {
 /// at)` for each block that may be returned to the upstream, with no lock held.
 ///
 /// Failure   Errors of the platform during a query or a wait are rethrown. No block is lost.
-/// Threads   Any number of threads may call concurrently. No lock is held while `give` runs or the
-///           host waits.
-/// Cost      A short lock per call. No host allocation, unless more blocks are live than ever
-///           before.
+/// Threads   Any threads may call. No lock is held while `give` runs or the host waits.
+/// Cost      A short lock per call, and a host allocation if more blocks are live than ever before.
 template <class Platform>
 class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event` frees of one stream share an event. Freed blocks that no stream uses any more
-    /// are returned to the upstream once they have `at_least` bytes together, or if the upstream
-    /// refuses a request.
+    /// `per_event` frees of one stream share an event. `collect` returns freed blocks that no
+    /// stream uses any more to the upstream once they have `at_least` bytes together.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over all blocks and figures of `o`, which no other thread may be using. `o` is then
@@ -85,12 +82,11 @@ public:
             return p;
         }
 
-        /// Called if the upstream refused the memory. Returns freed blocks to the upstream if their
-        /// streams are done with them. If there are none, the host waits for the oldest freed
-        /// block, or for another thread that is returning blocks. Returns true if blocks were
-        /// returned since the last attempt, so that the upstream should be asked again. Returns
-        /// true at most once for each batch (blocks that share an event) that existed at the first
-        /// refusal, and 64 times more, because other threads could take the memory each time.
+        /// Called if the upstream refused the memory. Returns freed blocks that no stream uses any
+        /// more to the upstream. If there are none, the host waits for the oldest freed block, or
+        /// for another thread that is returning blocks. Returns true if blocks were returned since
+        /// the last attempt, but at most once for each batch (blocks that share an event) that
+        /// existed at the first refusal, and 64 times more: others could take the memory each time.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have that many bytes, so nothing is freed or waited for.
@@ -161,8 +157,7 @@ public:
     }
 
     /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
-    /// the `at_least` bytes of the constructor together. Does not wait. Errors of queries are
-    /// rethrown.
+    /// the `at_least` bytes of the constructor together. Does not wait.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
@@ -254,8 +249,7 @@ private:
     }
 
     /// Largest number of attempts of a request beyond one for each batch that existed at its first
-    /// refusal. Another thread may allocate the memory that was returned for this request, but
-    /// hardly that often.
+    /// refusal: so often may other threads allocate the memory that was returned for it.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -289,8 +283,7 @@ private:
 
     /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
     /// `at_least` bytes together, with the lock released during the calls. Returns their bytes, or
-    /// 0 if they have fewer. An error of one stream does not affect the others; it is rethrown at
-    /// the end.
+    /// 0 if they have fewer. An error of one stream is rethrown after that, for all others.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
@@ -388,14 +381,12 @@ private:
     /// Blocks that no stream uses, to be returned to the upstream.
     freed_blocks ready_;
     freed_blocks captured_; ///< blocks freed during a capture, kept for the graph
-    /// Unused list elements: one for each live block and each request in progress, so that a free
-    /// allocates nothing.
+    /// Unused elements for the lists: at least one for each live block and request in progress.
     freed_blocks links_;
     std::size_t  reservations_ = 0; ///< number of blocks that are live or being requested
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
-    /// Number of threads that wait, after a refusal, until another thread has returned blocks to
-    /// the upstream.
+    /// Number of threads that wait, after a refusal, for blocks that another thread returns.
     std::size_t             refused_  = 0;
     std::uint64_t           returned_ = 0; ///< how often a thread has returned blocks
     tally                   live_;

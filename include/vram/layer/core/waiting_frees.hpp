@@ -40,8 +40,8 @@ namespace detail {
 ///           cannot be recorded, the error is reported and recording is tried again later. If the
 ///           stream was destroyed, `dead_stream` is reported and the batch never gets an event.
 /// Threads   One thread at a time, which holds the owner's lock. Only `wait` is called without it.
-/// Cost      `add` and `collect` look at every stream with pending frees. Each batch costs one
-///           recorded event, and one query at each `collect` until it is complete.
+/// Cost      `add` and `collect` look at every stream with freed blocks here. Each batch costs an
+///           event, and one query at each `collect` until it is complete.
 template <class Platform>
     requires has_streams<Platform> && has_events<Platform>
 class waiting_frees {
@@ -51,8 +51,7 @@ public:
     using event  = typename Platform::event;
     using link   = freed_blocks::link;
 
-    /// Blocks that were freed on one stream, and one event that is recorded, now or later, behind
-    /// the last uses of all of them.
+    /// Blocks that were freed on one stream, and an event for recording behind their last uses.
     class batch {
         friend class waiting_frees;
 
@@ -63,8 +62,7 @@ public:
         [[nodiscard]] bool has_event() const noexcept {
             return now == stage::recorded || now == stage::done;
         }
-        /// Returns true if blocks may be added: the event is not recorded, and no thread waits for
-        /// the batch.
+        /// Returns true if blocks may be added: no event is recorded, and no thread waits for it.
         [[nodiscard]] bool takes_more() const noexcept { return now == stage::open && pins == 0; }
 
         device        where;
@@ -89,9 +87,9 @@ public:
         destroy(spare_);
     }
 
-    /// Adds the freed block of `one`, which the stream `s` used last, to the open batch of `s`, or
-    /// to a new one. `s` must not be captured. The event of the batch is recorded once it has
-    /// `per_event` blocks. If this throws, `one` still belongs to the caller.
+    /// Adds a freed block, which the stream `s` used last, to the open batch of `s` or to a new
+    /// one, and records the event of the batch once it has `per_event` blocks. `s` must not be
+    /// captured. If this throws, `one` still belongs to the caller.
     void add(stream const& s, link* one, std::size_t per_event) {
         line&  queue = line_of(s);
         bool   fresh = queue.last == nullptr || !queue.last->takes_more();
@@ -122,8 +120,7 @@ public:
     }
 
     /// Moves each block to `free` if an event shows that its stream is done with it. Also records
-    /// the missing events of open batches. Does not wait. An error of one stream does not affect
-    /// the others; the first error is rethrown at the end.
+    /// missing events. Does not wait. The first error is rethrown after all streams were treated.
     void collect(freed_blocks& free) {
         std::exception_ptr failed;
         for (std::size_t i = 0; i < lines_.size();) {
@@ -153,8 +150,7 @@ public:
         by     how{};
 
         explicit operator bool() const noexcept { return at != nullptr; }
-        /// Makes the host wait for the event of the batch, or for its device if it has no event.
-        /// Called without the owner's lock.
+        /// Makes the host wait for the event of the batch, or, if it has none, for its device.
         void wait() const {
             switch (how) {
             case by::event: return Platform::synchronize(at->place);
@@ -163,9 +159,9 @@ public:
         }
     };
 
-    /// Pins the batch to wait for so that the oldest freed block becomes free: on the stream of
-    /// that block, the first batch with an event, else the last batch. Streams that are being
-    /// captured and have no event are skipped. Returns an empty pin if there is no other stream.
+    /// Pins the batch to wait for so that the oldest freed block is returned: of the stream of that
+    /// block, the first batch with an event, else the last batch. Skips streams that are being
+    /// captured and have no event. Returns an empty pin if there are no others.
     [[nodiscard]] pin pin_oldest() noexcept {
         pin           found;
         std::uint64_t age = 0;
@@ -190,8 +186,8 @@ public:
     /// Returns the age of the next new batch. Older batches have smaller values.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
     /// Pins the last batch of a stream without any event, if that batch is older than `age`: only a
-    /// wait of the host for the device shows that the stream is done with its blocks. Returns an
-    /// empty pin if there is none. Streams that are being captured are skipped.
+    /// wait for the device shows that its blocks are unused. Skips streams that are being captured.
+    /// Returns an empty pin if there are no others.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (line& each : lines_) {
             if (each.last == nullptr || each.last->age >= age) { continue; }
@@ -212,9 +208,8 @@ public:
     }
 
     /// Called at the end of the owner: waits for all blocks and returns them. Errors are reported.
-    /// Blocks that may still be in use, because every wait failed, are reported as leaks and not
-    /// returned. For blocks without an event the host waits for the device, also if their stream is
-    /// being captured.
+    /// Blocks for which every wait failed are reported as leaks and not returned. For blocks
+    /// without an event the host waits for the device, also if their stream is being captured.
     [[nodiscard]] freed_blocks wait_for_all() noexcept {
         freed_blocks free, lost;
         for (line& each : lines_) {
@@ -276,8 +271,8 @@ private:
         into.now = batch::stage::recorded;
         ++events_;
     }
-    /// Records the event of the batch `into` on a stream that may belong to another thread. If that
-    /// is not possible now, the batch stays open, and `queue.how` has the reason.
+    /// Records the event of `into` on a stream that may belong to another thread. If that is not
+    /// possible now, the batch stays open, and `queue.how` has the reason.
     void record_behind(batch& into, line& queue) {
         queue.how = detail::record_behind<Platform>(into.place, queue.s, queue.id, queue.held);
         bool const covers = queue.how == recorded::pending || queue.how == recorded::done;
@@ -306,8 +301,8 @@ private:
     }
 
     /// Returns the first batch of the queue with an event, to wait for that. If there is none,
-    /// returns the last batch, to wait for its device. If the stream is known to be captured, a
-    /// wait for the device would end the capture: an empty pin is returned then.
+    /// returns the last batch, to wait for its device, or, if the stream is being captured,
+    /// nothing.
     [[nodiscard]] static pin next_pin(line const& queue) noexcept {
         for (batch* at = queue.first; at != nullptr; at = at->next) {
             if (at->has_event()) { return {at, pin::by::event}; }
@@ -325,10 +320,9 @@ private:
         return b.now == batch::stage::done || Platform::done(b.place);
     }
     /// Moves the blocks of batches with a complete event to `free`, with those of all batches
-    /// before them: one stream executes its work in order. Stops at the first event that is not
-    /// complete. If the query of an event fails, the event may belong to a graph, because another
-    /// thread captured the stream and ended the capture while it was recorded; it is then recorded
-    /// again.
+    /// before them. Stops at the first event that is not complete. If the query of an event fails,
+    /// the event may belong to a graph, because another thread captured the stream and ended the
+    /// capture while it was recorded; it is then recorded again.
     void take_done(line& queue, freed_blocks& free) {
         for (batch *at = queue.first, *next = nullptr; at != nullptr; at = next) {
             next = at->next;

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Rows of cells as text. The first column is aligned left, the others right. A column without text
-/// below its heading is left out.
+/// A table of text. The first column is aligned left, the others right. A column without text below
+/// its heading is left out.
 ///
 ///     table figures{{"layer", "live", "peak"}};
 ///     figures.row({"pool", "1.00 GiB", "2.00 GiB"});
@@ -31,7 +31,8 @@ public:
 
     explicit table(cells headings) : rows_{std::move(headings)} {}
 
-    /// Adds a row. Missing cells are empty, and cells beyond the headings are dropped.
+    /// Adds a row. If it has fewer cells than the table has headings, the others are empty;
+    /// additional cells are ignored.
     void row(cells row) {
         row.resize(rows_.front().size());
         rows_.push_back(std::move(row));
