@@ -222,7 +222,8 @@ private:
         });
     }
 
-    /// Frees the block at `p`. Returns false and changes nothing if there is no such block.
+    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
+    /// is live.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }

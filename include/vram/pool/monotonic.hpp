@@ -318,7 +318,8 @@ private:
         });
     }
 
-    /// Frees the block at `p`. Returns false and changes nothing if there is no such block.
+    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
+    /// is live.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();

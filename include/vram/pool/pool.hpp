@@ -24,7 +24,7 @@ namespace vram {
 /// A coalescing, stream-ordered suballocator over any resource.
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;             // grows if needed
-///     pool mr{cuda_resource{}, {.initial_size = 1_GiB}};      // a gigabyte at once
+///     pool mr{cuda_resource{}, {.initial_size = 1_GiB}};      // reserves a gigabyte now
 ///
 /// Block sizes are multiples of 256 bytes. A request gets the best fit, found in bins without a
 /// search. Freed blocks are coalesced with their free neighbours, also if these were freed on other

@@ -13,7 +13,7 @@ namespace detail {
 /// smallest value; memory with several pending uses (streams that may still access it) has the
 /// largest of their values.
 enum class availability : unsigned {
-    /// Now: no other stream may still access it, or the stream that asks already waits for that.
+    /// Now: no other stream may still access the memory, or the asking stream already waits for it.
     ready,
     /// After the stream that asks, or the host, has waited for an event of another stream.
     needs_wait,

@@ -32,7 +32,7 @@ struct links {
 /// it is live or cached.
 struct block : links {
     enum class state : std::uint8_t {
-        live, ///< allocated
+        live, ///< allocated and not yet freed
         /// Chosen for a request, while the host still waits for the streams that may access the
         /// block: not counted as live, and a free of it is rejected.
         reserved,

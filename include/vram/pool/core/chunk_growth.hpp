@@ -18,7 +18,7 @@ namespace detail {
 /// pages get and lose physical memory. `Core` is the `pool_core` that has it as a member: it passes
 /// itself to the functions that allocate.
 ///
-///     std::size_t unit() const;                      // of the sizes of chunks
+///     std::size_t unit() const;                      // chunk sizes are multiples of it
 ///     std::size_t chunk_size(std::size_t n) const;   // `n` rounded up for a new chunk
 ///     void        add(void* base, std::size_t n);    // records a new chunk
 ///     std::size_t remove(chunk const& c);            // removes one; returns its physical memory

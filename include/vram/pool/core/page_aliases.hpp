@@ -39,7 +39,7 @@ public:
         return *this;
     }
 
-    /// Returns the number of pages that are in rings.
+    /// Returns the number of pages in rings (lists of pages that have had the same memory).
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// `reserve()` makes room for one more chunk, so that `add` cannot fail; `reserve(chunk,
@@ -49,12 +49,12 @@ public:
 
     /// Adds a chunk without pages. Requires `reserve` before.
     void add() noexcept { chunks_.push(); }
-    /// Sets the number of pages of a chunk, which may only grow. New pages are in no ring. Requires
-    /// `reserve` before.
+    /// Sets the number of pages of a chunk, which may only grow. New pages share memory with no
+    /// other page. Requires `reserve` before.
     void widen(std::size_t chunk, std::size_t pages) noexcept {
         while (chunks_[chunk].size() < pages) { chunks_[chunk].push(); }
     }
-    /// Removes a chunk, and its pages from their rings.
+    /// Removes a chunk, and its pages from their rings (lists of pages that had the same memory).
     void remove(std::size_t chunk) noexcept {
         for (std::size_t i = 0; size_ != 0 && i != chunks_[chunk].size(); ++i) { part({chunk, i}); }
         std::size_t const last = chunks_.size() - 1;

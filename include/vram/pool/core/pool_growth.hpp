@@ -180,7 +180,7 @@ private:
     /// accumulate. (Without the eighth, a program that repeats itself would return and allocate the
     /// same chunks each time.) Chunks that a stream still uses are kept, because this function does
     /// not wait.
-    // Takes some microseconds if chunks are returned.
+    // This function takes some microseconds if chunks are returned.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }

@@ -108,7 +108,7 @@ private:
     /// A set of lists by size with a bitmap of those that may contain blocks. Blocks are linked by
     /// `previous` alone, because `next` belongs to `block_table`, in which cached blocks remain.
     struct way {
-        std::uint64_t map[lists / 64 + 1]{}; // one bit more than there are lists, never set
+        std::uint64_t map[lists / 64 + 1]{}; // a bit for each list that may contain a block
         block*        first[lists]{};
 
         /// Returns the index of the first list from `from` on that contains a block, or `lists`.

@@ -32,7 +32,7 @@ public:
     using stream     = typename platform::stream;
     using properties = typename Upstream::properties;
 
-    /// The resource that the errors of a pool over this one name.
+    /// The name of the resource in the errors of a pool that allocates from this one.
     static constexpr char const* pool_name = "arena";
 
     shard_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}

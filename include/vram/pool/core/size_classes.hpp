@@ -40,7 +40,7 @@ struct size_classes {
         std::size_t index = of(bytes > alignment ? bytes : alignment);
         while ((size_classes::bytes(index) & (alignment - 1)) != 0) {
             ++index;
-        } // up to three steps
+        } // at most three times
         return index;
     }
 };

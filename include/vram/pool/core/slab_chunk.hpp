@@ -115,11 +115,11 @@ struct slab_chunk {
     std::size_t position   = 0; ///< index in the list of chunks
     /// Next chunk that begins in the same address range.
     slab_chunk* beside = nullptr;
-    /// Links in the list of chunks with clean blocks.
+    /// Links in the list of chunks with clean blocks (free, used by no stream).
     slab_chunk*               next     = nullptr;
     slab_chunk*               previous = nullptr;
     heap_array<entry>         entries;
-    heap_array<std::uint64_t> map; ///< bitmap of the clean blocks
+    heap_array<std::uint64_t> map; ///< bitmap of the clean blocks (free, used by no stream)
 };
 
 } // namespace detail

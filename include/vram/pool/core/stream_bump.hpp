@@ -179,7 +179,8 @@ public:
     std::size_t unwind(std::uint64_t serial) noexcept { return stack_.unwind(serial, tag_of()); }
     /// Frees all blocks and removes every mark. Returns the bytes that had not been freed.
     std::size_t reset() noexcept { return stack_.reset(tag_of()); }
-    /// Called if no block is live: starts at the first chunk again, unless there is a mark.
+    /// Called if no block is live: lets allocation start at the first chunk again, if there is no
+    /// mark.
     void rewind() noexcept {
         if (!stack_.marked() && !stack_.at_start()) { reset(); }
     }

@@ -210,9 +210,9 @@ public:
         if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
-    /// Removes an idle chunk that no stream uses any more, and returns it. Returns a chunk without
-    /// bytes if there is none. If no idle chunk is ready, makes the host wait for the one that is
-    /// available soonest.
+    /// Removes an idle chunk (without a live block) that no stream uses any more, and returns it.
+    /// Returns a chunk without bytes if there is none. If no idle chunk is ready, makes the host
+    /// wait for the one that is available soonest.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = timelines_.for_asker(nullptr, false);
         timelines_.readmit();
@@ -245,7 +245,8 @@ public:
     /// have no physical memory yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
 
-    /// Removes an idle chunk that is ready. Returns a chunk without bytes if there is none.
+    /// Removes and returns an idle chunk (without a live block) that no stream uses any more.
+    /// Returns a chunk without bytes if there is none. Never waits.
     [[nodiscard]] chunk remove_ready() {
         auto const price = timelines_.for_asker(nullptr, false);
         flush_quick_lists();
@@ -296,7 +297,7 @@ public:
         if (live_ != 0) { timelines_.wait_for_all_devices(); }
         timelines_.wait_for_all(held);
     }
-    /// Registers the stream. Its id is queried if unknown, which a capture forbids.
+    /// Registers the stream. If its id is unknown, it is queried, which CUDA forbids in a capture.
     void meet(stream s) { (void)timelines_.of(s); }
     void retire(stream s) {
         flush_quick_lists();

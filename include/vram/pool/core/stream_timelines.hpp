@@ -67,8 +67,8 @@ public:
     }
     ~stream_timelines() { drop(); }
 
-    // Inlined, because every call of a pool begins with these functions. In a program with many
-    // pools the compiler would not inline them.
+    // `of` and `known` are inlined, because every call of a pool begins with one of them. In a
+    // program with many pools the compiler would not inline them.
 
     /// Returns the timeline of a stream, and creates it if the stream was not met before.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) {

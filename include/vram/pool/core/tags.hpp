@@ -90,7 +90,7 @@ public:
         }
     }
 
-    /// Drops the pending uses that are complete, for which `is_complete(use)` returns true.
+    /// Removes the pending uses for which `is_complete(use)` returns true.
     template <class IsComplete>
     void drop(IsComplete const& is_complete) noexcept {
         for (std::size_t i = 0; i < size_;) {
