@@ -56,7 +56,7 @@ private:
         });
     }
 
-    int         before_ = none; ///< device to make current again, or `none`
+    int         before_ = none; ///< device that the destructor makes current, or `none`
     cudaError_t status_;
 };
 

@@ -110,12 +110,13 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, size(bytes, alignment), at_least(alignment));
     }
 
-    /// Returns the smallest alignment of a block.
+    /// Returns the smallest alignment that a block of this layer has, in bytes.
     [[nodiscard]] std::size_t alignment() const noexcept { return least_; }
     /// Returns the option that selects if sizes are rounded up.
     [[nodiscard]] aligned_size rounding() const noexcept { return rounding_; }
 
-    /// Returns the size that the upstream allocates for a request.
+    /// Returns the size that the upstream allocates for a request of `bytes` bytes, after this
+    /// layer has raised the alignment and rounded the size.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Upstream>
     {

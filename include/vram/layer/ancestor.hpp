@@ -18,7 +18,8 @@ inline constexpr bool is_layer = false;
 template <template <class...> class Layer, class... Args>
 inline constexpr bool is_layer<Layer, Layer<Args...>> = true;
 
-/// Returns true if `Stack` is a layer of the template `Layer`, or if one of its upstreams is.
+/// Returns true if `Stack` is a layer made from the class template `Layer`, or if one of the
+/// resources under it is.
 template <template <class...> class Layer, class Stack>
 consteval bool stands_on() {
     using stack = std::remove_cvref_t<Stack>;
@@ -36,12 +37,12 @@ consteval bool stands_on() {
 
 } // namespace detail
 
-/// A stack that contains a layer of the template `Layer`.
+/// A stack that contains a layer made from the class template `Layer`.
 template <class Stack, template <class...> class Layer>
 concept has_ancestor = detail::stands_on<Layer, Stack>();
 
-/// Returns the outermost layer of the template `Layer` in a stack. Of two upstreams, the first is
-/// searched first.
+/// Returns the outermost layer in a stack that is made from the class template `Layer`. Of two
+/// upstreams, the first is searched first.
 ///
 ///     pool<statistics<limiting<cuda_resource>>> memory;
 ///     ancestor<limiting>(memory).used();

@@ -41,8 +41,8 @@ struct counters {
 ///
 /// Over a pool it counts the requests of the clients, under a pool the chunks of the pool.
 ///
-/// Failure   A request that fails is counted as a refusal, and the exception of the upstream is
-///           rethrown.
+/// Failure   A request of more than 0 bytes that fails, by an exception of any kind or by null, is
+///           counted as a refusal. The exception of the upstream is rethrown.
 /// Threads   As safe as the upstream (with `no_lock`: one thread). A scope counts the calls of all
 ///           threads.
 /// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
@@ -137,24 +137,26 @@ public:
         now_ = {};
         return last_;
     }
-    /// Ends the innermost scope and returns its counters.
+    /// Ends the open scope that began last and returns its counters.
     counters pop() {
         auto const held = lock_.hold();
         expects(!scopes_.empty(), "statistics: pop() ends an open scope");
         return close(scopes_.size() - 1);
     }
-    /// Ends the scope with that number, even if it is not the innermost, and returns its counters.
+    /// Ends the scope for which `push` returned `scope_number`, even if later scopes are open, and
+    /// returns its counters.
     counters pop(std::uint64_t scope_number) {
         auto const held = lock_.hold();
         return close(place(scope_number));
     }
 
-    /// Returns the counters of the innermost scope until now.
+    /// Returns the counters of the open scope that began last, or, if none is open, of the layer
+    /// since its construction.
     [[nodiscard]] counters now() const {
         auto const held = lock_.hold();
         return now_;
     }
-    /// Returns the counters of the scope with that number until now.
+    /// Returns the counters until now of the scope for which `push` returned `scope_number`.
     [[nodiscard]] counters now(std::uint64_t scope_number) const {
         auto const held = lock_.hold();
         return since(place(scope_number));
@@ -165,7 +167,8 @@ public:
         return scopes_.empty() ? now_ : merged(scopes_.front().before, since(0));
     }
 
-    /// Returns the usage of the upstream if it has that function, else the figures of this layer.
+    /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this
+    /// layer has counted since its construction: live and peak bytes, and allocations.
     [[nodiscard]] memory_usage usage() const {
         if constexpr (measured_resource<Upstream>) {
             return base::usage();

@@ -265,8 +265,9 @@ private:
         }
     }
 
-    /// Adds the id of the stream and the live and reserved bytes of this layer to the numbers of an
-    /// `out_of_memory` of the upstream, unless it has set them.
+    /// Sets the stream, live and reserved bytes in the numbers of an `out_of_memory` that the
+    /// upstream threw, each unless the upstream has set it: the id of the stream that requested the
+    /// memory, and the bytes of this layer.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

@@ -75,7 +75,7 @@ struct sim_event_of {
     kind        what = kind::none;
     /// True if a host thread made the access, false for a stream.
     bool                 host   = false;
-    std::uint64_t        number = 0; ///< counts the operations of the whole node, from 1
+    std::uint64_t        number = 0; ///< number of the operation among all of the node, from 1
     std::uint64_t        actor  = 0; ///< id of the stream, or number of the host thread
     int                  device = 0;
     sim_time             time{}; ///< virtual time of the call

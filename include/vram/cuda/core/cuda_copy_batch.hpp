@@ -29,7 +29,7 @@ inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,
     if (!cuda_stream_ids::is_proper(stream.get()) || stream.capturing()) { return false; }
     cudaMemcpyAttributes how{};
     how.srcAccessOrder    = cudaMemcpySrcAccessOrderStream;
-    std::size_t first     = 0; // index from which the attributes `how` apply
+    std::size_t first     = 0; // index of the first copy to which the attributes `how` apply
     auto const  with_call = [&] {
 #if CUDART_VERSION >= 13000
         return cudaMemcpyBatchAsync(to.data(), from.data(), bytes.data(), to.size(), &how, &first,

@@ -351,7 +351,8 @@ private:
         if (ready()) { return; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // Number of the copy whose flag this thread last polled without sleeping.
+        // Number of the copy with the completion flag that was polled last. Each flag is first
+        // polled without sleeping, and after that with short sleeps.
         std::uint64_t turn = 0;
         ++idle_;
         while (!ready()) {

@@ -180,7 +180,8 @@ protected:
     pinned* await_copied() {
         auto held   = gate_.hold();
         auto looked = clock::now();
-        // Index of the result whose flag this thread last polled without sleeping.
+        // Index of the result with the completion flag that was polled last. Each flag is first
+        // polled without sleeping, and after that with short sleeps.
         std::size_t seen  = static_cast<std::size_t>(-1);
         auto const  ready = [&] {
             return stopping_ || (problem_ == nullptr && copied_.front() != nullptr);
