@@ -49,7 +49,7 @@ public:
     std_allocator()
         requires std::default_initializable<R>
         : mr_{R{}} {}
-    /// Makes an allocator of the memory of `mr`.
+    /// Makes an allocator that allocates from `mr`, and stores `mr` or a reference to it.
     std_allocator(R mr) : mr_{std::forward<R>(mr)} {}
     template <class Other>
     std_allocator(std_allocator<Other, R> const& other) noexcept : mr_{other.mr_} {}

@@ -129,7 +129,7 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return result::kept;
-            // A lack of host memory for an event is not an error of the platform.
+            // Without host memory for an event `due` is returned, and no error is reported.
         } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,

@@ -20,8 +20,8 @@ namespace vram {
 namespace detail {
 
 /// Owns two upstreams by value. Optional functions that both have are forwarded to both, `trim`,
-/// `retire` and `forget_captures` to each that has them. The memory has the properties that hold
-/// for both.
+/// `trim_no_wait`, `retire` and `forget_captures` to each that has them. The memory has the
+/// properties (device_accessible, host_accessible) that both upstreams have.
 ///
 /// Failure   The functions fail as those of the upstreams.
 /// Threads   The rules are those of the less safe of the two upstreams.

@@ -351,8 +351,7 @@ private:
         if (ready()) { return; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // Number of the copy with the completion flag that was polled last. Each flag is first
-        // polled without sleeping, and after that with short sleeps.
+        // Number of the copy polled last: the flag of a new one is first polled without sleeping.
         std::uint64_t turn = 0;
         ++idle_;
         while (!ready()) {

@@ -180,8 +180,7 @@ protected:
     pinned* await_copied() {
         auto held   = gate_.hold();
         auto looked = clock::now();
-        // Index of the result with the completion flag that was polled last. Each flag is first
-        // polled without sleeping, and after that with short sleeps.
+        // Index of the result polled last: a new one is first polled without sleeping.
         std::size_t seen  = static_cast<std::size_t>(-1);
         auto const  ready = [&] {
             return stopping_ || (problem_ == nullptr && copied_.front() != nullptr);
