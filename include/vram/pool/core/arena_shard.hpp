@@ -45,7 +45,7 @@ public:
     explicit arena_shard(upstream_type upstream, pool_options const& options = {},
                          typename Core::growth_policy policy = {})
         : core_{std::move(upstream), options, std::move(policy)} {}
-    arena_shard(arena_shard&&) = delete; ///< other threads have its address
+    arena_shard(arena_shard&&) = delete; ///< not movable: other threads have its address
     ~arena_shard() {
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }

@@ -260,7 +260,7 @@ public:
 
     /// The chunk at `base`, of `bytes` bytes, is to grow by `by` bytes at its end.
     struct chunk_extension {
-        void*       base  = nullptr; ///< null: no chunk can grow
+        void*       base  = nullptr; ///< address of the chunk, or null if no chunk can grow
         std::size_t bytes = 0;
         std::size_t by    = 0;
     };
@@ -521,9 +521,9 @@ private:
     block_tags       tags_;
     block_table      live_;
     block_chunks     chunks_;
-    std::size_t      taken_     = 0;     ///< number of allocations since everything was coalesced
-    bool             all_freed_ = false; ///< all blocks were freed since everything was coalesced
-    bool             has_uncoalesced_ = false; ///< some free neighbours could not be coalesced
+    std::size_t      taken_           = 0;     ///< number of allocations since all was coalesced
+    bool             all_freed_       = false; ///< true if all blocks were freed since then
+    bool             has_uncoalesced_ = false; ///< true if some free neighbours are not coalesced
     bool             apart_;
 };
 

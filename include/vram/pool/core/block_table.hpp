@@ -88,7 +88,7 @@ private:
 
     hash_cells<links*> heads_;
     std::size_t        size_ = 0;
-    std::size_t        room_ = 0; ///< number of blocks for which the chains are enough
+    std::size_t        room_ = 0; ///< number of blocks for which the table is large enough
 };
 
 } // namespace detail

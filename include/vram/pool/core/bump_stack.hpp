@@ -180,7 +180,7 @@ private:
     }
 
     heap_array<chunk> chunks_;
-    heap_array<place> marks_; ///< in the order of creation
+    heap_array<place> marks_; ///< the existing marks in the order of creation
     std::size_t       current_ = 0;
 };
 

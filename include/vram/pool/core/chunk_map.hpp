@@ -28,7 +28,7 @@ class chunk_map {
 public:
     /// Result of `find` and `glance` for an address that lies in no chunk.
     static constexpr unsigned nobody  = ~0U;
-    static constexpr unsigned unclear = ~0U - 1; ///< the map changed during the lookup
+    static constexpr unsigned unclear = ~0U - 1; ///< result if the map changed during the lookup
 
     chunk_map() = default;
     chunk_map(chunk_map&& other) noexcept { *this = static_cast<chunk_map&&>(other); }

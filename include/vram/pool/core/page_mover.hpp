@@ -102,7 +102,7 @@ private:
     /// A move of consecutive pages. It contains addresses, because the numbers of chunks may change
     /// while the lock is released.
     struct page_move {
-        std::byte*  from; ///< null: the source page is not selected yet
+        std::byte*  from; ///< address of the source pages, or null if none is selected yet
         std::byte*  to;
         std::size_t bytes;
     };
@@ -273,7 +273,7 @@ private:
         }
     }
 
-    heap_array<page_move> moves_; ///< moves of the thread that holds the `page_turn`
+    heap_array<page_move> moves_; ///< moves of the thread that may change mappings now
 };
 
 } // namespace detail

@@ -262,7 +262,7 @@ public:
     }
 
     pool_options                  options_;
-    mutable heap                  heap_; ///< reading the usage coalesces cached blocks
+    mutable heap                  heap_; ///< mutable: reading the usage coalesces cached blocks
     pool_growth<Upstream, Growth> growth_;
 
 private:

@@ -30,8 +30,9 @@ namespace detail {
 ///           the number of cached blocks.
 class quick_lists {
 public:
-    static constexpr std::size_t largest     = 1_MiB;  ///< largest size of a small block
-    static constexpr std::size_t large_limit = 64_MiB; ///< largest size of the large block
+    static constexpr std::size_t largest = 1_MiB; ///< largest size of a block in the lists
+    /// Largest size of the one large block cached.
+    static constexpr std::size_t large_limit = 64_MiB;
     /// Cached blocks of at least this size hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;
     /// Largest excess over the request of a block from the list of a larger size class.

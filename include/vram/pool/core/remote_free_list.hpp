@@ -120,9 +120,9 @@ private:
     }
 
     platform_lock<Platform> lock_;
-    heap_array<remote_free> queue_;    ///< a ring buffer
-    heap_array<hold>        holds_;    ///< holds of the streams of the queued frees
-    stream                  newest_{}; ///< the stream of the last hold
+    heap_array<remote_free> queue_;    ///< the queued frees, as a ring buffer
+    heap_array<hold>        holds_;    ///< keep the handles of their streams valid
+    stream                  newest_{}; ///< the stream held last
     std::size_t             first_ = 0;
     std::size_t             count_ = 0;
 

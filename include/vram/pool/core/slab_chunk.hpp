@@ -26,10 +26,11 @@ struct slab_chunk {
         clean,    ///< free, any stream may use it without a wait
         pending,  ///< free, but a stream may still use it
         retained, ///< free, but a captured graph may use it
-        live      ///< live
+        live      ///< allocated and not yet freed
     };
     struct entry {
-        entry*      older   = nullptr; ///< links in the list of its stream
+        /// The block of the same list that was freed before this one.
+        entry*      older   = nullptr;
         entry*      newer   = nullptr;
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
@@ -112,7 +113,7 @@ struct slab_chunk {
     std::size_t clean = 0;
     /// All words of the bitmap before this one are empty.
     std::size_t first_word = 0;
-    std::size_t position   = 0; ///< index in the list of chunks
+    std::size_t position   = 0; ///< index of this chunk in the list of its heap
     /// Next chunk that begins in the same address range.
     slab_chunk* beside = nullptr;
     /// Links in the list of chunks with clean blocks (free, used by no stream).

@@ -129,7 +129,7 @@ private:
 
     lock                      lock_;
     heap_array<cell>          cells_;
-    heap_array<std::uint32_t> taken_; ///< number of streams for each seat
+    heap_array<std::uint32_t> taken_; ///< number of streams of each seat (index of a shard)
     std::size_t               known_ = 0;
 };
 

@@ -635,7 +635,7 @@ protected:
     }
     /// The result of recording the last use of a freed block.
     enum class freed {
-        noted, ///< the pending use was recorded
+        noted, ///< the stream that may still use the block was recorded
         idle,  ///< no stream uses the block
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
@@ -680,8 +680,9 @@ protected:
     stream_timelines<Platform> timelines_;
     std::size_t                live_      = 0;
     std::size_t                peak_live_ = 0;
-    std::size_t                most_live_ = 0; ///< the highest peak before the last restart
-    std::size_t                large_limit_;   ///< largest size of the cached large block
+    /// Highest peak of live bytes before it was restarted.
+    std::size_t most_live_ = 0;
+    std::size_t large_limit_; ///< largest size of the cached large block
     /// Number of small blocks that `take_in_hole` has placed between large ones. It restarts at
     /// `enough_holes`.
     unsigned     holes_ = 0;

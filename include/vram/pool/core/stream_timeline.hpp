@@ -44,7 +44,7 @@ public:
     using stream                      = typename Platform::stream;
     using event                       = typename Platform::event;
     using identity                    = stream_identity<Platform>;
-    static constexpr std::size_t most = 8; ///< number of events that are kept
+    static constexpr std::size_t most = 8; ///< largest number of events that are kept
 
     /// An event and the last epoch for which it stands: if the event is complete, so is all work of
     /// the stream before it, up to that epoch.
@@ -385,7 +385,7 @@ private:
     bool alive_            = true;
     bool death_reported_   = false; ///< true if the destruction of the stream was reported
     bool has_graph_memory_ = false; ///< true if a captured graph uses memory of this stream
-    std::uint64_t     excluded_from_ = tag::captured; ///< first epoch with unavailable frees
+    std::uint64_t     excluded_from_ = tag::captured; ///< frees from this epoch on are unavailable
     std::size_t       count_         = 0;
     std::size_t       order_[most]{}; ///< indices of recorded events, oldest first
     heap_array<entry> entries_;

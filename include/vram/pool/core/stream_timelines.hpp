@@ -500,12 +500,12 @@ private:
     address_map<timeline> by_key_;
     bool                  by_name_;
     bool                  visits_ends_;
-    timeline*             recent_     = nullptr; ///< timeline used last
-    std::uint64_t         recent_key_ = 0;       ///< key of its stream, 0 for none
-    seat                  seats_[seats];         ///< direct-mapped cache for streams that alternate
+    timeline*             recent_     = nullptr; ///< the timeline that was used last
+    std::uint64_t         recent_key_ = 0;       ///< key of the stream of `recent_`, or 0
+    seat                  seats_[seats];         ///< cache of timelines, for streams that alternate
     /// True if `exclude` was called since the last `readmit`.
     bool          some_excluded_ = false;
-    std::uint64_t ends_seen_     = 0; ///< number of ended streams already handled
+    std::uint64_t ends_seen_     = 0; ///< number of destroyed streams handled so far
     /// From this number of timelines on, one without pending uses is reused for a new stream.
     std::size_t reuse_from_ = 16;
 };
