@@ -139,8 +139,8 @@ public:
 
     /// Returns true if so much is reserved that idle chunks should be returned. Cost: one load.
     [[nodiscard]] bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
-    /// Called after idle chunks were returned: `crowded` is true again once a quarter more is
-    /// reserved than now.
+    /// Called after idle chunks were returned: `crowded` becomes true again once a quarter more
+    /// than now, and more than `trim_above`, is reserved.
     void set_crowd() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);

@@ -108,7 +108,8 @@ public:
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
     /// `mapped` returns the bytes of a run that have physical memory, `missing` the bytes without.
-    /// `fresh` returns the bytes without physical memory, except if their memory moved elsewhere.
+    /// `fresh` returns the bytes without physical memory, except those of pages whose memory moved
+    /// to another page.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }

@@ -147,7 +147,7 @@ private:
         return bare;
     }
     /// Assigns pages of a free run that no move uses yet, the last first, to moves without a
-    /// source, as long as `others` is not zero.
+    /// source. Assigns at most `others` pages, and subtracts their number from it.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});

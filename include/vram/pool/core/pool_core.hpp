@@ -338,7 +338,7 @@ private:
     /// pages can be mapped, a query of the streams, a hole between large blocks, growing, the heap
     /// for the other kind of sizes, growing after another thread has remapped pages, growing after
     /// idle chunks were returned, waiting for everything that was freed. Returns null if all of
-    /// them fail.
+    /// them fail. For a stream that is being captured, steps that query or wait are left out.
     void* make_room(request const& r, guard& held) {
         // A stream that is being captured must neither wait nor query.
         bool const captured = r.on != nullptr && platform::capturing(*r.on);

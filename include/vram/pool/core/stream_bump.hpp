@@ -320,7 +320,7 @@ private:
         } catch (...) { return false; }
     }
     /// Records the free of a block that is not on top, last used by `on`. If the stream cannot be
-    /// recorded, waits for it. Returns false and changes nothing if that is not possible either.
+    /// recorded, waits for it. If that fails as well, reports a leak and returns false.
     bool record_free(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         bool own = false;
         try {

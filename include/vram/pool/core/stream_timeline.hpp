@@ -263,7 +263,7 @@ public:
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if the platform will announce the destruction of this stream.
+    /// Returns true if the platform will announce the stream's destruction; false after `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
     /// Returns true if the platform has announced that the stream was destroyed by its owner.
     [[nodiscard]] bool          ended() const noexcept { return held_.ended(); }
