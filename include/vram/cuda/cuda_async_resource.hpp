@@ -195,7 +195,7 @@ private:
         p = detail::over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(give(block, s), block, bytes);
-        return cudaErrorMemoryAllocation; // no host memory to record the over-aligned block
+        return cudaErrorMemoryAllocation; // no host memory to store the block's address
     }
 
     cudaError_t attempt_now(void*& p, std::size_t bytes, std::size_t alignment) {

@@ -16,8 +16,8 @@ namespace vram {
 
 /// Options of an event. Each of them makes it slower.
 struct cuda_event_options {
-    bool timing   = false; ///< records time stamps, for `milliseconds_since`
-    bool blocking = false; ///< a waiting host thread sleeps instead of spinning
+    bool timing   = false; ///< if true, records time stamps for `milliseconds_since`
+    bool blocking = false; ///< if true, a waiting host thread sleeps instead of spinning
 };
 
 /// Owns a CUDA event. An event that was never recorded is complete: a wait for it does not block.

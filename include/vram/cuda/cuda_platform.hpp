@@ -80,7 +80,9 @@ struct cuda_platform : detail::cuda_ranges {
     /// device, as cudaDeviceSynchronize does. Returns immediately if the device was reset and not
     /// used since.
     static void synchronize(device d) {
-        if (detail::cuda_context::gone(d)) { return; } // a wait would create a new context
+        if (detail::cuda_context::gone(d)) {
+            return;
+        } // after a reset: a wait would create a context
         device_guard const on{d};
         cuda_check(detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
@@ -89,7 +91,9 @@ struct cuda_platform : detail::cuda_ranges {
     /// any thread. It uses cudaFree, which waits for the device and is legal in relaxed mode. If no
     /// memory can be allocated for that, it uses cudaDeviceSynchronize, which ends a capture.
     static void await_all(device d) {
-        if (detail::cuda_context::gone(d)) { return; } // cudaMalloc would create a new context
+        if (detail::cuda_context::gone(d)) {
+            return;
+        } // after a reset: cudaMalloc would create a context
         device_guard const               on{d};
         detail::cuda_capture_guard const relaxed;
         void*                            some = nullptr;

@@ -21,7 +21,7 @@ namespace vram {
 
 /// Options of a memory pool of the driver.
 struct cuda_pool_options {
-    std::size_t initial_size = 0; ///< bytes that the pool reserves from the start
+    std::size_t initial_size = 0; ///< bytes that the constructor reserves
     /// If the pool has more reserved bytes than this, CUDA returns unused memory to the device at
     /// the next synchronization of a stream, an event or the device. The default keeps everything.
     std::size_t release_threshold = unsatisfiable;

@@ -28,7 +28,7 @@ R& referred(R& mr) noexcept {
 }
 template <class R>
 auto& target_of(R& mr) noexcept(noexcept(referred(mr))) {
-    return referred(mr); // finds overloads in the namespace of R as well
+    return referred(mr); // an unqualified call, which also finds friends of R
 }
 
 } // namespace detail

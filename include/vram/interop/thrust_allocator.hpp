@@ -155,7 +155,7 @@ public:
         return a.mr_ == b.mr_;
     }
     friend bool operator!=(thrust_allocator const& a, thrust_allocator const& b) {
-        return !(a == b); // needed by Thrust of CUDA 13.0
+        return !(a == b); // Thrust of CUDA 13.0 needs this operator
     }
 
 private:

@@ -210,7 +210,7 @@ private:
 
     detail::lock        lock_;
     detail::address_set from_second_;
-    std::size_t asking_ = 0; ///< requests in progress at the secondary, each with a reserved entry
+    std::size_t         asking_ = 0; ///< number of requests in progress at the secondary
 };
 
 namespace with {

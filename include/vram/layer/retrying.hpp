@@ -150,7 +150,7 @@ private:
 
     /// The position of one request in the chain of policies.
     struct progress {
-        std::size_t    at = 0; ///< index of the current policy
+        std::size_t    at = 0; ///< index of the policy to call next
         failed_attempt failed;
     };
 

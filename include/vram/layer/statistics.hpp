@@ -26,7 +26,7 @@ namespace vram {
 /// The figures of a scope: everything counted since its `push`.
 struct counters {
     counter       bytes;        ///< live bytes, as requested: now, peak, and sum of all requests
-    counter       blocks;       ///< live blocks, without requests of 0 bytes
+    counter       blocks;       ///< live blocks: now, peak, and number of allocations
     std::uint64_t refusals = 0; ///< number of requests that the upstream refused
 
     friend bool operator==(counters const&, counters const&) = default;

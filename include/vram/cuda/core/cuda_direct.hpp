@@ -110,7 +110,7 @@ private:
         p = over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(self().give(block), block, bytes);
-        return cudaErrorMemoryAllocation; // no host memory to record the over-aligned block
+        return cudaErrorMemoryAllocation; // no host memory to store the block's address
     }
 
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {

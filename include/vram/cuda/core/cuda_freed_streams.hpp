@@ -84,7 +84,7 @@ public:
                 streams_.push_back({s, s.id(), s.device(), cuda_stream_ids::hold(s.get())});
             }
             if (proper) { last = {s.get(), epoch_.load(std::memory_order_relaxed)}; }
-        } catch (...) {} // no host memory, or a raw stream first seen during a capture
+        } catch (...) {} // not remembered: no host memory, or first seen in a capture
     }
     /// Must be called before the stream `s` is destroyed by its raw handle: an event is recorded
     /// behind its frees, and `synchronize` waits for that instead. If no event can be recorded, the
@@ -196,7 +196,7 @@ private:
             if (!place.done()) { return false; }
             place.synchronize();
             return true;
-        } catch (...) { return false; } // query it again later
+        } catch (...) { return false; } // an error: it is queried again later
     }
 
     /// Gives `epoch_` a new value, unique in the process. The entries of all threads' caches are

@@ -66,7 +66,7 @@ private:
 #ifdef __linux__
     static constexpr int max_nodes = 1024;
     static constexpr int per_word  = 8 * static_cast<int>(sizeof(unsigned long));
-    static constexpr int preferred = 1; ///< MPOL_PREFERRED
+    static constexpr int preferred = 1; ///< MPOL_PREFERRED of Linux: this node first
 
     void prefer_memory(int node) noexcept {
         if (::syscall(SYS_get_mempolicy, &policy_, nodes_, max_nodes, nullptr, 0UL) != 0) {
@@ -87,7 +87,7 @@ private:
         cpu_set_t near;
         CPU_ZERO(&near);
         int first = 0, last = 0;
-        while (std::fscanf(list, "%d", &first) == 1) { // "0-7,16-23"
+        while (std::fscanf(list, "%d", &first) == 1) { // the file lists the cores: 0-7,16-23
             last = first;
             if (std::fscanf(list, "-%d", &last) != 1) { last = first; }
             for (int core = first; core <= last && core < CPU_SETSIZE; ++core) {

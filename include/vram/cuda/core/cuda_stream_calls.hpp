@@ -103,7 +103,7 @@ private:
     static void find(char const* name, unsigned since, Function& call) noexcept {
         try {
             call = cuda_entry_point<Function>(name, since).call;
-        } catch (...) {} // use the function of the runtime
+        } catch (...) {} // `call` stays null: the runtime's function is used
     }
     /// Returns an explicit handle for a null handle, which means the default stream. For the driver
     /// null always means the legacy one, but this program may be compiled with per-thread default

@@ -366,7 +366,7 @@ private:
     /// The stream that a default stream's handle means on one device and in one thread.
     struct named {
         cudaStream_t stream = nullptr;
-        identity     what; ///< an id of 0 means an empty entry
+        identity     what; ///< the stream's id and device; an id of 0: empty entry
     };
     /// The streams that the handles of default streams mean in one thread: three handles (null,
     /// `cudaStreamLegacy`, `cudaStreamPerThread`) on several devices. A new entry replaces the

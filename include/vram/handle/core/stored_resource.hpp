@@ -56,7 +56,7 @@ public:
     }
 
 private:
-    R* mr_; // a pointer, so that its owner can be assigned
+    R* mr_; // a pointer, so that this object can be assigned
 };
 
 } // namespace detail

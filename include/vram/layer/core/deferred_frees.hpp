@@ -380,15 +380,15 @@ private:
     waiting_frees<Platform> waiting_;
     /// Blocks that no stream uses, to be returned to the upstream.
     freed_blocks ready_;
-    freed_blocks captured_; ///< blocks freed during a capture, kept for the graph
+    freed_blocks captured_; ///< blocks freed during a capture, which a graph may use
     /// Unused elements for the lists: at least one for each live block and request in progress.
     freed_blocks links_;
-    std::size_t  reservations_ = 0; ///< number of blocks that are live or being requested
+    std::size_t  reservations_ = 0; ///< number of live blocks and of requests in progress
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
     /// Number of threads that wait, after a refusal, for blocks that another thread returns.
     std::size_t             refused_  = 0;
-    std::uint64_t           returned_ = 0; ///< how often a thread has returned blocks
+    std::uint64_t           returned_ = 0; ///< how often blocks were returned to the upstream
     tally                   live_;
     memory_usage            figures_;
     typename Platform::gate meeting_; ///< the `refused_` threads wait here

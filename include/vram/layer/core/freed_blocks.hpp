@@ -27,7 +27,7 @@ public:
         void*       p         = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
-        call_site   at        = {}; ///< the line of the caller that freed the block
+        call_site   at        = {}; ///< the line of the program that freed the block
         link*       next      = nullptr;
     };
 
