@@ -65,7 +65,6 @@ struct cuda_platform : detail::cuda_ranges {
         return false;
     }
 
-    // Devices.
     [[nodiscard]] static device      current_device() { return device::current(); }
     [[nodiscard]] static memory_info memory(device d) { return cuda_memory_info(d); }
 
@@ -106,7 +105,6 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_check(detail::cuda_exit::or_done([&] { return cudaFree(some); }));
     }
 
-    // Streams.
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
     /// Returns the handle of the stream as a number. Returns 0 for a default stream, because its
     /// handle means different streams on different devices or threads.
@@ -159,7 +157,6 @@ struct cuda_platform : detail::cuda_ranges {
         return detail::cuda_mark(s, where, value);
     }
 
-    // Events.
     static void record(event& e, stream s) { e.record(s); }
     static void wait(stream s, event const& e) { e.wait(s); }
     static void synchronize(event const& e) { e.synchronize(); }
@@ -173,7 +170,6 @@ struct cuda_platform : detail::cuda_ranges {
         return static_cast<std::uint64_t>(1e6 * static_cast<double>(to.milliseconds_since(from)));
     }
 
-    // Copies.
     static void copy(stream s, void* to, void const* from, std::size_t bytes) {
         cuda_copy(s, to, from, bytes);
     }

@@ -38,8 +38,7 @@ struct cuda_pool_options {
     /// If true, memory is reused if its free happens to be complete at the time of the request.
     /// Runs are then less repeatable.
     bool reuse_when_finished = true;
-    /// If true, memory is reused even if its free is not complete: the driver makes the stream of
-    /// the request wait for it.
+    /// If true, memory is reused before its free is complete: the requesting stream waits.
     bool reuse_by_waiting = true;
 };
 
@@ -48,8 +47,7 @@ struct cuda_pool_options {
 /// Failure   Throws `cuda_error`, with `cudaErrorNotSupported` if the device has no memory pools.
 ///           The destructor reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Streams   If the pool is destroyed while memory is live, the driver keeps it until that memory
-///           is freed.
+/// Streams   If the pool is destroyed while memory is live, the driver keeps it until the free.
 /// Cost      Creation takes 0.4 ms.
 class cuda_pool {
 public:
@@ -100,8 +98,7 @@ public:
     /// Returns the largest number of reserved bytes; 0 means no limit.
     [[nodiscard]] std::size_t maximum_size() const noexcept { return maximum_; }
 
-    /// Lets kernels and copies of `peer` access the pool's memory, both live and future blocks.
-    /// Takes about 0.2 ms.
+    /// Lets kernels and copies of `peer` access all memory of the pool. Takes about 0.2 ms.
     void allow_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtReadWrite); }
     /// Ends the access of `peer` to the pool's memory.
     void deny_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtNone); }
@@ -167,8 +164,7 @@ private:
         if (options.initial_size != 0) { fill_up(options.initial_size); }
     }
 
-    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once. The driver has no
-    /// other way.
+    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once.
     void fill_up(std::size_t bytes) {
         cuda_stream const stream{device_};
         void*             p = nullptr;

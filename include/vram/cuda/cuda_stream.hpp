@@ -19,8 +19,7 @@ namespace vram {
 struct cuda_stream_options {
     /// If true, the stream and the legacy default stream wait for each other (cudaStreamDefault).
     bool blocking = false;
-    /// Priority of the stream: lower is more urgent. A value outside the device's range becomes the
-    /// nearest one in it.
+    /// Priority of the stream: lower is more urgent. CUDA limits it to the device's range.
     int priority = 0;
 };
 
@@ -92,8 +91,7 @@ public:
     /// Blocks the host until all work that the stream has received so far is complete.
     void synchronize() const { view().synchronize(); }
 
-    /// Compares with another `cuda_stream`, a view, a handle of CUDA, or a stream of another
-    /// library.
+    /// Compares with a `cuda_stream`, a view, a handle of CUDA, or a stream of another library.
     template <class S>
         requires std::convertible_to<S const&, cudaStream_t>
     friend bool operator==(cuda_stream const& a, S const& b) noexcept {

@@ -23,17 +23,14 @@ struct cuda_platform; // defined in cuda/cuda_platform.hpp
 
 /// A `cudaStream_t` with functions to query it. It converts from the streams of other libraries
 /// (`::cuda::stream_ref`, `rmm::cuda_stream_view`, any type with `.get()`). It does not convert
-/// from 0 or `nullptr`, which would silently mean the default stream; write `cuda_stream_view{}`
-/// for that.
+/// from 0 or `nullptr`, the default stream; write `cuda_stream_view{}` for that.
 ///
 /// Failure   Throws `cuda_error`. A query that is illegal during a capture is refused before CUDA
-///           is called, so that the capture continues. During a capture, `id` and `device` return
-///           the values from before it.
+///           is called, so that the capture continues.
 /// Threads   Any thread may call. While the owner of a stream may begin to capture it, other
 ///           threads may only call `capturing`, `ended` and, for a `cuda_stream`, `id` and
 ///           `device`; CUDA ends the capture otherwise.
-/// Streams   A default-constructed view is the default stream of the current device, per thread if
-///           the program is compiled so.
+/// Streams   A default-constructed view is the program's default stream, legacy or per thread.
 /// Cost      The size of one pointer. `capturing` takes about 20 ns, `id` 40 (3 for a
 ///           `cuda_stream`), `device` 40 to 130.
 class cuda_stream_view {
@@ -95,8 +92,7 @@ public:
         return captures;
     }
 
-    /// Returns true if all work that the stream has received so far is complete. Throws if the
-    /// stream is being captured.
+    /// Returns true if all work of the stream so far is complete. Throws during a capture of it.
     [[nodiscard]] bool done() const {
         expect_no_capture();
         return done_now();

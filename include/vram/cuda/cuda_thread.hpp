@@ -15,11 +15,9 @@
 namespace vram {
 
 /// A host thread with a current device, in relaxed capture mode. Without relaxed mode, the first
-/// cudaEventQuery of such a background thread would end a graph capture that another thread makes
-/// at that time.
+/// cudaEventQuery of such a thread would end a graph capture of another thread.
 ///
-/// Failure   The constructor throws `cuda_error` if the device cannot be made current; the body has
-///           not begun then.
+/// Failure   The constructor throws `cuda_error` if the device cannot be made current.
 /// Threads   The destructor and an assignment join the thread.
 /// Cost      The constructor waits until the thread has set its device.
 class cuda_thread {

@@ -21,11 +21,9 @@ namespace vram {
 ///     mr.prefetch(stream, p, n, mr.here());            // before the kernel that reads it
 ///     mr.prefetch(stream, p, n, managed_resource::host());
 ///
-/// Failure   Throws `out_of_memory` or `cuda_error`. `deallocate_sync` reports errors to the error
-///           sink.
+/// Failure   Throws `out_of_memory` or `cuda_error`. `deallocate_sync` reports its errors.
 /// Threads   Any thread may call.
-/// Streams   `prefetch` is ordered in its stream. `deallocate_sync` waits for the whole device, as
-///           cudaFree does.
+/// Streams   `prefetch` is ordered in its stream. `deallocate_sync` waits for the device.
 /// Cost      The first access to a page on another processor costs a fault of 10 us or more. A
 ///           prefetched page costs only the copy.
 class managed_resource : public detail::cuda_direct<managed_resource> {

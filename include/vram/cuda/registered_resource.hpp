@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `registered_resource` is pinned host memory that is allocated many times faster than by
-/// cudaHostAlloc.
+/// `registered_resource` is pinned host memory, allocated many times faster than by cudaHostAlloc.
 
 #include <vram/base/core/address_map.hpp>     // address_map
 #include <vram/cuda/core/cuda_direct.hpp>     // cuda_direct
@@ -83,8 +82,7 @@ private:
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
             // Another library has registered older memory at these addresses and unmapped it
             // without unregistering it, so the new memory here is not pinned. It is mapped again at
-            // other addresses. If these are registered too, a library registers all mapped memory,
-            // and they count as pinned.
+            // other addresses. If these are registered too, a library registers all mapped memory.
             cuda_error::clear(status);
             void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }

@@ -22,12 +22,10 @@ namespace vram {
 /// It accepts move-only resources. A copy is another handle of one resource, as with `shared`,
 /// because a resource with state cannot be copied. Made from a `shared`, it shares that resource.
 /// Made from a `resource_ref`, it borrows the resource, which must then outlive the handle. A
-/// handle that was moved from may only be assigned to or destroyed; an allocation from it is a
-/// broken contract.
+/// handle that was moved from may only be assigned to or destroyed.
 ///
 /// Failure   Making a handle throws `std::bad_alloc`. Otherwise as the resource.
-/// Threads   As the resource. Copies may be made and destroyed by any threads; one handle by one
-///           thread at a time.
+/// Threads   As the resource. Each handle may be used by one thread at a time.
 /// Cost      One host allocation to make it (none from a `shared` or a `resource_ref`), one atomic
 ///           operation for each copy, one call through a pointer for each use.
 template <class Platform, property... Properties>
@@ -100,8 +98,7 @@ public:
         }
     }
 
-    /// Returns the number of handles of the resource, including `shared` ones; 0 if the resource is
-    /// borrowed.
+    /// Returns the number of handles of the resource, also `shared` ones; 0 if it is borrowed.
     [[nodiscard]] std::size_t holders() const noexcept {
         return block_ == nullptr ? 0 : block_->holders();
     }

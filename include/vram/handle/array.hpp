@@ -23,8 +23,7 @@ namespace vram {
 ///     kernel<<<grid, block, 0, stream>>>(weights.data(), weights.size());
 ///
 /// Failure   Throws the exceptions of the resource and of the platform's copy. If the bytes of a
-///           count overflow `std::size_t`, throws `out_of_memory`. If resizing fails, the array is
-///           unchanged.
+///           count overflow `std::size_t`, throws `out_of_memory`. The array is then unchanged.
 /// Threads   One thread at a time.
 /// Streams   All operations are ordered on the array's stream, as for `buffer`.
 /// Cost      That of a `buffer`. Copies are enqueued; only `get` and `set` wait.
@@ -81,8 +80,7 @@ public:
         if (!empty()) { platform::fill(get_stream(), data(), value, bytes_.size()); }
     }
 
-    /// Returns the element at `i`. The host waits for the stream, so this is for tests and for
-    /// single results.
+    /// Returns the element at `i`. The host waits for the stream: for tests and single results.
     [[nodiscard]] Element get(std::size_t i) const {
         expects(i < size(), "array: the index must be less than size()");
         one_element box;
@@ -133,8 +131,7 @@ private:
         return count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
     }
 
-    /// Uninitialized storage for one element on the host: `Element` need not have a default
-    /// constructor.
+    /// Uninitialized storage for one element, which need not have a default constructor.
     union one_element {
         one_element() noexcept {}
         Element value;

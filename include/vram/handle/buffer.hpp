@@ -81,8 +81,7 @@ public:
     ~buffer() { give_back(); }
 
     /// Changes the size to `bytes`. Bytes up to the smaller size are kept, and new bytes are
-    /// uninitialized. If the capacity is too small, the buffer moves to a new block by a copy on
-    /// its stream.
+    /// uninitialized. If the capacity is too small, they are copied to a new block, on its stream.
     void resize(std::size_t bytes, call_site at = call_site::current()) {
         reserve(bytes, at);
         size_ = bytes;

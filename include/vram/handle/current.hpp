@@ -75,8 +75,7 @@ public:
     }
 
 private:
-    /// The two words of a type-erased reference: the address of the resource, and that of the table
-    /// of its functions.
+    /// A type-erased reference: the addresses of the resource and of the table of its functions.
     struct words : detail::erased<Platform> {
         using properties = typename source::properties;
         using calls_type = typename detail::erased<Platform>::calls_type;
@@ -90,8 +89,7 @@ private:
     };
 
     /// One device with its default and its current resource. The slots of all devices form a list
-    /// that only grows. After `clear` both resources are moved from, and `read` returns a null
-    /// target.
+    /// that only grows. After `clear`, `read` returns a null target.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -143,8 +141,7 @@ private:
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
-        // The release stores make sure that a reader that sees a new word also sees the odd `turn`
-        // before it.
+        // The release stores ensure that a reader that sees a new word also sees the odd `turn`.
         void publish() noexcept {
             words const now{owner};
             turn.fetch_add(1, std::memory_order_relaxed);

@@ -60,8 +60,7 @@ public:
         : base{&detail::target_of(mr),
                &detail::calls_of<std::remove_reference_t<decltype(detail::target_of(mr))>>} {}
 
-    /// Borrows the resource of `handle`, which is a `resource_ref` or an `any_resource` with at
-    /// least these properties.
+    /// Borrows the resource of `handle`, a `resource_ref` or `any_resource` with these properties.
     template <class Handle>
         requires std::derived_from<Handle, base> && resource_for<Handle, Platform, Properties...>
     resource_ref(Handle& handle) : base{handle} {

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `std_allocator` lets standard containers use the memory of a resource, such as a `std::vector`
-/// in pinned memory.
+/// `std_allocator` lets standard containers, such as `std::vector`, use the memory of a resource.
 
 #include <vram/base/align.hpp>                  // unsatisfiable
 #include <vram/concepts/property.hpp>           // host_accessible

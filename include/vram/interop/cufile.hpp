@@ -32,8 +32,7 @@ namespace vram {
 /// Failure   Throws `file_error`, as `file`. If libcufile fails with an error number of its own,
 ///           the code of the exception is EIO.
 /// Threads   Any threads may read and write at the same time.
-/// Streams   None. No stream may be using the device memory, and the copy is complete when the call
-///           returns.
+/// Streams   None. No stream may be using the memory. The copy is complete when the call returns.
 /// Cost      Opens the file twice and registers it. If the library itself copies through host
 ///           memory (its compatibility mode), `staging` is faster.
 class cufile {
@@ -60,8 +59,7 @@ public:
     /// Returns true if `read_device` and `write_device` may be called.
     [[nodiscard]] bool reaches_device() const noexcept { return handle_ != nullptr; }
 
-    /// Fills `bytes` bytes of device memory at `to` with the bytes of the file at `offset`, or
-    /// throws.
+    /// Fills `bytes` bytes of device memory at `to` from the file at `offset`, or throws.
     void read_device(void* to, std::size_t bytes, std::size_t offset) const {
         move(bytes, offset, [&](std::size_t n, off_t place, off_t at) {
             return calls_->read(handle_, to, n, place, at);

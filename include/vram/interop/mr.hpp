@@ -73,8 +73,7 @@ template <class Error>
 ///
 /// Failure   Throws `out_of_memory` if `Resource` has no memory: for its `std::bad_alloc` (RMM's
 ///           own is one) and for a `::cuda::cuda_error` about memory. Also throws it if `Resource`
-///           does not respect the requested alignment (RMM's pools do not above 256 bytes). Other
-///           exceptions are rethrown.
+///           does not respect the requested alignment (RMM's pools do not above 256 bytes).
 /// Threads   As `Resource`.
 /// Streams   As `Resource`.
 /// Cost      A test of the alignment of each allocated address.

@@ -22,8 +22,7 @@ namespace vram {
 ///     vram::pmr pinned{pool{pinned_resource{}}};
 ///     std::pmr::vector<float> samples{&pinned};
 ///
-/// `R` is stored by value, or borrowed as `Resource&`. A resource of device memory does not
-/// compile.
+/// `R` is stored by value, or borrowed as `Resource&`. A device resource does not compile.
 ///
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
 /// Threads   As the resource.
@@ -43,8 +42,7 @@ public:
     [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }
 
 private:
-    // The standard requires a non-null pointer for 0 bytes. vram's resources return null for that,
-    // so 1 byte is requested.
+    // The standard requires a non-null pointer for 0 bytes. vram returns null for that.
     static std::size_t at_least_one(std::size_t bytes) noexcept { return bytes == 0 ? 1 : bytes; }
 
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {

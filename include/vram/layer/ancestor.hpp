@@ -18,8 +18,7 @@ inline constexpr bool is_layer = false;
 template <template <class...> class Layer, class... Args>
 inline constexpr bool is_layer<Layer, Layer<Args...>> = true;
 
-/// Returns true if `Stack` is a layer made from the class template `Layer`, or if one of the
-/// resources under it is.
+/// Returns true if `Stack` is a layer made from the class template `Layer`, or contains one.
 template <template <class...> class Layer, class Stack>
 consteval bool stands_on() {
     using stack = std::remove_cvref_t<Stack>;

@@ -29,8 +29,7 @@ namespace vram {
 /// the resource that allocated it, even if neither has `owns`.
 ///
 /// Failure   The exceptions of the secondary are rethrown. If the primary has `try_allocate`, any
-///           failure of it leads to the secondary; otherwise only `out_of_memory` does, and other
-///           errors are rethrown.
+///           failure of it leads to the secondary; otherwise only `out_of_memory` does.
 /// Threads   The rules are those of the less safe of the two resources.
 /// Cost      One lock per free, and two per allocation from the secondary. A refusal costs an
 ///           exception if the primary has no `try_allocate`.
@@ -214,8 +213,7 @@ private:
 };
 
 namespace with {
-/// Puts a `fallback` layer over a resource, with `secondary` as the second resource: `source |
-/// with::fallback(other)`.
+/// Puts a `fallback` to `secondary` over a resource: `source | with::fallback(other)`.
 template <synchronous_resource Secondary>
 [[nodiscard]] auto fallback(Secondary secondary) {
     return layer_of<vram::fallback, Secondary>(std::move(secondary));

@@ -22,12 +22,10 @@ namespace vram {
 ///
 ///     locked mr{region_resource{buffer, sizeof buffer}};
 ///
-/// The mutex is held during each call of the upstream. Put the layer directly over the resource
-/// that needs it.
+/// The mutex is held during each call of the upstream. Put the layer directly over the resource.
 ///
 /// Failure   The functions fail as those of the upstream.
-/// Threads   Any number of threads may call concurrently. Calls made through `upstream()` are not
-///           protected.
+/// Threads   Any threads may call. Calls made through `upstream()` are not protected.
 /// Cost      One lock per call, and the wait for other threads.
 template <class Upstream>
 class locked : public layer_base<detail::checked_upstream<Upstream>> {

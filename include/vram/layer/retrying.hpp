@@ -45,8 +45,7 @@ private:
 };
 } // namespace detail
 
-/// Applies a chain of policies after the upstream refused a request, before the caller gets the
-/// refusal.
+/// Applies a chain of policies if the upstream refuses a request, and then asks it again.
 ///
 ///     retrying mr{pool{cuda_resource{}}, trim_upstream{}, wait_backoff{}};
 ///
@@ -55,14 +54,12 @@ private:
 /// then, or once it returns false, the next one follows. After the last policy, the last refusal of
 /// the upstream is rethrown unchanged.
 ///
-/// A policy may allocate through the layer. No policy is called for such a request: if the upstream
-/// refuses it, it is refused.
+/// A policy may allocate through the layer. No policy is called for such a request.
 ///
 /// Failure   `out_of_memory` of the upstream is rethrown after every policy was tried. Any other
 ///           error of the upstream, and any exception of a policy, ends the request: it is
 ///           rethrown, or `try_allocate` returns null.
-/// Threads   The rules are those of the upstream and of the policies, which all threads share. The
-///           layer holds no lock.
+/// Threads   As the upstream and the policies, which all threads share. The layer holds no lock.
 /// Cost      None if the upstream does not refuse.
 template <synchronous_resource Upstream, retry<Upstream>... Policies>
 class retrying : public layer_base<Upstream> {
@@ -182,8 +179,7 @@ private:
     }
 
     /// Calls the policies from the current one on until one returns true: the upstream should be
-    /// asked again. Returns false after the last policy, and without a call if the request was made
-    /// by a policy of this layer.
+    /// asked again. Returns false after the last one, and for requests that a policy makes.
     bool again(progress& now) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};

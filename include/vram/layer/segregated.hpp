@@ -17,8 +17,7 @@
 
 namespace vram {
 
-/// Two resources with a threshold: requests up to `threshold` bytes go to the small one, others to
-/// the large one.
+/// Requests up to `threshold` bytes go to the first resource, larger ones to the second.
 ///
 ///     segregated mr{slab{cuda_resource{}, 4_KiB}, pool{cuda_resource{}}, 4_KiB};
 ///

@@ -43,8 +43,7 @@ struct counters {
 ///
 /// Failure   A request of more than 0 bytes that fails, by an exception of any kind or by null, is
 ///           counted as a refusal. The exception of the upstream is rethrown.
-/// Threads   As safe as the upstream (with `no_lock`: one thread). A scope counts the calls of all
-///           threads.
+/// Threads   As the upstream (with `no_lock`: one thread). A scope counts the calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
 ///           in the number of scopes within the one that ends.
 template <class Upstream, class Lock = detail::lock>
@@ -143,15 +142,13 @@ public:
         expects(!scopes_.empty(), "statistics: pop() ends an open scope");
         return close(scopes_.size() - 1);
     }
-    /// Ends the scope for which `push` returned `scope_number`, even if later scopes are open, and
-    /// returns its counters.
+    /// Ends the scope `scope_number`, even if later ones are open. Returns its counters.
     counters pop(std::uint64_t scope_number) {
         auto const held = lock_.hold();
         return close(place(scope_number));
     }
 
-    /// Returns the counters of the open scope that began last, or, if none is open, of the layer
-    /// since its construction.
+    /// Returns the counters of the open scope that began last, or `overall()` if none is open.
     [[nodiscard]] counters now() const {
         auto const held = lock_.hold();
         return now_;
@@ -244,8 +241,7 @@ private:
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
         counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // No open scope begins between the intervals before and after this scope's begin any more,
-        // so they become one.
+        // The intervals before and after the begin of the ended scope become one.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;

@@ -44,8 +44,7 @@ struct stream_ordered_options {
 /// upstream refuses, the host waits for the oldest freed block and asks the upstream again, until
 /// the request fits or no freed block can be waited for; then the request is refused. If other
 /// threads free and allocate at the same time, the number of attempts is bounded. A block freed on
-/// a stream that is being captured belongs to the graph: it is kept until `forget_captures` or the
-/// end of the layer.
+/// a stream that is being captured belongs to the graph: it is kept until `forget_captures`.
 ///
 /// Failure   The functions fail as those of the upstream. If no event can be recorded, the host
 ///           waits for the stream, or, if that fails, for its device; the device of a destroyed
@@ -179,8 +178,7 @@ public:
     }
 
     /// Announces that the stream is about to be destroyed: missing events for its freed blocks are
-    /// recorded now. Must not be called during a capture of the stream, because the events would
-    /// belong to the graph.
+    /// recorded. Must not be called during a capture of the stream.
     void retire(stream s) {
         books_.close(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
@@ -194,11 +192,9 @@ public:
     }
 
     /// Returns the usage of this layer, without the upstream. `pending` has the bytes of freed
-    /// blocks that are not yet returned to the upstream, `waits` how often the host waited for
-    /// freed blocks.
+    /// blocks that were not yet returned, `waits` the number of waits of the host.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
-    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
-    /// until now.
+    /// Restarts the peaks from the present live and reserved bytes. Returns the usage until now.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
     /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }

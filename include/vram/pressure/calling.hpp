@@ -12,8 +12,7 @@
 namespace vram {
 
 /// Calls `function(failed)` after a refusal. The program can make room, for example by dropping a
-/// cache, and returns true if the allocation should be tried again. It is called at most `Tries`
-/// times for one request.
+/// cache, and returns true to try again. It is called at most `Tries` times for one request.
 ///
 ///     retrying mr{pool{cuda_resource{}}, calling{[&](failed_attempt const& f) {
 ///         return cache.drop(f.bytes);

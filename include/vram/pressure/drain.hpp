@@ -14,8 +14,7 @@ namespace vram {
 ///
 ///     retrying mr{cuda_async_resource{}, drain{}};
 ///
-/// `stream_ordered` and `pool` do not need this policy. They wait for their own memory, and for no
-/// more than necessary.
+/// `stream_ordered` and `pool` do not need this policy. They wait for their own memory only.
 ///
 /// Failure   Throws errors of the platform, including the error of a failed kernel.
 /// Threads   Any thread may call.

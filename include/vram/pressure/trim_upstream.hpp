@@ -23,8 +23,7 @@ struct trim_upstream {
     /// `retrying` calls the policy at most so many times for one request.
     static constexpr unsigned max_tries = 1;
 
-    /// Trims the resource. Returns true if that released memory, so that the request is tried
-    /// again.
+    /// Trims the resource. Returns true, to try again, if that released memory.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         if constexpr (trimmable_resource<R>) {

@@ -42,8 +42,7 @@ public:
                           Sleep                    sleep   = {})
         : first_{first}, longest_{longest}, sleep_{std::move(sleep)} {}
 
-    /// Waits as long as the number of failed attempts demands. Returns true, so that the request is
-    /// tried again.
+    /// Waits as long as the number of failed attempts demands. Returns true, to try again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;

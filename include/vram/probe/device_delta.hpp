@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `device_delta` measures the memory that a scope took from the device, in the figures of the
-/// device.
+/// `device_delta` measures the memory that a scope took from the device.
 
 #include <vram/concepts/memory_info.hpp> // memory_info
 #include <vram/concepts/platform.hpp>    // has_devices
@@ -52,8 +51,7 @@ public:
         return now_ < before_ ? before_ - now_ : 0;
     }
 
-    /// Reads the used bytes of the device, so that `peak()` includes them. Devices do not store a
-    /// peak themselves.
+    /// Reads the used bytes of the device, so that `peak()` includes them. Devices store no peak.
     void sample() {
         now_ = used();
         if (now_ > peak_) { peak_ = now_; }

@@ -29,8 +29,7 @@ constexpr std::string_view text_with_type() noexcept {
 /// `pool` for `vram::pool<vram::cuda_resource>`. The text lives as long as the program.
 template <class Type>
 constexpr std::string_view layer_name() noexcept {
-    // The text before and after a type's name has equal lengths for all types, so they are measured
-    // in the text for `int`.
+    // The text before and after a type's name has equal lengths for all types: those for `int`.
     constexpr std::string_view probe  = detail::text_with_type<int>();
     constexpr std::size_t      before = probe.rfind("int");
     constexpr std::size_t      after  = probe.size() - before - 3;

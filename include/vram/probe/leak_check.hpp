@@ -13,8 +13,7 @@
 
 namespace vram {
 
-/// A scope that must free all memory that it allocates. Otherwise its destructor reports a leak to
-/// the error sink.
+/// A scope that must free all memory that it allocates. Otherwise its destructor reports a leak.
 ///
 ///     leak_check watch{memory};
 ///     serve(request, memory);
@@ -25,8 +24,7 @@ namespace vram {
 /// Failure   The constructor throws the exceptions of `usage()`. The destructor never throws. It
 ///           reports a leak as `error_kind::leak` to the error sink, with the bytes and the line of
 ///           the check, and an exception of `usage()` as `error_kind::lost_exception`.
-/// Threads   As `usage()` of the resource. Memory that other threads hold at the end is counted
-///           too.
+/// Threads   As `usage()` of the resource. Memory of other threads is counted too.
 /// Cost      One call of `usage()` at each end.
 template <measured_resource Resource>
 class leak_check {

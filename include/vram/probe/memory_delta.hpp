@@ -104,8 +104,7 @@ private:
     memory_usage    before_;
 };
 
-/// Measures the change of the figures of a `statistics` layer, exactly. Probes of one layer may
-/// overlap in any way.
+/// Measures the change of the figures of a `statistics` layer, exactly. Probes may overlap.
 ///
 /// Failure   The constructor throws `std::bad_alloc`.
 /// Threads   Any thread. Allocations of other threads in the scope are counted too.

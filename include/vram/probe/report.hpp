@@ -61,8 +61,7 @@ template <class R>
 concept handing_on =
     requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
 
-/// A layer or resource with figures of its own: `usage()` is not only forwarded to the upstream or
-/// added up from two.
+/// A layer or resource with figures of its own: `usage()` is not just that of its upstreams.
 template <class R>
 concept measuring_itself =
     measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
@@ -85,8 +84,7 @@ enum class column : unsigned char {
 struct column_style {
     char const* heading;
     bool        is_size; ///< true if the figure is a number of bytes
-    /// True if the column is shown as soon as one layer has the figure; false if one figure must
-    /// also differ from 0.
+    /// True if the column is shown once a layer has the figure; false if only once one is not 0.
     bool always;
 };
 inline constexpr std::array<column_style, 12> columns{{{"live", true, true},

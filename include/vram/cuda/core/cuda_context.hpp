@@ -22,13 +22,11 @@ namespace detail {
 /// destroy anything: after a reset the context has another id (CUDA 12.0), and there is no context
 /// until CUDA is used again.
 ///
-/// Only the primary context of a device is known, which is the one that the runtime uses. No call
-/// here creates a context.
+/// Only the primary context, that of the runtime, is known. No call here creates a context.
 ///
-/// Failure   If the driver cannot be asked, no reset is noticed. The first call of `ended` after a
-///           reset reports it to the error sink.
-/// Threads   Any thread may call. A reset while another thread uses the device is an error of the
-///           program.
+/// Failure   If the driver cannot be asked, no reset is noticed. The first `ended` after a reset
+///           reports it.
+/// Threads   Any thread may call. No other thread may use a device during its reset.
 /// Streams   None. A query of a context is legal during a capture.
 /// Cost      `over` is a load. `now`, `ended` and `notice` are two calls of the driver.
 class cuda_context {

@@ -23,8 +23,8 @@ struct cuda_entry {
 ///
 ///     auto const found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
 ///
-/// Failure   Throws `cuda_error` if the runtime cannot search. A missing function is no error:
-///           `call` is null.
+/// Failure   Throws `cuda_error` if the runtime cannot search. If the function is missing, `call`
+///           is null.
 /// Threads   Any thread may call.
 /// Streams   A function with a default stream uses the legacy one, or the thread's own one if the
 ///           program is compiled with per-thread default streams.

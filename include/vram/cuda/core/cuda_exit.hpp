@@ -39,17 +39,14 @@ namespace detail {
 /// created an object of vram, its children can use CUDA normally.
 ///
 /// Threads   Any thread may call.
-/// Cost      `began` is two relaxed loads. `watch` is one more, and a store to a variable of the
-///           thread.
+/// Cost      `began` is two relaxed loads. `watch` is one more, and a store.
 class cuda_exit {
 public:
-    /// Returns true if CUDA must not be called: the process has begun to end, or is a child of
-    /// `fork`.
+    /// Returns true if CUDA must not be called: the process is ending, or a child of `fork`.
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
     /// Makes the CUDA call `call`, which waits, frees or queries, and returns its status. If
-    /// `began()`, or if the runtime is shut down, returns cudaSuccess: there is nothing left to
-    /// wait for or to free.
+    /// `began()`, or if the runtime was shut down, returns cudaSuccess.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
@@ -60,8 +57,7 @@ public:
     }
 
     /// Makes the CUDA call `call`, which creates something, and returns its status. If `began()`,
-    /// makes no call and returns cudaErrorCudartUnloading, or cudaErrorInitializationError in a
-    /// child of `fork`.
+    /// returns cudaErrorCudartUnloading, or cudaErrorInitializationError in a child of `fork`.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();

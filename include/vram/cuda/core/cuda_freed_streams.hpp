@@ -35,8 +35,7 @@ namespace detail {
 /// Cost      `note` reads two words if the thread has noted the stream since the last
 ///           `synchronize`, `retire` or `forget`. Otherwise it takes a lock for a short time and
 ///           looks at each remembered stream. If their number has doubled, it also queries each
-///           stream that has ended, and forgets it if its work is complete. `retire` records an
-///           event.
+///           stream that has ended, and forgets it if its work is complete.
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
@@ -177,8 +176,7 @@ private:
         }
     }
     /// Removes ended and retired streams from the list if their work is complete, so that CUDA can
-    /// destroy them. Otherwise the list would grow without limit in a program that creates a stream
-    /// for each of its tasks.
+    /// destroy them. A program may create a stream for each of its tasks.
     void forget_done() noexcept {
         start_epoch();
         drop_if(streams_, [](user const& each) {
@@ -188,8 +186,8 @@ private:
         look_at_ = larger_of(usual, 2 * (streams_.size() + retired_.size()));
     }
     /// Returns true if the work of `place`, a stream or an event, is complete. Then also calls
-    /// `synchronize` on it, so that CUDA counts the completion as seen by the host. Errors count as
-    /// not complete.
+    /// `synchronize` on it, so that the host has seen the completion. Returns false if the query
+    /// fails.
     template <class Place>
     [[nodiscard]] static bool seen_done(Place const& place) noexcept {
         try {
@@ -227,8 +225,7 @@ private:
     [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) {
         return find(s, cuda_stream_ids::is_proper(s.get()) ? 0 : s.id());
     }
-    /// Returns the position of the stream with this handle and id, or the end. An `id` of 0 stands
-    /// for any id.
+    /// Returns the position of the stream with this handle and id, or the end. 0 stands for any id.
     [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s, std::uint64_t id) noexcept {
         auto at = streams_.begin();
         while (at != streams_.end() && !(at->stream == s && (id == 0 || id == at->id))) { ++at; }

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_numa_local` keeps a host thread and the memory that it allocates on the NUMA node of a
-/// GPU.
+/// `cuda_numa_local` keeps a host thread and its new memory on the NUMA node of a GPU.
 
 #include <vram/cuda/core/cuda_exit.hpp> // cuda_exit
 #include <vram/cuda/cuda_device.hpp>    // cuda_device
@@ -23,12 +22,10 @@ namespace vram {
 namespace detail {
 
 /// For its scope, the calling thread runs on cores of the GPU's NUMA node, as far as its affinity
-/// permits. Pages that it touches first, or pins, are preferably on that node. Nothing changes, and
-/// nothing is reported, on other systems than Linux, on a machine with one node, or if the system
-/// refuses.
+/// permits. Pages that it touches first, or pins, are preferably on that node. Does nothing on
+/// other systems than Linux, on a machine with one node, or if the system refuses.
 ///
-/// Threads   Affects only the calling thread. The destructor restores its previous affinity and
-///           memory policy.
+/// Threads   Affects only the calling thread. The destructor restores affinity and policy.
 /// Cost      A few system calls, and reading a file of /sys.
 class cuda_numa_local {
 public:

@@ -22,8 +22,7 @@ namespace vram {
 namespace detail {
 
 #ifdef VRAM_HAS_NVTX
-/// NVTX ranges and thread names, which Nsight shows, in programs that are compiled with
-/// `VRAM_NVTX`.
+/// NVTX ranges and thread names, which Nsight shows, for programs compiled with `VRAM_NVTX`.
 ///
 /// Threads   Any thread may call. A range may end on another thread than it began on.
 /// Cost      Without a profiler, a test of a pointer.

@@ -17,8 +17,7 @@ namespace detail {
 /// Queries of a stream through the driver. The runtime forwards these queries to the driver, which
 /// takes 35 to 55 ns for a query that the driver answers in 8 to 17 ns (an H200 host, CUDA 13.0). A
 /// pool may query at every call, for the id of a default stream or for a capture. If the driver
-/// refuses a query, the runtime is asked instead: it may have to create a context first, and it
-/// latches the error.
+/// refuses a query, the runtime is asked instead: it creates a context first if necessary.
 ///
 ///     cudaError_t const status = cuda_stream_calls::here().query(stream);
 ///
@@ -38,8 +37,7 @@ public:
         static cuda_stream_calls const found = look_up();
         return found;
     }
-    /// Looks up the functions of the driver. For each one that the driver lacks, the function of
-    /// the runtime is used.
+    /// Looks up the functions of the driver. The runtime is used for those it lacks.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
         constexpr unsigned since = 12000; // CUDA version of the newest of these functions
         cuda_stream_calls  calls;
@@ -106,8 +104,7 @@ private:
         } catch (...) {} // `call` stays null: the runtime's function is used
     }
     /// Returns an explicit handle for a null handle, which means the default stream. For the driver
-    /// null always means the legacy one, but this program may be compiled with per-thread default
-    /// streams.
+    /// null always means the legacy one, also in a program with per-thread default streams.
     static cudaStream_t explicit_name(cudaStream_t stream) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         return stream != nullptr ? stream : cudaStreamPerThread;

@@ -28,8 +28,7 @@ namespace detail {
 /// stored for each thread and device.
 ///
 /// There is one limit. If a stream that vram did not create is destroyed, and CUDA reuses its
-/// handle for a stream that is captured before it is queried, the new stream is taken for the old
-/// one.
+/// handle for a stream that is captured before it is queried, it gets the id of the old one.
 ///
 /// A destroyed stream must not be queried either, because CUDA follows its handle into freed
 /// memory. For a `cuda_stream` the life is known: `begin` and `end` report it, and `hold` returns a
@@ -49,16 +48,15 @@ public:
         cuda_device   device{};
     };
 
-    /// Returns true if the handle means one stream. A default stream's handle depends on the thread
-    /// or the device.
+    /// Returns false for a default stream: its handle means several, by thread and device.
     [[nodiscard]] static bool is_proper(cudaStream_t stream) noexcept {
         return stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
     }
 
     /// Stores that `stream` has the id `id`, with its device, which is queried. The stream must not
     /// be captured at that time. If that fails, entries of older streams with the handle are
-    /// removed. Nothing changes if `id` is 0, if vram created the stream, or if the stream with
-    /// this id has ended.
+    /// removed. Nothing changes if `id` is 0, if vram created the stream, or if this stream has
+    /// ended.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return note_name(stream, id); }
@@ -121,7 +119,7 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// Stores a stream that vram has just created and returns the owner's reference to it. Throws
+    /// Stores a stream that vram has created. Returns the owner's reference. Throws
     /// `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
@@ -186,8 +184,7 @@ public:
         }
     }
 
-    /// Records that the stream with this handle and id was destroyed. Without host memory, this is
-    /// not recorded.
+    /// Records that the stream with this handle and id was destroyed, if there is host memory.
     static void end(cudaStream_t stream, std::uint64_t id) noexcept {
         try {
             auto&                  book = all();
@@ -197,13 +194,11 @@ public:
             book.end(its);
         } catch (...) {}
     }
-    /// Returns true if the stream with this handle has ended and no newer stream with the handle is
-    /// known.
+    /// Returns true if the stream with this handle has ended, and no newer one is known.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // Each thread caches its last answers, so that threads that repeatedly ask about existing
-        // streams take no lock.
+        // Each thread caches its last answers, so that repeated queries take no lock.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = looked_at(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -369,8 +364,7 @@ private:
         identity     what; ///< the stream's id and device; an id of 0: empty entry
     };
     /// The streams that the handles of default streams mean in one thread: three handles (null,
-    /// `cudaStreamLegacy`, `cudaStreamPerThread`) on several devices. A new entry replaces the
-    /// oldest.
+    /// `cudaStreamLegacy`, `cudaStreamPerThread`) on several devices. New ones replace old ones.
     struct names {
         static constexpr std::size_t most = 24;
         named                        known[most];
@@ -419,8 +413,7 @@ private:
 #endif
     }
 
-    // The table is never destroyed, because streams in static storage may be destroyed later than
-    // other static objects.
+    // The table is never destroyed, because streams in static storage may use it until the end.
     static book& all() {
         static book& only = *make_book();
         return only;

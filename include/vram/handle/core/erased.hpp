@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `erased` is a resource of any type in two words: the common base of `resource_ref` and
-/// `any_resource`.
+/// `erased` is a resource of any type in two words: the base of `resource_ref` and `any_resource`.
 
 #include <vram/base/align.hpp>                 // default_alignment
 #include <vram/base/call_site.hpp>             // call_site
@@ -65,8 +64,7 @@ public:
         calls_->deallocate_sync(target_, p, bytes, alignment, at);
     }
 
-    /// Returns true if `p` lies in the resource's memory. Returns nothing if the resource has no
-    /// `owns`.
+    /// Returns true if `p` lies in the resource's memory, or nothing if it has no `owns`.
     [[nodiscard]] std::optional<bool> owns(void const* p) const {
         if (calls_->owns == nullptr) { return {}; }
         return calls_->owns(target_, p);
@@ -110,14 +108,12 @@ public:
     std::size_t trim_no_wait() const {
         return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
     }
-    /// Returns the number and sizes of the resource's free blocks, or nothing if it has no
-    /// `free_memory`.
+    /// Returns number and sizes of the free blocks, or nothing if there is no `free_memory`.
     [[nodiscard]] std::optional<free_pieces> free_memory() const {
         if (calls_->free_memory == nullptr) { return {}; }
         return calls_->free_memory(target_);
     }
-    /// Restarts the peaks of the resource. Returns the figures from before, or nothing if the
-    /// resource has no peaks.
+    /// Restarts the peaks. Returns the figures from before, or nothing if there are no peaks.
     std::optional<memory_usage> reset_peaks() const {
         if (calls_->reset_peaks == nullptr) { return {}; }
         return calls_->reset_peaks(target_);

@@ -56,8 +56,7 @@ struct resource_calls {
     // clang-format on
 };
 
-/// Functions that call those of the resource type `R` at an untyped address `mr`. `table` returns
-/// pointers to them.
+/// Functions that call those of `R` at an untyped address `mr`. `table` lists them.
 template <resource R>
 struct calls_to {
     using platform = typename R::platform;
@@ -66,8 +65,7 @@ struct calls_to {
     static R&       at(void* mr) noexcept { return *static_cast<R*>(mr); }
     static R const& at(void const* mr) noexcept { return *static_cast<R const*>(mr); }
 
-    /// Called in a `catch` block of `try_allocate`: reports the exception to the error sink and
-    /// returns null.
+    /// Called in a `catch` block of `try_allocate`: reports the exception and returns null.
     static void* failed(std::size_t bytes, call_site from) noexcept {
         report_caught({.kind   = error_kind::platform_error,
                        .bytes  = bytes,
@@ -138,8 +136,7 @@ struct calls_to {
 
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
-    // A member function of a class template is compiled only if it is named, so functions that `R`
-    // lacks are never compiled.
+    // A function that is not named below is never compiled, so `R` may lack its counterpart.
     static constexpr resource_calls<platform> table() noexcept {
         resource_calls<platform> calls{.allocate           = allocate,
                                        .allocate_sync      = allocate_sync,
@@ -178,8 +175,7 @@ struct calls_to {
     }
 };
 
-/// The functions of a handle that was moved from: an allocation or a free reports a broken contract
-/// and does not return.
+/// The functions of a handle that was moved from: an allocation or a free is a broken contract.
 template <class Platform>
 struct calls_to_nothing {
     using stream = typename Platform::stream;
@@ -223,8 +219,7 @@ struct calls_to_nothing {
 template <class Platform>
 inline constexpr resource_calls<Platform> no_calls = detail::calls_to_nothing<Platform>::table();
 
-/// Table of functions of the resource type `R`. There is one for each type, and its address
-/// identifies the type.
+/// Table of functions of the resource type `R`. Its address identifies the type.
 template <resource R>
 inline constexpr resource_calls<typename R::platform> calls_of = detail::calls_to<R>::table();
 

@@ -34,8 +34,7 @@ public:
         return *this;
     }
 
-    /// Makes room for `more` addresses beside those in the set. `insert` may then be called `more`
-    /// times.
+    /// Makes room for `more` addresses beside those in the set, so that `insert` may add them.
     void reserve(std::size_t more) {
         std::size_t size = slots_.empty() ? 16 : slots_.size();
         while (2 * (count_ + more) > size) { size *= 2; }
@@ -91,8 +90,7 @@ private:
         return static_cast<std::size_t>(product >> 32) & mask();
     }
 
-    /// Returns the slot that contains `address`, or the free slot to store it in. There must be at
-    /// least one slot.
+    /// Returns the slot that contains `address`, or the free slot to store it in.
     [[nodiscard]] std::size_t place_of(std::uintptr_t address) const noexcept {
         std::size_t at = hash(address);
         while (slots_[at] != 0 && slots_[at] != address) { at = next(at); }

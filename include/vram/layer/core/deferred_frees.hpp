@@ -109,8 +109,7 @@ public:
     /// The result of freeing a block.
     enum class result {
         kept, ///< the block is kept until its stream is done with it
-        /// No event could be recorded: the caller must wait for the stream and then return the
-        /// block.
+        /// No event could be recorded: the caller must wait for the stream and return the block.
         due,
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
@@ -198,8 +197,7 @@ public:
         all.drain(give);
     }
 
-    /// Records the event behind frees on `s` that do not have one yet. Called before `s` is
-    /// destroyed.
+    /// Records the missing event behind frees on `s`. Called before `s` is destroyed.
     void close(stream s) {
         auto const held = lock_.hold();
         waiting_.close(s);
@@ -210,8 +208,7 @@ public:
         auto const held = lock_.hold();
         return figures_now();
     }
-    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
-    /// until now.
+    /// Restarts the peaks from the present live and reserved bytes. Returns the usage until now.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage       now    = figures_now();
@@ -283,7 +280,7 @@ private:
 
     /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
     /// `at_least` bytes together, with the lock released during the calls. Returns their bytes, or
-    /// 0 if they have fewer. An error of one stream is rethrown after that, for all others.
+    /// 0 if they have fewer. An error of one stream is rethrown at the end.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;

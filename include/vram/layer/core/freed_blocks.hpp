@@ -15,8 +15,7 @@ namespace vram {
 namespace detail {
 
 /// A linked list of freed blocks, oldest first. All elements of another list can be moved to its
-/// end in O(1). It owns its elements (links), which are allocated in advance, so that a free
-/// allocates nothing.
+/// end in O(1). Its elements (links) are allocated in advance: a free allocates nothing.
 ///
 /// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
 /// Threads   One thread at a time.

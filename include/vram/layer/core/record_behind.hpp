@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `record_behind` records an event on a stream that another thread may use, and capture, at any
-/// moment.
+/// `record_behind` records an event on a stream that another thread may capture at any moment.
 
 #include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
 #include <vram/concepts/core/stream_hold.hpp>       // stream_hold
@@ -18,12 +17,10 @@ namespace detail {
 /// The result of recording an event on a stream.
 enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may not be complete yet
-    /// The work of the stream is complete: the event was recorded and queried, or the device was
-    /// reset.
+    /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
     captured, ///< the stream is being captured: the event must not be queried or waited for
-    /// The handle is a default stream and means another stream on this thread: nothing was
-    /// recorded.
+    /// Nothing was recorded: the handle of a default stream means another one on this thread.
     elsewhere,
     lost, ///< the stream was destroyed without a call of `retire`: nothing was recorded
 };
@@ -61,8 +58,7 @@ template <class Platform>
 ///
 /// Failure   Errors of the platform are rethrown, that of the query after the fourth attempt.
 /// Threads   Any thread may call. One thread at a time may use the event.
-/// Streams   `s` may belong to any thread. Work that is given to the stream during the call may or
-///           may not be included.
+/// Streams   `s` may belong to any thread. Work enqueued during the call may be included.
 /// Cost      Recording an event, one query of the event, and two queries of the capture status.
 template <class Platform>
 [[nodiscard]] recorded record_behind(typename Platform::event& e, typename Platform::stream s,
@@ -85,8 +81,7 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream since the check: the next attempt records on the
-            // hold.
+            // The owner has destroyed the stream since the check: the hold is used now.
             if (held.ended() && i < attempts) { continue; }
             // Recording also fails if an error has invalidated a capture of the stream.
             if (detail::captures<Platform>(s)) { return recorded::captured; }

@@ -33,8 +33,7 @@ namespace detail {
 /// complete, or after the host has waited for the device.
 ///
 /// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
-/// except in `add` and `close(s)`, streams are never queried or waited for, only events behind
-/// their work.
+/// except in `add` and `close(s)`, no stream is queried or waited for, only events.
 ///
 /// Failure   Errors of the platform are rethrown. No block is lost. If the event of an open batch
 ///           cannot be recorded, the error is reported and recording is tried again later. If the
@@ -141,8 +140,7 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A batch for which a host thread waits without the owner's lock. Its event is not destroyed
-    /// or reused until `unpin`.
+    /// A batch for which a host thread waits without the lock. It is not reused until `unpin`.
     struct pin {
         enum class by { event, device };
 
@@ -301,8 +299,7 @@ private:
     }
 
     /// Returns the first batch of the queue with an event, to wait for that. If there is none,
-    /// returns the last batch, to wait for its device, or, if the stream is being captured,
-    /// nothing.
+    /// returns the last batch, to wait for its device, or nothing if the stream is being captured.
     [[nodiscard]] static pin next_pin(line const& queue) noexcept {
         for (batch* at = queue.first; at != nullptr; at = at->next) {
             if (at->has_event()) { return {at, pin::by::event}; }

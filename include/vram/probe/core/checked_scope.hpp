@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `checked_scope` calls a check with the memory figures of a block of code, at the end of the
-/// block.
+/// `checked_scope` calls a check with the memory figures of a block of code, at its end.
 
 #include <vram/probe/error_count.hpp>  // error_count
 #include <vram/probe/memory_delta.hpp> // memory_delta
@@ -19,8 +18,7 @@ namespace detail {
 /// called, because the exception is the failure to report. The assertion macros for test frameworks
 /// use this class.
 ///
-/// Failure   The destructor throws the exceptions of `ask`, by which some test frameworks end a
-///           test.
+/// Failure   The destructor throws the exceptions of `ask`; some test frameworks use them.
 /// Threads   One thread.
 /// Cost      One call of `usage()` at each end.
 template <measured_resource Resource, class Question>

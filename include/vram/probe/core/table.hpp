@@ -15,8 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// A table of text. The first column is aligned left, the others right. A column without text below
-/// its heading is left out.
+/// Text in columns, the first aligned left, others right. Columns without text are left out.
 ///
 ///     table figures{{"layer", "live", "peak"}};
 ///     figures.row({"pool", "1.00 GiB", "2.00 GiB"});
