@@ -11,11 +11,10 @@
 #include <vram/probe/memory_delta.hpp>
 #include <vram/sim/sim.hpp>
 
-using namespace vram;
-
 namespace {
 
-void train_step(auto& memory, sim_stream_view stream) {
+void train_step(auto& memory, vram::sim_stream_view stream) {
+    using namespace vram::literals;
     void* const activations = memory.allocate(stream, 48_MiB);
     void* const gradients   = memory.allocate(stream, 16_MiB);
     memory.deallocate(stream, activations, 48_MiB);
@@ -25,6 +24,7 @@ void train_step(auto& memory, sim_stream_view stream) {
 } // namespace
 
 TEST_CASE("a training step frees all that it allocates") {
+    using namespace vram; // the macros need no using-directive
     sim_stream stream;
     statistics memory{pool{stream_ordered{sim_resource{}}}};
 

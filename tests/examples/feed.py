@@ -41,7 +41,7 @@ run = feed("--budget", "64KiB")
 check("a budget too small for a batch makes an out-of-memory happen", int(says(run, "out of memory", r"\d+ times?").split()[0]) > 0, run)
 check("it is explained", "256 KiB could not be allocated" in run.stdout and "at most 64.0 KiB" in run.stdout, run)
 check("it is met by splitting", says(run, "  met by") is not None, run)
-taken = re.search(r"^ +limiting +([\d.]+) KiB of 64\.0 KiB$", run.stdout, re.MULTILINE)
+taken = re.search(r"^ +limiting +([\d.]+) KiB +64\.0 KiB$", run.stdout, re.MULTILINE)
 check("the budget holds", taken and float(taken[1]) <= 64, run)
 check("nothing is left out", says(run, "  still out") == "0 B", run)
 run = feed("--batch", "248KiB", "--budget", "530KiB")
@@ -116,7 +116,7 @@ cases = [
     ("a missing file", 3, "No such file or directory", (folder / "missing",)),
     ("a folder", 3, "is a folder", (folder,)),
     ("an empty file", 3, "the file is empty", (feed.file("empty", b""),)),
-    ("a budget for nothing", 4, "The budget is 1.00 KiB", ("--budget", "1KiB")),
+    ("a budget for nothing", 4, "The limit is 1.00 KiB", ("--budget", "1KiB")),
 ]
 if os.geteuid() != 0:
     cases.append(("an unreadable file", 3, "Permission denied", (unreadable,)))

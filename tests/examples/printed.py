@@ -25,7 +25,7 @@ def check(folder):
     for page in PAGES:
         content = page.read_text()
         blocks = list(BLOCK.finditer(content))
-        if len(blocks) != content.count("<!-- printed:"):
+        if len(blocks) != len(re.findall(r"^<!-- printed:", content, re.MULTILINE)):
             failed += 1
             print(f"FAILED: {page.relative_to(ROOT)}: a printed comment without a fenced block of text under it")
         for block in blocks:

@@ -54,7 +54,7 @@
 
 /// Fails if an error is reported to the error sink during the block, by any thread.
 #define VRAM_CHECK_NO_ERRORS                                                                       \
-    if (::detail::checked_errors const VRAM_DETAIL_JOIN(vram_errors_of_line_, __LINE__){           \
+    if (::vram::detail::checked_errors const VRAM_DETAIL_JOIN(vram_errors_of_line_, __LINE__){     \
             [&](::vram::error_count const& vram_errors) {                                          \
                 DOCTEST_CHECK_MESSAGE(vram_errors.count() == 0, "the first error of the block: ",  \
                                       ::doctest::String(vram_errors.first()));                     \
@@ -73,7 +73,7 @@
 #define VRAM_DETAIL_JOIN2(a, b) a##b
 #define VRAM_DETAIL_JOIN(a, b) VRAM_DETAIL_JOIN2(a, b)
 #define VRAM_DETAIL_SCOPE(memory, ...)                                                             \
-    if (::detail::checked_scope const VRAM_DETAIL_JOIN(vram_scope_of_line_, __LINE__){             \
+    if (::vram::detail::checked_scope const VRAM_DETAIL_JOIN(vram_scope_of_line_, __LINE__){       \
             memory, [&](auto const& vram_scope) { __VA_ARGS__; }};                                 \
         false) {                                                                                   \
     } else
