@@ -14,6 +14,7 @@
 #include <optional>
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace cufile_tests {
 
