@@ -26,7 +26,8 @@ namespace vram {
 
 /// The limits of a `sim_async_resource`, in bytes.
 struct sim_async_options {
-    /// Unused bytes that the pool keeps instead of returning them to the device.
+    /// If the pool has more reserved bytes than this, live ones included, it returns unused memory
+    /// to the device.
     std::size_t release_threshold = 0;
     std::size_t maximum           = unsatisfiable;
 };

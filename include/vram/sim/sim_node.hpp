@@ -42,7 +42,8 @@ public:
     sim_node(sim_node const&)            = delete;
     sim_node& operator=(sim_node const&) = delete;
 
-    /// Runs all queued work, reports leaks, and makes the previous node the current one again.
+    /// Runs all queued work and reports leaks. If this node is the current one, the previous node
+    /// becomes the current one again.
     ~sim_node() {
         finish();
         std::lock_guard const held{list()};
@@ -83,7 +84,7 @@ public:
         call.host->clock += duration;
     }
 
-    /// Returns the mistakes reported so far, in the order in which they were detected.
+    /// Returns the mistakes reported so far that `take_reports` has not removed, oldest first.
     [[nodiscard]] std::vector<sim_report> reports() const {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.reports();

@@ -172,7 +172,8 @@ public:
         return sum;
     }
     /// Maps physical memory to each page without it that overlaps the range [q, q + n). If that
-    /// fails for one page, maps none and returns false.
+    /// fails for one page, maps none and returns false. Also returns false if the range lies in no
+    /// block, which is reported.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept {
         auto const held  = lock_.hold();
         auto const pages = known(blocks_.touched(q, n), q, n);

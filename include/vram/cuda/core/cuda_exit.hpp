@@ -56,8 +56,9 @@ public:
         return cudaSuccess;
     }
 
-    /// Makes the CUDA call `call`, which creates something, and returns its status. If `began()`,
-    /// returns cudaErrorCudartUnloading, or cudaErrorInitializationError in a child of `fork`.
+    /// Makes the CUDA call `call`, which creates something, and returns its status. If CUDA must
+    /// not be called (`began()`), only returns cudaErrorCudartUnloading, or in a child of `fork`
+    /// cudaErrorInitializationError.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();

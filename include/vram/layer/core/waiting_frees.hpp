@@ -157,8 +157,8 @@ public:
         }
     };
 
-    /// Pins the batch to wait for so that the oldest freed block is returned: of the stream of that
-    /// block, the first batch with an event, else the last batch. Skips streams that are being
+    /// Pins the batch of freed blocks to wait for so that the oldest one is returned: of its
+    /// stream, the first batch with an event, else the last. Skips streams that are being
     /// captured and have no event. Returns an empty pin if there are no others.
     [[nodiscard]] pin pin_oldest() noexcept {
         pin           found;

@@ -44,8 +44,8 @@ public:
         stream      on        = {};
     };
 
-    /// Queues a free on a stream that the calling thread uses. Returns false if there is no room,
-    /// or if host memory cannot be allocated.
+    /// Queues the free of a block of this shard by a thread of another shard, which uses the
+    /// stream `n.on`. Returns false if there is no room, or no host memory.
     [[nodiscard]] bool push(remote_free const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }

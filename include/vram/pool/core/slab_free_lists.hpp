@@ -20,7 +20,7 @@ namespace detail {
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Constant, except `add_in_order`.
+/// Cost      Constant, except `add_in_order`, and `reserve` for a new stream.
 class slab_free_lists {
 public:
     using entry = slab_chunk::entry;

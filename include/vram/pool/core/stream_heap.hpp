@@ -116,9 +116,9 @@ public:
         }
         return true;
     }
-    /// Allocates a block from the reserved memory. Returns null if there is none. `all`: look at
-    /// every free block. If `must_wait` is not null (and false at first) and every block needs a
-    /// wait, also after the streams were queried, sets it to true and returns null.
+    /// Allocates a block from the reserved memory, or returns null. If each one that fits needs a
+    /// wait, the stream (or without one the host) waits; but if `must_wait` is not null, sets it to
+    /// true and returns null. `all`: look at every free block.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps_.of(r.bytes), r, held, all, must_wait);
     }

@@ -205,7 +205,7 @@ public:
     void try_record() noexcept {
         try {
             std::size_t const place = spare();
-            // Host threads wait for all of the events, so none can be recorded again.
+            // Host threads wait for every event that could be recorded again (never the newest).
             if (place == most) { return; }
             Platform::record(entries_[place].what, stream_);
             if (!Platform::capturing(stream_)) { list(place); }

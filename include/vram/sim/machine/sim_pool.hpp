@@ -29,7 +29,7 @@ struct sim_pool {
     };
 
     int           device    = 0;
-    std::size_t   threshold = 0; ///< unused bytes that the pool may keep
+    std::size_t   threshold = 0; ///< reserved bytes up to which unused memory is kept
     std::size_t   maximum   = unsatisfiable;
     std::size_t   reserved  = 0;
     std::size_t   live      = 0;

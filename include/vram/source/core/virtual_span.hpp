@@ -180,7 +180,7 @@ public:
     [[nodiscard]] Memory const&                memory() const noexcept { return range_.memory(); }
 
 private:
-    using number  = std::uint32_t; ///< index of a page or of a piece
+    using number  = std::uint32_t; ///< index of a page, or of a piece of physical memory
     using numbers = std::vector<number>;
 
     static number to_number(auto i) noexcept { return static_cast<number>(i); }

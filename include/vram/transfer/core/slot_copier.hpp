@@ -187,7 +187,8 @@ private:
             try {
                 auto const copy = this->copy_of(p);
                 if (copy.which == 0 || !Platform::done(*copy.over)) { continue; }
-                Platform::synchronize(*copy.over); // throws if the copy ended in an error
+                // The event is complete: this does not wait, and throws if the copy failed.
+                Platform::synchronize(*copy.over);
                 this->copy_completed_early(p, copy.which);
             } catch (...) { return this->fail(std::current_exception()); }
         }
