@@ -4,7 +4,7 @@
 /// \file
 /// `align` rounds sizes and addresses to multiples of an alignment, without overflow.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,7 +4,7 @@
 /// \file
 /// `bytes` prints a size with a unit, such as "1.50 GiB"; `64_MiB` is a size literal.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef>  // size_t
 #include <cstdio>   // snprintf

@@ -4,7 +4,7 @@
 /// \file
 /// `call_site` is the line of a program's call that a message names.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <source_location> // source_location
 

@@ -4,7 +4,7 @@
 /// \file
 /// `contract` reports violations of a precondition and ends the program.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstdio>          // fprintf
 #include <cstdlib>         // abort

@@ -5,7 +5,7 @@
 /// `counter` is a signed counter with a peak and a total, for a scope of `statistics`.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uint64_t

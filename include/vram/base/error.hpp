@@ -108,7 +108,7 @@ inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink
 namespace detail {
 /// Error code of the device that has failed; 0 if none has.
 inline constinit std::atomic<int>                         failed_code{0};
-inline constinit std::atomic<bool>                        failure_told{false};
+inline constinit std::atomic<bool>                        failure_reported{false};
 inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
 
 inline void pass_on(error const& e) noexcept {
@@ -140,7 +140,7 @@ inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) no
 /// Makes `report_error` report every error again, for a test that uses a device after a failure.
 inline void forget_device_failure() noexcept {
     detail::failed_code.store(0);
-    detail::failure_told.store(false);
+    detail::failure_reported.store(false);
 }
 
 /// Passes `e` to the error sink: before it returns, or, if this thread holds a lock of vram, after
@@ -151,7 +151,7 @@ inline void forget_device_failure() noexcept {
 /// one, the failure is reported.
 inline void report_error(error const& e) noexcept {
     if (!detail::follows_failure(e)) { return detail::pass_on(e); }
-    if (detail::failure_told.exchange(true)) { return; }
+    if (detail::failure_reported.exchange(true)) { return; }
     detail::pass_on({.kind   = error_kind::platform_error,
                      .code   = detail::failed_code.load(),
                      .where  = e.where,

@@ -4,7 +4,7 @@
 /// \file
 /// `memory_usage` holds the counters of a resource.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,7 +4,7 @@
 /// \file
 /// `out_of_memory` is thrown if an allocation is refused, and carries its numbers.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

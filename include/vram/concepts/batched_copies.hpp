@@ -4,7 +4,7 @@
 /// \file
 /// `batched_copies` is a platform that starts many copies with one call.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `completion_flags` is a platform whose streams can write their progress to pinned memory.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
 #include <cstdint>  // uint32_t

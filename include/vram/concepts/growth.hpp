@@ -4,7 +4,7 @@
 /// \file
 /// `growth` is a policy that chooses the size of the next chunk of a pool.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `memory_info` is the free and the total memory of a device.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 

@@ -4,7 +4,7 @@
 /// \file
 /// `memory_kind` classifies an address: pageable, pinned, managed or device memory.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
 

@@ -4,7 +4,7 @@
 /// \file
 /// `pitched_copy` describes a 2-D or 3-D copy between two layouts.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 

@@ -4,7 +4,7 @@
 /// \file
 /// `platform_of` is the platform of a stream type.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 

@@ -4,7 +4,7 @@
 /// \file
 /// `property` is a tag type that states which processors may access the memory of a resource.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

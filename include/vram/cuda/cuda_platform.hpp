@@ -79,9 +79,8 @@ struct cuda_platform : detail::cuda_ranges {
     /// device, as cudaDeviceSynchronize does. Returns immediately if the device was reset and not
     /// used since.
     static void synchronize(device d) {
-        if (detail::cuda_context::gone(d)) {
-            return;
-        } // after a reset: a wait would create a context
+        // After a reset, a wait would create a context.
+        if (detail::cuda_context::gone(d)) { return; }
         device_guard const on{d};
         cuda_check(detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
@@ -90,9 +89,8 @@ struct cuda_platform : detail::cuda_ranges {
     /// any thread. It uses cudaFree, which waits for the device and is legal in relaxed mode. If no
     /// memory can be allocated for that, it uses cudaDeviceSynchronize, which ends a capture.
     static void await_all(device d) {
-        if (detail::cuda_context::gone(d)) {
-            return;
-        } // after a reset: cudaMalloc would create a context
+        // After a reset, cudaMalloc would create a context.
+        if (detail::cuda_context::gone(d)) { return; }
         device_guard const               on{d};
         detail::cuda_capture_guard const relaxed;
         void*                            some = nullptr;
@@ -118,9 +116,8 @@ struct cuda_platform : detail::cuda_ranges {
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) {
-        if (!detail::cuda_stream_ids::was_reset(s.get())) {
-            s.synchronize();
-        } // after a reset there is no work to wait for
+        // After a reset there is no work to wait for.
+        if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
     // Functions for streams that another thread may be capturing. They make no CUDA call on the

@@ -5,7 +5,7 @@
 /// `boundary` selects the values of a volume's elements beyond its border.
 
 #include <vram/base/core/smaller_of.hpp> // smaller_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 

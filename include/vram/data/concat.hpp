@@ -5,7 +5,7 @@
 /// `concat` combines several sources of a loader into one, which returns their batches in sequence.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts>   // convertible_to
 #include <cstddef>    // size_t, byte

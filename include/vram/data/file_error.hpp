@@ -4,7 +4,7 @@
 /// \file
 /// `file_error` is an error of a file, with the file, the offset, and the wanted and read bytes.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <vram/base/core/what_text.hpp> // what_text
 

@@ -4,7 +4,7 @@
 /// \file
 /// `layout_error` is thrown for data that cannot be divided, or laid out, as requested.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <vram/base/core/what_text.hpp> // what_text
 

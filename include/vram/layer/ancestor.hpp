@@ -4,7 +4,7 @@
 /// \file
 /// `ancestor` finds a layer in a stack by its template.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <type_traits> // remove_cvref_t, remove_cv_t
 #include <utility>     // declval

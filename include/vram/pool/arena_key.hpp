@@ -4,7 +4,7 @@
 /// \file
 /// `arena_key` selects the shard of an arena for a request: by thread or by stream.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 

@@ -145,8 +145,7 @@ public:
         }
     }
 
-    /// Returns true if `p` lies in a chunk, in a live block or not, or in a live large block. Cost:
-    /// a walk over the large blocks.
+    /// Returns true if `p` lies in a chunk or a live large block. Cost: a walk over the latter.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return this->chunk_has(p) || large_.owns(p);
@@ -170,8 +169,7 @@ public:
 private:
     using typename base::request;
 
-    /// Returns the index of the size class for a request, or the number of classes for a large
-    /// request.
+    /// Returns the index of the request's size class, or the number of classes if it is large.
     [[nodiscard]] std::size_t class_of(std::size_t bytes, std::size_t alignment) const noexcept {
         std::size_t const classes = this->heaps_.size();
         if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
@@ -222,8 +220,7 @@ private:
         });
     }
 
-    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
-    /// is live.
+    /// Frees the block at `p`. Returns false and changes nothing if no such block is live.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }
@@ -234,8 +231,7 @@ private:
         }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // The record is removed before the upstream frees the block, because another thread may get
-        // this address as soon as it is free.
+        // Before the upstream frees the block, because another thread may then get this address.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {

@@ -4,7 +4,7 @@
 /// \file
 /// `event_policy` selects when a pool records events behind freed memory.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 

@@ -4,7 +4,7 @@
 /// \file
 /// `free_pieces` are statistics of the free memory of a pool, by the sizes of its pieces.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <bit>     // bit_width
 #include <cstddef> // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `layer_name` is the name of a layer in reports.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef>     // size_t
 #include <string_view> // string_view

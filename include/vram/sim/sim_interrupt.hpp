@@ -4,7 +4,7 @@
 /// \file
 /// `sim_interrupt` runs a function of a test before a chosen call of the simulated device.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstdint>    // uint64_t
 #include <functional> // function

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_range` is a range of memory in the declaration of an access.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_time` is virtual time, which advances with queued work and calls, not with real time.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <chrono>  // nanoseconds
 #include <cstddef> // size_t

@@ -5,7 +5,7 @@
 /// `staging_options` are the pinned memory and the threads of a `staging`, and its limits by size.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <thread>  // hardware_concurrency

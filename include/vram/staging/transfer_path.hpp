@@ -4,7 +4,7 @@
 /// \file
 /// `transfer_path` is the way in which bytes are copied between the host and the device.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 

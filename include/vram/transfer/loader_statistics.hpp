@@ -5,7 +5,7 @@
 /// `loader_statistics` are the times that a loader and its loop spent filling, copying and waiting.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

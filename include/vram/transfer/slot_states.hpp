@@ -4,7 +4,7 @@
 /// \file
 /// `slot_states` is the number of blocks of a loader in each state.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 

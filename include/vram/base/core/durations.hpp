@@ -4,7 +4,7 @@
 /// \file
 /// The durations and the steady clock of `std::chrono`.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 // Includes <mutex> instead of <chrono>: <mutex> declares functions with durations and time points,
 // so it provides these types. <chrono> also provides calendars, and with them string streams. It

@@ -4,7 +4,7 @@
 /// \file
 /// `gauge` is an atomic counter with an upper limit.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `hash_cells` is the array of cells of a hash table, and the mapping of keys to cells.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

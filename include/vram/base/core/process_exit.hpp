@@ -4,7 +4,7 @@
 /// \file
 /// `process_exit` detects that the process has begun to end.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>  // atomic
 #include <cstdlib> // atexit

@@ -4,7 +4,7 @@
 /// \file
 /// `process_fence` is an asymmetric fence: one thread issues a memory fence on all threads.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #if defined __linux__ && __has_include(<linux/membarrier.h>) && !defined __SANITIZE_THREAD__
 #if defined __has_feature

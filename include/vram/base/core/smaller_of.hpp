@@ -4,7 +4,7 @@
 /// \file
 /// `smaller_of` and `larger_of` are `std::min` and `std::max` of two values.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 namespace detail {

@@ -5,7 +5,7 @@
 /// `tally` is a counter with a peak and a total.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,7 +4,7 @@
 /// \file
 /// `thread_number` is a small integer that identifies the calling thread.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>  // atomic
 #include <bit>     // countr_one

@@ -4,7 +4,7 @@
 /// \file
 /// `worker` is a host thread that joins on destruction.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <thread>  // thread
 #include <utility> // forward, move

@@ -4,7 +4,7 @@
 /// \file
 /// `await_device` waits for a device, also while another thread captures a stream.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 namespace detail {

@@ -4,7 +4,7 @@
 /// \file
 /// `host_work` reports copies made by the host to a platform that observes them.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 

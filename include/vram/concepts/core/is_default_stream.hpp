@@ -4,7 +4,7 @@
 /// \file
 /// `is_default_stream` recognises the handles of default streams.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 namespace detail {

@@ -4,7 +4,7 @@
 /// \file
 /// `is_destroyed` tests if a stored stream handle belongs to a destroyed stream.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 namespace detail {

@@ -4,7 +4,7 @@
 /// \file
 /// `is_ending` tests if a platform must not be called any more because the process is ending.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 namespace detail {

@@ -4,7 +4,7 @@
 /// \file
 /// `owning_process` detects that an object is used in a forked child of the process that made it.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <vram/base/core/gate.hpp>          // the gate of platforms where time is real
 #include <vram/concepts/core/is_ending.hpp> // is_ending

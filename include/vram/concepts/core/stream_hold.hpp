@@ -4,7 +4,7 @@
 /// \file
 /// `stream_hold` is a reference that keeps a stream's handle valid after its owner was destroyed.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
 #include <cstdint>  // uint64_t

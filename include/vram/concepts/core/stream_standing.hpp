@@ -4,7 +4,7 @@
 /// \file
 /// `stream_standing` states if a stored stream handle still denotes the same stream.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstdint>  // uint64_t
 #include <optional> // optional, nullopt

@@ -7,7 +7,7 @@
 
 #include <vram/base/core/process_exit.hpp> // process_exit
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cuda_runtime_api.h> // cudaError_t
 

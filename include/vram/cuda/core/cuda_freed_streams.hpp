@@ -4,19 +4,20 @@
 /// \file
 /// `cuda_freed_streams` remembers the streams on which memory was freed, and waits for them.
 
-#include <vram/base/core/lock.hpp>           // lock
-#include <vram/base/core/smaller_of.hpp>     // larger_of
-#include <vram/cuda/cuda_device_guard.hpp>   // cuda_device_guard
-#include <vram/cuda/cuda_event.hpp>          // cuda_event
-#include <vram/cuda/cuda_platform.hpp>       // cuda_platform
-#include <vram/layer/core/record_behind.hpp> // record_behind
+#include <vram/base/core/lock.hpp>              // lock
+#include <vram/base/core/smaller_of.hpp>        // larger_of
+#include <vram/cuda/core/cuda_stream_cache.hpp> // cuda_stream_cache
+#include <vram/cuda/cuda_device_guard.hpp>      // cuda_device_guard
+#include <vram/cuda/cuda_event.hpp>             // cuda_event
+#include <vram/cuda/cuda_platform.hpp>          // cuda_platform
+#include <vram/layer/core/record_behind.hpp>    // record_behind
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
+#include <cstdint> // uint64_t
 #include <memory>  // shared_ptr, make_shared
 #include <utility> // move
-#include <vector>  // vector
+#include <vector>  // vector, erase_if
 
 namespace vram {
 namespace detail {
@@ -64,7 +65,7 @@ public:
     /// calling thread must be using `s`.
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
-        noted&     last   = noted_before(s.get());
+        noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
         // `last.epoch` is the value of `epoch_` when this thread last added the stream to the list,
         // which it leaves only after `epoch_` has changed. The free precedes this load, so if
         // `synchronize` has changed `epoch_` by now, that is seen; if it changes it later, its
@@ -105,7 +106,7 @@ public:
     /// Removes the stream `s` from the list without a CUDA call on it: it may be destroyed already.
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
-        drop_if(streams_, [s](user const& each) { return each.stream == s; });
+        std::erase_if(streams_, [s](user const& each) { return each.stream == s; });
         start_epoch();
     }
     /// Blocks the host until the work that the remembered streams have received so far is complete.
@@ -133,7 +134,7 @@ public:
             }
             place.synchronize(); // returns immediately if `place` was not recorded
             auto const held = lock_.hold();
-            drop_if(streams_, [&](user const& now) {
+            std::erase_if(streams_, [&](user const& now) {
                 return now.stream == each.stream && now.id == each.id && now.frees == frees;
             });
         }
@@ -145,7 +146,7 @@ public:
         for (shared const& each : retired) {
             each->synchronize();
             auto const held = lock_.hold();
-            drop_if(retired_, [&](shared const& now) { return now == each; });
+            std::erase_if(retired_, [&](shared const& now) { return now == each; });
         }
     }
 
@@ -166,23 +167,14 @@ private:
         return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
     }
 
-    /// Removes the elements for which `which` returns true. The order of the others changes.
-    template <class Element, class Which>
-    static void drop_if(std::vector<Element>& all, Which const& which) noexcept {
-        for (std::size_t i = all.size(); i-- > 0;) {
-            if (!which(all[i])) { continue; }
-            if (i + 1 != all.size()) { all[i] = std::move(all.back()); }
-            all.pop_back();
-        }
-    }
     /// Removes ended and retired streams from the list if their work is complete, so that CUDA can
     /// destroy them. A program may create a stream for each of its tasks.
     void forget_done() noexcept {
         start_epoch();
-        drop_if(streams_, [](user const& each) {
+        std::erase_if(streams_, [](user const& each) {
             return each.held.ended() && seen_done(cuda_stream_view{each.held.get()});
         });
-        drop_if(retired_, [](shared const& each) { return seen_done(*each); });
+        std::erase_if(retired_, [](shared const& each) { return seen_done(*each); });
         look_at_ = larger_of(usual, 2 * (streams_.size() + retired_.size()));
     }
     /// Returns true if the work of `place`, a stream or an event, is complete. Then also calls
@@ -210,14 +202,6 @@ private:
         cudaStream_t  stream = nullptr;
         std::uint64_t epoch  = 0;
     };
-    /// Returns the entry of the calling thread's cache that `stream` may occupy, of 16.
-    static noted& noted_before(cudaStream_t stream) noexcept {
-        constexpr std::size_t               places = 16;
-        static constinit thread_local noted table[places];
-        auto const                          address = reinterpret_cast<std::uintptr_t>(stream);
-        return table[(address >> 4 ^ address >> 10) % places];
-    }
-
     static constexpr std::size_t usual = 16;
 
     /// Returns the position of the stream in the list, or the end. A default stream is also

@@ -4,7 +4,7 @@
 /// \file
 /// `cuda_ranges` shows the work of threads in Nsight, through NVTX.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #if defined VRAM_NVTX && __has_include(<nvtx3/nvToolsExt.h>)
 #define VRAM_HAS_NVTX

@@ -5,10 +5,12 @@
 /// `cuda_stream_ids` remembers the ids and devices of streams, for times at which CUDA must not be
 /// asked.
 
-#include <vram/base/core/address_map.hpp>         // address_map
-#include <vram/concepts/core/stream_standing.hpp> // stream_standing
-#include <vram/cuda/core/cuda_stream_hold.hpp>    // cuda_stream_hold
-#include <vram/cuda/cuda_device.hpp>              // cuda_device
+#include <vram/base/core/address_map.hpp>          // address_map
+#include <vram/concepts/core/stream_standing.hpp>  // stream_standing
+#include <vram/cuda/core/cuda_default_streams.hpp> // cuda_default_streams
+#include <vram/cuda/core/cuda_stream_cache.hpp>    // cuda_stream_cache
+#include <vram/cuda/core/cuda_stream_hold.hpp>     // cuda_stream_hold
+#include <vram/cuda/cuda_device.hpp>               // cuda_device
 
 #include <cuda_runtime_api.h> // cudaStream_t, cudaStreamGetDevice
 
@@ -24,8 +26,8 @@ namespace detail {
 /// A table of the ids and devices of streams. During a capture of a stream, a query of its id or
 /// its device ends the capture, in any mode and through the driver as well. Resources need the id
 /// nevertheless, so it is stored when it can be queried: for a `cuda_stream` at its creation, for
-/// other streams at the first query. The meaning of a handle such as `cudaStreamPerThread` is
-/// stored for each thread and device.
+/// other streams at the first query. Default streams are those of
+/// `cuda_default_streams`.
 ///
 /// There is one limit. If a stream that vram did not create is destroyed, and CUDA reuses its
 /// handle for a stream that is captured before it is queried, it gets the id of the old one.
@@ -43,14 +45,11 @@ namespace detail {
 ///           the 16 entries of the thread's cache.
 class cuda_stream_ids {
 public:
-    struct identity {
-        std::uint64_t id = 0;
-        cuda_device   device{};
-    };
+    using identity = cuda_stream_identity;
 
     /// Returns false for a default stream: its handle means several, by thread and device.
     [[nodiscard]] static bool is_proper(cudaStream_t stream) noexcept {
-        return stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
+        return !cuda_default_streams::contain(stream);
     }
 
     /// Stores that `stream` has the id `id`, with its device, which is queried. The stream must not
@@ -59,8 +58,8 @@ public:
     /// ended.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
-        if (!is_proper(stream)) { return note_name(stream, id); }
-        auto& seen = recent(stream);
+        if (!is_proper(stream)) { return cuda_default_streams::note(stream, id); }
+        auto& seen = cuda_stream_cache<entry>::place_of(stream);
         if (seen.stream == stream && seen.id == id) { return; }
         if (is_announced(stream, id)) {
             seen = {stream, id};
@@ -87,7 +86,7 @@ public:
     /// nothing for a stream that has ended, unless there is a hold on it (a `cuda_stream_hold`,
     /// which keeps the handle valid).
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
-        if (!is_proper(stream)) { return recall_name(stream); }
+        if (!is_proper(stream)) { return cuda_default_streams::recall(stream); }
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
         life* const            found = book.find(stream);
@@ -105,7 +104,7 @@ public:
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {
             try {
-                auto const known = recall_name(stream);
+                auto const known = cuda_default_streams::recall(stream);
                 return known && known->id == id ? stream_standing::there : stream_standing::another;
             } catch (...) { return stream_standing::another; }
         }
@@ -200,7 +199,7 @@ public:
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
         // Each thread caches its last answers, so that repeated queries take no lock.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
-        glance&             last   = looked_at(stream);
+        glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
         std::scoped_lock const held{book.mutex};
         life* const            found = book.find(stream);
@@ -221,9 +220,6 @@ public:
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
 
 private:
-    /// Number of devices for which the id of the legacy default stream is stored.
-    static constexpr int most_devices = 64;
-
     /// Entry of a handle: data of the stream that has it, or had it last.
     struct life {
         identity who;
@@ -264,10 +260,8 @@ private:
             changes.fetch_add(1, std::memory_order_release);
         }
 
-        /// Id of the legacy default stream of each device; 0 if it is not known.
-        std::atomic<std::uint64_t> legacy[most_devices]{};
-        std::mutex                 mutex;
-        address_map<life>          known; ///< entries by the address in the handle
+        std::mutex        mutex;
+        address_map<life> known; ///< entries by the address in the handle
         /// Number of entries of `known` that have ended.
         std::atomic<std::size_t>   ended{0};
         std::atomic<std::uint64_t> ends{0}; ///< how often the end of a stream was recorded
@@ -302,6 +296,7 @@ private:
         book.known.erase(book.key_of(stream));
         delete found;
     }
+    /// Cache entry: a stream that is in the table with this id.
     struct entry {
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
@@ -325,7 +320,7 @@ private:
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
-        auto&               last   = announced_before(stream);
+        auto&               last   = cuda_stream_cache<announcement>::place_of(stream);
         if (last.stream == stream && last.changes == so_far) { return last; }
         std::scoped_lock const held{book.mutex};
         life* const            found = book.find(stream);
@@ -335,82 +330,6 @@ private:
             last.its = found->shared;
         }
         return last;
-    }
-
-    static constexpr std::size_t places = 16;
-    static std::size_t           place_of(cudaStream_t stream) noexcept {
-        auto const address = reinterpret_cast<std::uintptr_t>(stream);
-        return (address >> 4 ^ address >> 10) % places;
-    }
-    /// Returns the entry for `stream` of the thread's cache of streams that are in the table.
-    static entry& recent(cudaStream_t stream) noexcept {
-        thread_local entry table[places];
-        return table[place_of(stream)];
-    }
-    /// Returns the entry for `stream` of the thread's cache of streams that have not ended.
-    static glance& looked_at(cudaStream_t stream) noexcept {
-        thread_local glance table[places];
-        return table[place_of(stream)];
-    }
-
-    static announcement& announced_before(cudaStream_t stream) noexcept {
-        thread_local announcement table[places];
-        return table[place_of(stream)];
-    }
-
-    /// The stream that a default stream's handle means on one device and in one thread.
-    struct named {
-        cudaStream_t stream = nullptr;
-        identity     what; ///< the stream's id and device; an id of 0: empty entry
-    };
-    /// The streams that the handles of default streams mean in one thread: three handles (null,
-    /// `cudaStreamLegacy`, `cudaStreamPerThread`) on several devices. New ones replace old ones.
-    struct names {
-        static constexpr std::size_t most = 24;
-        named                        known[most];
-        std::size_t                  next = 0;
-    };
-    static names& own_names() noexcept {
-        thread_local names table;
-        return table;
-    }
-    static void note_name(cudaStream_t stream, std::uint64_t id) noexcept {
-        names& own = own_names();
-        for (named const& each : own.known) {
-            if (each.what.id == id && each.stream == stream) { return; }
-        }
-        int               device = 0;
-        cudaError_t const status = cudaGetDevice(&device);
-        if (status != cudaSuccess) { return cuda_error::clear(status); }
-        identity const now{id, cuda_device{device}};
-        if (is_legacy(stream) && device < most_devices) {
-            all().legacy[device].store(id, std::memory_order_relaxed);
-        }
-        // Removes an older id of this handle on this device, from before a reset of the device.
-        for (named& each : own.known) {
-            if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
-        }
-        own.known[own.next] = {stream, now};
-        own.next            = (own.next + 1) % names::most;
-    }
-    static std::optional<identity> recall_name(cudaStream_t stream) {
-        cuda_device const here = cuda_device::current();
-        for (named const& each : own_names().known) {
-            if (each.what.id != 0 && each.stream == stream && each.what.device == here) {
-                return each.what;
-            }
-        }
-        if (!is_legacy(stream) || here.ordinal() >= most_devices) { return std::nullopt; }
-        std::uint64_t const id = all().legacy[here.ordinal()].load(std::memory_order_relaxed);
-        return id != 0 ? std::optional{identity{id, here}} : std::nullopt;
-    }
-    /// Returns true if the handle means the legacy default stream, which all threads share.
-    [[nodiscard]] static bool is_legacy(cudaStream_t stream) noexcept {
-#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
-        return stream == cudaStreamLegacy;
-#else
-        return stream == cudaStreamLegacy || stream == nullptr;
-#endif
     }
 
     // The table is never destroyed, because streams in static storage may use it until the end.

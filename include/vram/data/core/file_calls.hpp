@@ -4,7 +4,7 @@
 /// \file
 /// `file_calls` are the system calls of a `file`: POSIX, or nothing on other systems.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #if __has_include(<unistd.h>)
 

@@ -4,7 +4,7 @@
 /// \file
 /// `cccl_3_0_calls` are the names that CCCL before 3.1 (CUDA 13.0) uses for a resource's functions.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `counted` is the reference count of a shared object.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

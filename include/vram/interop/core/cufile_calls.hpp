@@ -4,7 +4,7 @@
 /// \file
 /// `cufile_calls` are the functions of GPUDirect Storage, found at run time.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #if __has_include(<dlfcn.h>)
 

@@ -4,7 +4,7 @@
 /// \file
 /// `address_set` is a hash set of addresses.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

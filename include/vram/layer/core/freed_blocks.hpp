@@ -4,7 +4,7 @@
 /// \file
 /// `freed_blocks` is a queue of freed blocks, stored outside the managed memory.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <vram/base/call_site.hpp> // call_site
 

@@ -5,7 +5,7 @@
 /// `arena_shards` is a fixed array of pools that are created on first use and then keep their
 /// addresses.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t, byte

@@ -4,7 +4,7 @@
 /// \file
 /// `availability` tells if a stream may use free memory at once, after a wait, or not at all.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 namespace vram {
 namespace detail {

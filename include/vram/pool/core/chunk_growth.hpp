@@ -5,7 +5,7 @@
 /// `chunk_growth` is the interface of the two ways in which a pool obtains memory from its
 /// upstream.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as, convertible_to
 #include <cstddef>  // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `heap_array` is a growable array for the bookkeeping of a pool.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <new>     // placement new

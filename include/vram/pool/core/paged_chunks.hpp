@@ -5,18 +5,18 @@
 /// `paged_chunks` lets a pool over virtual memory grow by mapping physical memory to addresses,
 /// page by page.
 
-#include <vram/base/align.hpp>              // align, saturating_add
+#include <vram/base/align.hpp>              // align
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/expandable.hpp>     // remappable_resource
 #include <vram/concepts/growth.hpp>         // growth_request
 #include <vram/pool/core/block_request.hpp> // block_request
 #include <vram/pool/core/page_mover.hpp>    // page_mover
 #include <vram/pool/core/paged_heap.hpp>    // paged_heap
+#include <vram/pool/core/slack_limit.hpp>   // slack_limit
 #include <vram/pool/pool_options.hpp>       // pool_options
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
-#include <limits>  // numeric_limits
 #include <utility> // move
 
 namespace vram {
@@ -69,12 +69,12 @@ public:
     /// no block is large enough, if there is no memory, or if another thread is changing mappings.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
-        std::size_t const bytes = captured ? 0 : device_of(core, r);
+        std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
         auto              held  = core.lock_.hold();
         if (pages_.about_pages()) { return nullptr; }
-        if (!captured) { device_ = bytes; }
+        if (!captured) { slack_.set_device(bytes); }
         bool const     remap = core.options_.remap && !captured;
-        bool const     ample = !core.options_.remap && excess(core, r.bytes, r) == 0;
+        bool const     ample = !core.options_.remap && slack_.excess(core, r.bytes, r) == 0;
         std::uintptr_t until = 0;
         return stitch(
             core, r, captured,
@@ -92,7 +92,7 @@ public:
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unleft(core, b->address, b->end(), held)) { return; }
                 // Share free pages, because the device has no more memory.
-                if (!remap && !captured && shares(core)) {
+                if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.bring(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
@@ -243,56 +243,11 @@ private:
         std::size_t const    page = pages_.book.page();
         std::size_t const    lack = pages_.book.missing(all);
         std::size_t const    back = lack - pages_.book.fresh(all);
-        std::size_t const    more = excess(core, lack, r);
+        std::size_t const    more = slack_.excess(core, lack, r);
         if (more == 0 && back == 0) { return; }
         std::size_t const others = more > back ? more - back : 0;
         pages_.bring(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    template <class Core>
-    [[nodiscard]] static bool shares(Core const& core) noexcept {
-        return core.options_.slack < std::numeric_limits<double>::infinity();
-    }
-    /// Returns the number of bytes, at most `fresh`, by which `fresh` bytes of new memory would
-    /// exceed `pool_options::slack`, the share by which reserved bytes may exceed the peak of live
-    /// bytes, if the request were live.
-    template <class Core>
-    [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
-                                     request const& r) const noexcept {
-        std::size_t const out   = saturating_add(core.heap_.live_bytes(), r.bytes);
-        std::size_t const most  = out > core.heap_.most_live() ? out : core.heap_.most_live();
-        double const      bound = (1 + core.options_.slack) * static_cast<double>(most);
-        std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
-        std::size_t const floor = core.options_.slack == 0 ? 0 : worthless();
-        if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // Shared pages get additional addresses, and a program with ever new sizes would need ever
-        // more of them. So no page is shared once addresses exceed a multiple of the peak, or the
-        // device's memory.
-        std::size_t const addresses = core.heap_.blocks().reserved();
-        if (addresses / most_addresses > most || addresses > device_) { return 0; }
-        auto const        within = static_cast<std::size_t>(bound);
-        std::size_t const over   = then - (within > floor ? within : floor);
-        return over < fresh ? over : fresh;
-    }
-    /// No pages are shared if reserved addresses exceed this multiple of the peak live bytes.
-    static constexpr std::size_t most_addresses = 6;
-
-    /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:
-    /// of the recorded traces, the one that reserves less takes three times as long with shared
-    /// pages, and does not reserve less.)
-    [[nodiscard]] std::size_t worthless() const noexcept {
-        constexpr std::size_t most = std::size_t{9} << 28;
-        return device_ / 32 < most ? device_ / 32 : most;
-    }
-    /// Returns the memory size of the request's device. Returns 0 if it is not needed, or if the
-    /// query fails; no pages are then shared.
-    template <class Core>
-    [[nodiscard]] static std::size_t device_of(Core const& core, request const& r) noexcept {
-        if (core.options_.remap || !shares(core)) { return 0; }
-        try {
-            return core.device_memory(r.on).total;
-        } catch (...) { return 0; } // an allocation from the device reports the error
-    }
-
     /// Returns a free block for the request, with or without memory. If there is none, grows a
     /// chunk at its end, by as much as the growth policy wants (`more`) or as needed. `until` is
     /// set to the end of the grown part if the block is the front of the free memory there, else it
@@ -402,7 +357,7 @@ private:
     }
 
     page_mover<platform> pages_;
-    std::size_t          device_ = 0; ///< memory size of the device that was queried last
+    slack_limit          slack_;
 };
 
 } // namespace detail

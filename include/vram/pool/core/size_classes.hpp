@@ -4,7 +4,7 @@
 /// \file
 /// `size_classes` is the list of block sizes to which `binned` rounds requests up.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <bit>     // bit_width
 #include <cstddef> // size_t

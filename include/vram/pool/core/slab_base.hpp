@@ -26,12 +26,8 @@ namespace detail {
 /// Any number of `slab_heap`s, each for blocks of one size, with one lock and the same stream
 /// timelines.
 ///
-/// Failure   Before a request is refused, smaller chunks are requested from the upstream, idle
-///           chunks of every block size are returned to it, and streams that may still use freed
-///           blocks are waited for.
-/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host, except waits for a stream on which no event can be
-///           recorded.
+/// Failure   See `slab`. Before a request is refused, idle chunks of every block size are returned.
+/// Threads   See `slab`.
 /// Cost      See `stream_slabs`. Finding the block at an address is one table lookup.
 template <synchronous_resource Upstream>
 class slab_base : public growing_base<Upstream> {
@@ -46,8 +42,7 @@ public:
         auto const held = this->lock_.hold();
         return chunk_has(p);
     }
-    /// Returns the usage. `pending` counts free bytes that some stream may still use. Cost: a walk
-    /// over the blocks of chunks that have pending uses.
+    /// Returns the usage. Cost: a walk over the blocks of chunks that have pending uses.
     [[nodiscard]] memory_usage usage() const {
         auto const held = this->lock_.hold();
         return figures();
@@ -91,9 +86,8 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// States that no captured graph that used this resource will run again. The graph-retained
-    /// memory becomes free. Another stream may use it after the current work of the captured
-    /// stream.
+    /// States that no captured graph that used this resource will run again. Their memory becomes
+    /// free. Another stream may use it after the current work of the captured stream.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();
@@ -161,8 +155,7 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Reserves `bytes`, rounded up to whole blocks, as far as the limit has room. Throws the
-    /// exceptions of the upstream.
+    /// Reserves up to `bytes` in whole blocks, within the limit. Throws as the upstream does.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;
@@ -192,16 +185,14 @@ protected:
         if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
         return true;
     }
-    /// Completes the error of a rejected free with the kind of memory at its address. Returns false
-    /// if the address is in no block. The lock must be held.
+    // The lock must be held for these functions:
+    /// Completes the error of a rejected free. Returns false if its address is in no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : heaps_) {
             if (heap.explain_refusal(e)) { return true; }
         }
         return false;
     }
-
-    // The lock must be held for these functions:
     [[nodiscard]] bool chunk_has(void const* p) const noexcept {
         for (slab_heap const& heap : heaps_) {
             if (heap.owns(p)) { return true; }
@@ -237,8 +228,7 @@ protected:
         std::size_t chunks = 0;
         for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
         if (chunks == 0) { return; }
-        std::size_t const out =
-            this->budget_.usage.live; // no other thread uses the object any more
+        std::size_t const out = this->budget_.usage.live;
         if (out != 0) {
             std::size_t blocks = 0;
             for (slab_heap const& heap : heaps_) { blocks += heap.blocks_live(); }

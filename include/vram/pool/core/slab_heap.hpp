@@ -46,17 +46,7 @@ public:
         inverse_                = odd; // correct in three bits; each step of the loop doubles them
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }
-    slab_heap(slab_heap&& other) noexcept
-        : stride_{other.stride_},
-          zeros_{other.zeros_},
-          inverse_{other.inverse_},
-          finder_{std::move(other.finder_)},
-          chunks_{std::move(other.chunks_)},
-          free_lists_{std::move(other.free_lists_)},
-          with_clean_{std::exchange(other.with_clean_, nullptr)},
-          quarantined_{std::exchange(other.quarantined_, nullptr)},
-          total_{std::exchange(other.total_, 0)},
-          live_{std::exchange(other.live_, 0)} {}
+    slab_heap(slab_heap&& other) noexcept : slab_heap{other.stride_} { *this = std::move(other); }
     slab_heap& operator=(slab_heap&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
@@ -124,11 +114,10 @@ public:
         free_lists_.remove(*n);
         return hand_out(n);
     }
-    /// Returns the block that the stream in `slot` freed first, or null.
+    /// These return the block that the stream in `slot` freed first, or last, or null.
     [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
         return free_lists_.oldest(slot);
     }
-    /// Returns the block that the stream in `slot` freed last, or null.
     [[nodiscard]] entry* newest(std::size_t slot) const noexcept {
         return free_lists_.newest(slot);
     }
@@ -138,8 +127,7 @@ public:
         chunk* const c = finder_.find_again(p);
         if (c == nullptr) { return nullptr; }
         // Exact division if the offset is a multiple of the block size, by the inverse modulo 2^64
-        // of its odd part (Granlund and Montgomery, 1994, section 9). Else the result is another
-        // number.
+        // of its odd part (Granlund and Montgomery, 1994, section 9).
         std::size_t const offset =
             reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(c->base);
         std::size_t const i = (offset >> zeros_) * inverse_;
@@ -302,11 +290,10 @@ private:
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
     slab_free_lists     free_lists_;
-    chunk*              with_clean_ = nullptr;
-    /// First block in the list of blocks that `quarantine` has freed.
-    entry*      quarantined_ = nullptr;
-    std::size_t total_       = 0;
-    std::size_t live_        = 0;
+    chunk*              with_clean_  = nullptr;
+    entry*              quarantined_ = nullptr; ///< the blocks that `quarantine` has freed
+    std::size_t         total_       = 0;
+    std::size_t         live_        = 0;
 };
 
 } // namespace detail

@@ -320,7 +320,7 @@ public:
         now.waits    = timelines_.waits();
         heaps_.for_each([&](block const& b) {
             if (b.now == block::state::live) { now.requested += b.bytes - b.slack; }
-            if (!is_held(b)) { return; }
+            if (!is_unused(b)) { return; }
             std::size_t const there = behind(b);
             if (there > now.largest_free) { now.largest_free = there; }
             std::size_t pending = 0;
@@ -339,7 +339,7 @@ public:
         flush_quick_lists();
         free_pieces now;
         heaps_.for_each([&](block const& b) {
-            if (is_held(b)) { now.add(behind(b)); }
+            if (is_unused(b)) { now.add(behind(b)); }
         });
         heaps_.for_each_chunk(
             [&](chunk const& c) { now.releasable += goes_back(c) ? behind(*c.first) : 0; });
@@ -421,7 +421,7 @@ protected:
     }
 
     /// Returns true if a block is neither live nor reserved for a request.
-    [[nodiscard]] static bool is_held(block const& b) noexcept {
+    [[nodiscard]] static bool is_unused(block const& b) noexcept {
         return b.now != block::state::live && b.now != block::state::reserved;
     }
     /// Returns true if a chunk is idle and no part of it is retained for a graph.

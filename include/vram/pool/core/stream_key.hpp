@@ -4,7 +4,7 @@
 /// \file
 /// `stream_key` is a number that identifies a stream.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstdint> // uint64_t
 

@@ -5,7 +5,7 @@
 /// `tag` is a pending use: one stream may still use a piece of free memory until an epoch is
 /// complete.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

@@ -5,7 +5,7 @@
 /// `table` is text in columns, for a terminal.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <string>  // string

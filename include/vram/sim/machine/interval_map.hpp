@@ -4,7 +4,7 @@
 /// \file
 /// `interval_map` assigns a value to each position of a range, stored as intervals of equal values.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef>  // size_t
 #include <iterator> // next, prev

@@ -4,6 +4,7 @@
 /// \file
 /// `sim_checker` detects races and other wrong accesses to simulated memory.
 
+#include <vram/sim/machine/sim_advice.hpp>   // sim_advice
 #include <vram/sim/machine/sim_memory.hpp>   // sim_memory, sim_block
 #include <vram/sim/machine/vector_clock.hpp> // vector_clock
 #include <vram/sim/sim_range.hpp>            // sim_range, sim_access
@@ -256,30 +257,8 @@ private:
         if (second.what == sim_event_of::kind::release) {
             kind = sim_mistake::free_before_last_use;
         }
-        report({kind, second, first, at, bytes, missing(second, first)});
+        report({kind, second, first, at, bytes, sim_advice(second, first)});
         return true;
-    }
-
-    /// Returns the advice for a report: the wait that would have ordered the two operations.
-    static std::string missing(sim_event_of const& second, sim_event_of const& first) {
-        std::string const after =
-            "after `" + std::string{first.name} + "` #" + std::to_string(first.number);
-        if (first.host && second.host) {
-            return "host thread " + std::to_string(second.actor) + " must wait for host thread " +
-                   std::to_string(first.actor) + " (a gate, a join) " + after;
-        }
-        if (first.host) {
-            return "the stream's work must be enqueued by a thread that has waited for host "
-                   "thread " +
-                   std::to_string(first.actor) + " " + after;
-        }
-        std::string const stream = "stream " + std::to_string(first.actor);
-        if (second.host) {
-            return "the host must wait for " + stream + ", or for an event recorded on it, " +
-                   after;
-        }
-        return "stream " + std::to_string(second.actor) + " must wait for an event recorded on " +
-               stream + " " + after;
     }
 
     /// Adds a read to `h`, in place of the previous read of the same stream or thread.

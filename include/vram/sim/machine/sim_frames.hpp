@@ -4,7 +4,7 @@
 /// \file
 /// `sim_frames` stores the contents of the simulated physical memory.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <sys/mman.h> // memfd_create, mmap, munmap
 #include <unistd.h>   // close, ftruncate

@@ -4,7 +4,7 @@
 /// \file
 /// `vector_clock` records which operations of all streams and threads happen before a point.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <algorithm> // max
 #include <cstddef>   // size_t

@@ -5,7 +5,7 @@
 /// `direct_transfer` is a transfer that several threads make piece by piece, without pinned chunks.
 
 #include <vram/base/core/smaller_of.hpp> // smaller_of
-#include <vram/base/requirements.hpp>    // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>    // atomic
 #include <cstddef>   // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `nontemporal_copy` copies memory with non-temporal stores, which bypass the caches.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uintptr_t

@@ -4,7 +4,7 @@
 /// \file
 /// `copy_problem` adds the number of the batch to the exception of a failed copy.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 

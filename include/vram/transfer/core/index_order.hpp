@@ -4,7 +4,7 @@
 /// \file
 /// `index_order` is a permutation of indices drawn from a seed.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,7 +4,7 @@
 /// \file
 /// `kept_for_good` keeps an object alive until the process ends.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>  // atomic
 #include <memory>  // shared_ptr

@@ -4,7 +4,7 @@
 /// \file
 /// `numa_local` keeps a host thread and its memory on the NUMA node of a device.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // constructible_from
 #include <optional> // optional

@@ -4,7 +4,7 @@
 /// \file
 /// `pinned_slot` is a block of pinned memory for one batch, with its state and its events.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <atomic>   // atomic_ref
 #include <concepts> // same_as, convertible_to

@@ -5,7 +5,7 @@
 /// `profiler_range` marks a range of a thread's work in a profiler, such as NVTX, if the platform
 /// has one.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <concepts> // convertible_to
 #include <cstdint>  // uint64_t

@@ -4,7 +4,7 @@
 /// \file
 /// `slot_queue` is a queue of slots that allocates nothing.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <utility> // exchange

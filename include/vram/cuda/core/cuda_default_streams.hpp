@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_default_streams` remembers the ids of default streams, for times at which CUDA must not be
+/// asked.
+
+#include <vram/cuda/cuda_device.hpp> // cuda_device
+#include <vram/cuda/cuda_error.hpp>  // cuda_error
+
+#include <cuda_runtime_api.h> // cudaStream_t, cudaStreamLegacy, cudaStreamPerThread
+
+#include <atomic>   // atomic
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
+#include <optional> // optional
+
+namespace vram {
+namespace detail {
+
+/// The id and the device of a stream.
+struct cuda_stream_identity {
+    std::uint64_t id = 0;
+    cuda_device   device{};
+};
+
+/// The handle of a default stream (null, `cudaStreamLegacy`, `cudaStreamPerThread`) means one
+/// stream on each device, and `cudaStreamPerThread` one in each thread as well. So an id is stored
+/// for the calling thread and the current device. That of the legacy stream is also stored for all
+/// threads.
+///
+/// Threads   Any thread may call.
+/// Cost      `note` takes a look at 24 entries, and one CUDA call if the id is new. `recall` also
+///           asks CUDA for the current device.
+class cuda_default_streams {
+public:
+    /// Returns true if the handle is that of a default stream.
+    [[nodiscard]] static bool contain(cudaStream_t stream) noexcept {
+        return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+    }
+
+    /// Stores that `stream` means the stream with the id `id`, for this thread and the current
+    /// device.
+    static void note(cudaStream_t stream, std::uint64_t id) noexcept {
+        names& own = own_names();
+        for (named const& each : own.known) {
+            if (each.what.id == id && each.stream == stream) { return; }
+        }
+        int               device = 0;
+        cudaError_t const status = cudaGetDevice(&device);
+        if (status != cudaSuccess) { return cuda_error::clear(status); }
+        cuda_stream_identity const now{id, cuda_device{device}};
+        if (is_legacy(stream) && device < most_devices) {
+            legacy_[device].store(id, std::memory_order_relaxed);
+        }
+        // Removes an older id of this handle on this device, from before a reset of the device.
+        for (named& each : own.known) {
+            if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
+        }
+        own.known[own.next] = {stream, now};
+        own.next            = (own.next + 1) % names::most;
+    }
+    /// Returns the id and device stored for the handle, for this thread and the current device, or
+    /// nothing if none are stored.
+    [[nodiscard]] static std::optional<cuda_stream_identity> recall(cudaStream_t stream) {
+        cuda_device const here = cuda_device::current();
+        for (named const& each : own_names().known) {
+            if (each.what.id != 0 && each.stream == stream && each.what.device == here) {
+                return each.what;
+            }
+        }
+        if (!is_legacy(stream) || here.ordinal() >= most_devices) { return std::nullopt; }
+        std::uint64_t const id = legacy_[here.ordinal()].load(std::memory_order_relaxed);
+        return id != 0 ? std::optional{cuda_stream_identity{id, here}} : std::nullopt;
+    }
+
+private:
+    static constexpr int most_devices = 64; ///< devices whose legacy stream is stored
+
+    /// The stream that a default stream's handle means on one device and in one thread.
+    struct named {
+        cudaStream_t         stream = nullptr;
+        cuda_stream_identity what; ///< the stream's id and device; an id of 0: empty entry
+    };
+    /// The entries of one thread: three handles on several devices. New ones replace old ones.
+    struct names {
+        static constexpr std::size_t most = 24;
+        named                        known[most];
+        std::size_t                  next = 0;
+    };
+    static names& own_names() noexcept {
+        thread_local names table;
+        return table;
+    }
+    [[nodiscard]] static bool is_legacy(cudaStream_t stream) noexcept {
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+        return stream == cudaStreamLegacy;
+#else
+        return stream == cudaStreamLegacy || stream == nullptr;
+#endif
+    }
+
+    /// Id of the legacy default stream of each device; 0 if it is not known.
+    static inline constinit std::atomic<std::uint64_t> legacy_[most_devices]{};
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_stream_cache` is a small cache of each thread, with an entry for a stream.
+
+#include <vram/base/requirements.hpp>
+
+#include <cuda_runtime_api.h> // cudaStream_t
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+
+namespace vram {
+namespace detail {
+
+/// A direct-mapped cache with 16 places. Each thread has its own for each type `Entry`, which must
+/// be default-constructible at compile time.
+///
+/// Threads   Each thread has its own entries, so no lock is needed.
+/// Cost      A few instructions.
+template <class Entry>
+struct cuda_stream_cache {
+    /// Returns the only place at which the calling thread caches `stream`. Another stream may
+    /// occupy it: the entry stores its stream, and the caller compares.
+    [[nodiscard]] static Entry& place_of(cudaStream_t stream) noexcept {
+        constexpr std::size_t               places = 16;
+        static constinit thread_local Entry table[places];
+        auto const                          address = reinterpret_cast<std::uintptr_t>(stream);
+        return table[(address >> 4 ^ address >> 10) % places];
+    }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slack_limit` computes how much new memory a pool of pages may reserve under
+/// `pool_options::slack`.
+
+#include <vram/base/align.hpp> // saturating_add
+
+#include <cstddef> // size_t
+#include <limits>  // numeric_limits
+
+namespace vram {
+namespace detail {
+
+/// The limit of `pool_options::slack`: the share by which the reserved bytes of a pool may exceed
+/// its peak of live bytes. Memory above the limit is not reserved if memory of other free pages can
+/// be used instead. `Core` is the `pool_core`, whose lock must be held except for `query_device`.
+///
+/// Failure   None. If the memory size of the device is not known, no pages are shared.
+/// Threads   One thread at a time, except for `applies` and `query_device`.
+/// Cost      A few additions; `query_device` queries the device.
+class slack_limit {
+public:
+    template <class Core>
+    [[nodiscard]] static bool applies(Core const& core) noexcept {
+        return core.options_.slack < std::numeric_limits<double>::infinity();
+    }
+    /// Returns the memory size of the request's device. Returns 0 if it is not needed, or if the
+    /// query fails; no pages are then shared.
+    template <class Core>
+    [[nodiscard]] static std::size_t query_device(Core const&                   core,
+                                                  typename Core::request const& r) noexcept {
+        if (core.options_.remap || !applies(core)) { return 0; }
+        try {
+            return core.device_memory(r.on).total;
+        } catch (...) { return 0; } // an allocation from the device reports the error
+    }
+    void set_device(std::size_t bytes) noexcept { device_ = bytes; }
+
+    /// Returns the number of bytes, at most `fresh`, by which `fresh` bytes of new memory would
+    /// exceed the limit if the request were live.
+    template <class Core>
+    [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
+                                     typename Core::request const& r) const noexcept {
+        std::size_t const out   = saturating_add(core.heap_.live_bytes(), r.bytes);
+        std::size_t const most  = out > core.heap_.most_live() ? out : core.heap_.most_live();
+        double const      bound = (1 + core.options_.slack) * static_cast<double>(most);
+        std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
+        std::size_t const floor = core.options_.slack == 0 ? 0 : worthless();
+        if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
+        // Shared pages get additional addresses, and a program with ever new sizes would need ever
+        // more of them. So no page is shared once addresses exceed a multiple of the peak, or the
+        // device's memory.
+        std::size_t const addresses = core.heap_.blocks().reserved();
+        if (addresses / most_addresses > most || addresses > device_) { return 0; }
+        auto const        within = static_cast<std::size_t>(bound);
+        std::size_t const over   = then - (within > floor ? within : floor);
+        return over < fresh ? over : fresh;
+    }
+
+private:
+    /// No pages are shared if reserved addresses exceed this multiple of the peak live bytes.
+    static constexpr std::size_t most_addresses = 6;
+
+    /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:
+    /// of the recorded traces, the one that reserves less takes three times as long with shared
+    /// pages, and does not reserve less.)
+    [[nodiscard]] std::size_t worthless() const noexcept {
+        constexpr std::size_t most = std::size_t{9} << 28;
+        return device_ / 32 < most ? device_ / 32 : most;
+    }
+
+    std::size_t device_ = 0; ///< memory size of the device that was queried last
+};
+
+} // namespace detail
+} // namespace vram

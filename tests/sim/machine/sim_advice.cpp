@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/machine/sim_advice.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+using namespace vram::detail;
+
+namespace {
+
+sim_event_of operation(bool host, std::size_t actor, std::uint64_t number) {
+    sim_event_of one;
+    one.host   = host;
+    one.actor  = actor;
+    one.number = number;
+    one.name   = "fill";
+    return one;
+}
+
+} // namespace
+
+TEST_CASE("sim_advice: it names the operation, and the stream or thread that must wait") {
+    CHECK(sim_advice(operation(false, 2, 9), operation(false, 1, 4)) ==
+          "stream 2 must wait for an event recorded on stream 1 after `fill` #4");
+    CHECK(sim_advice(operation(true, 2, 9), operation(false, 1, 4)) ==
+          "the host must wait for stream 1, or for an event recorded on it, after `fill` #4");
+    CHECK(sim_advice(operation(true, 2, 9), operation(true, 1, 4)) ==
+          "host thread 2 must wait for host thread 1 (a gate, a join) after `fill` #4");
+    CHECK(sim_advice(operation(false, 2, 9), operation(true, 1, 4)) ==
+          "the stream's work must be enqueued by a thread that has waited for host thread 1 after "
+          "`fill` #4");
+}
