@@ -15,6 +15,7 @@
 #include <vector>  // vector
 
 using namespace vram;
+using namespace vram::detail;
 using tests::machine;
 
 TEST_CASE("registered_resource: it keeps the laws of a resource") {

@@ -12,6 +12,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 using doubles::mishaps;
 using tests::machine;
 

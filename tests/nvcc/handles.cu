@@ -83,6 +83,7 @@ TEST_CASE("nvcc: the current resource of a device, for a scope") {
     }
     auto by_default = current_resource<cuda_platform>();
     CHECK(wrong_words_in(by_default) == 0);
+    (void)by_default.trim(); // completes the last frees, which a leak checker would list at exit
 }
 
 TEST_CASE("nvcc: standard containers in pinned memory, which kernels access") {

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The former path of `vram/data/memory_chunks.hpp`. Version 0.2 removes this header.
+
+#include <vram/data/memory_chunks.hpp> // memory_chunks
