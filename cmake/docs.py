@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 
+import reference
+
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 ROW = re.compile(r"^(\s*///) (Failure|Threads|Streams|Cost|Units|Source)\s{2,}(.*)$")
 ROW_CONTINUED = re.compile(r"^(\s*///)\s{8,}(\S.*)$")
@@ -35,7 +37,8 @@ EXAMPLES = ("*.cpp", "*.cu", "project/app.cu")
 def headers(top):
     """The headers for users: those at the top level of the folders (include/vram/README.md)."""
     include = top / "include/vram"
-    return [*sorted(include.glob("*.hpp")), *sorted(include.glob("*/*.hpp"))]
+    return [path for path in [*sorted(include.glob("*.hpp")), *sorted(include.glob("*/*.hpp"))]
+            if str(path.relative_to(include)) not in reference.FORMER]
 
 
 def with_rows(lines):
