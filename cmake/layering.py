@@ -11,11 +11,11 @@ import re
 import sys
 import tempfile
 
-ROOMS = ["base", "concepts", "source", "layer", "pool", "handle", "data", "staging", "transfer", "pressure", "probe", "cuda",
+ROOMS = ["base", "concepts", "source", "order", "layer", "pool", "handle", "data", "staging", "transfer", "pressure", "probe", "cuda",
          "sim", "interop"]
 REQUIREMENTS = "vram/base/requirements.hpp"
 WITHOUT_REQUIREMENTS = {"base/requirements.hpp", "version.hpp"}  # these compile in any mode
-PLATFORM = {"base", "concepts", "source", "layer", "handle"}  # folders that the two platforms may include
+PLATFORM = {"base", "concepts", "source", "order", "layer", "handle"}  # folders that the two platforms may include
 
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 LIBCUDACXX = re.compile(r"(cuda|nv)/")

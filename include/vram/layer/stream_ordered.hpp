@@ -10,12 +10,12 @@
 #include <vram/base/error.hpp>              // report_error
 #include <vram/base/out_of_memory.hpp>      // out_of_memory
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, trimmable_resource
-#include <vram/concepts/sited.hpp>  // sited
-#include <vram/layer/core/deferred_frees.hpp> // deferred_frees
-#include <vram/layer/core/sure_wait.hpp>      // sure_wait
-#include <vram/layer/layer_base.hpp>          // layer_base
-#include <vram/layer/with.hpp>                // with::word
+#include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, trimmable_resource
+#include <vram/concepts/sited.hpp>   // sited
+#include <vram/layer/layer_base.hpp> // layer_base
+#include <vram/layer/with.hpp>       // with::word
+#include <vram/order/core/deferred_frees.hpp> // deferred_frees
+#include <vram/order/core/sure_wait.hpp>      // sure_wait
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t

@@ -13,15 +13,15 @@
 #include <vram/base/out_of_memory.hpp>         // out_of_memory
 #include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
 #include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/powers.hpp>    // fallible_resource, trimmable_resource, retiring_resource
-#include <vram/layer/layer_base.hpp>   // layer_base
-#include <vram/layer/with.hpp>         // with::word
-#include <vram/pool/arena_options.hpp> // arena_options
+#include <vram/concepts/powers.hpp>  // fallible_resource, trimmable_resource, retiring_resource
+#include <vram/layer/layer_base.hpp> // layer_base
+#include <vram/layer/with.hpp>       // with::word
+#include <vram/order/core/stream_key.hpp>     // stream_key
+#include <vram/pool/arena_options.hpp>        // arena_options
 #include <vram/pool/core/arena_shard.hpp>     // arena_shard
 #include <vram/pool/core/arena_shards.hpp>    // arena_shards
 #include <vram/pool/core/shard_source.hpp>    // shard_source
 #include <vram/pool/core/stream_affinity.hpp> // stream_affinity
-#include <vram/pool/core/stream_key.hpp>      // stream_key
 #include <vram/pool/free_pieces.hpp>          // free_pieces
 #include <vram/pool/geometric_growth.hpp>     // geometric_growth
 #include <vram/pool/pool.hpp>                 // pool

@@ -10,7 +10,7 @@
 #include <vram/cuda/cuda_device_guard.hpp>      // cuda_device_guard
 #include <vram/cuda/cuda_event.hpp>             // cuda_event
 #include <vram/cuda/cuda_platform.hpp>          // cuda_platform
-#include <vram/layer/core/record_behind.hpp>    // record_behind
+#include <vram/order/core/record_behind.hpp>    // record_behind
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

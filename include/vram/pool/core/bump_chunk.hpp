@@ -6,8 +6,8 @@
 /// part.
 
 #include <vram/base/align.hpp>           // align
-#include <vram/pool/core/heap_array.hpp> // heap_array
-#include <vram/pool/core/tag.hpp>        // tag
+#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/order/core/tag.hpp>       // tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

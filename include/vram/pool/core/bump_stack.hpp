@@ -5,8 +5,8 @@
 /// `bump_stack` is a row of bump-allocated chunks that are used one after the other, with marks to
 /// return to.
 
+#include <vram/base/core/heap_array.hpp> // heap_array
 #include <vram/pool/core/bump_chunk.hpp> // bump_chunk
-#include <vram/pool/core/heap_array.hpp> // heap_array
 #include <vram/pool/free_pieces.hpp>     // free_pieces
 
 #include <cstddef> // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `page_mover` maps the physical memory of a pool's free pages to other addresses.
 
+#include <vram/base/core/heap_array.hpp>  // heap_array
 #include <vram/pool/core/block_list.hpp>  // block_list
-#include <vram/pool/core/heap_array.hpp>  // heap_array
 #include <vram/pool/core/page_memory.hpp> // page_memory
 
 #include <cstddef> // size_t, byte

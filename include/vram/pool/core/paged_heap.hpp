@@ -4,7 +4,7 @@
 /// \file
 /// `paged_heap` is a `stream_heap` with blocks that may lack physical memory on some pages.
 
-#include <vram/pool/core/availability.hpp>  // availability
+#include <vram/order/core/availability.hpp> // availability
 #include <vram/pool/core/block_request.hpp> // block_request
 #include <vram/pool/core/page_book.hpp>     // page_book
 #include <vram/pool/core/stream_heap.hpp>   // stream_heap

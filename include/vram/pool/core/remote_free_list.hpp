@@ -6,8 +6,8 @@
 /// shard has not drained yet.
 
 #include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/core/heap_array.hpp>      // heap_array
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/pool/core/heap_array.hpp>      // heap_array
 #include <vram/pool/core/platform_lock.hpp>   // platform_lock
 
 #include <atomic>  // atomic

@@ -5,7 +5,7 @@
 /// `slab_free_lists` are lists of the free blocks with pending uses, one for each stream, ordered
 /// by age.
 
-#include <vram/pool/core/heap_array.hpp> // heap_array
+#include <vram/base/core/heap_array.hpp> // heap_array
 #include <vram/pool/core/slab_chunk.hpp> // slab_chunk
 
 #include <cstddef> // size_t

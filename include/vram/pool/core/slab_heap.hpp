@@ -6,9 +6,9 @@
 
 #include <vram/base/align.hpp>                 // align
 #include <vram/base/bytes.hpp>                 // literals
+#include <vram/base/core/heap_array.hpp>       // heap_array
 #include <vram/concepts/core/refused_free.hpp> // refused_free
 #include <vram/pool/core/chunk_finder.hpp>     // chunk_finder
-#include <vram/pool/core/heap_array.hpp>       // heap_array
 #include <vram/pool/core/slab_chunk.hpp>       // slab_chunk
 #include <vram/pool/core/slab_free_lists.hpp>  // slab_free_lists
 

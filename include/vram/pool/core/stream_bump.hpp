@@ -4,6 +4,7 @@
 /// \file
 /// `stream_bump` is the bump allocator of `monotonic`: it orders streams and unwinds allocations.
 
+#include <vram/base/core/heap_array.hpp>            // heap_array
 #include <vram/base/core/report_caught.hpp>         // report_caught
 #include <vram/base/error.hpp>                      // report_error
 #include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
@@ -11,12 +12,11 @@
 #include <vram/concepts/core/name_of_stream.hpp>    // name_of_stream
 #include <vram/concepts/core/refused_free.hpp>      // refused_free
 #include <vram/concepts/core/stream_standing.hpp>   // standing_of, was_reset
-#include <vram/pool/core/availability.hpp>          // availability
+#include <vram/order/core/availability.hpp>         // availability
+#include <vram/order/core/stream_timelines.hpp>     // stream_timelines
 #include <vram/pool/core/bump_chunk.hpp>            // bump_chunk
 #include <vram/pool/core/bump_stack.hpp>            // bump_stack
-#include <vram/pool/core/heap_array.hpp>            // heap_array
 #include <vram/pool/core/platform_lock.hpp>         // platform_lock
-#include <vram/pool/core/stream_timelines.hpp>      // stream_timelines
 #include <vram/pool/event_policy.hpp>               // event_policy
 #include <vram/pool/free_pieces.hpp>                // free_pieces
 

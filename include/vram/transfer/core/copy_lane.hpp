@@ -6,7 +6,7 @@
 
 #include <vram/concepts/completion_flags.hpp> // completion_flags
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/layer/core/sure_wait.hpp>      // sure_wait
+#include <vram/order/core/sure_wait.hpp>      // sure_wait
 #include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
 
 #include <concepts> // same_as

@@ -13,7 +13,7 @@
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/powers.hpp>             // resource, retiring_resource
 #include <vram/concepts/sited.hpp>              // sited
-#include <vram/layer/core/sure_wait.hpp>        // sure_wait
+#include <vram/order/core/sure_wait.hpp>        // sure_wait
 #include <vram/source/host_resource.hpp>        // host_resource
 #include <vram/transfer/core/numa_local.hpp>    // numa_local
 #include <vram/transfer/core/pinned_slot.hpp>   // pinned_slot

@@ -6,7 +6,7 @@
 
 #include <vram/base/core/durations.hpp>          // nanoseconds
 #include <vram/base/core/report_caught.hpp>      // report_caught
-#include <vram/layer/core/sure_wait.hpp>         // sure_wait
+#include <vram/order/core/sure_wait.hpp>         // sure_wait
 #include <vram/transfer/core/profiler_range.hpp> // profiler_range
 #include <vram/transfer/core/slot_supply.hpp>    // slot_supply
 #include <vram/transfer/core/use_times.hpp>      // use_times

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/stream_timeline.hpp> // first: the header stands alone
+#include <vram/order/core/stream_timeline.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
 

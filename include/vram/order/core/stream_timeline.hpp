@@ -5,6 +5,7 @@
 /// `stream_timeline` is the timeline of one stream: it tells if memory freed on the stream is still
 /// in use.
 
+#include <vram/base/core/heap_array.hpp>          // heap_array
 #include <vram/base/core/report_caught.hpp>       // report_caught
 #include <vram/base/error.hpp>                    // report_error
 #include <vram/concepts/core/await_device.hpp>    // await_device
@@ -12,9 +13,8 @@
 #include <vram/concepts/core/name_of_stream.hpp>  // name_of_stream
 #include <vram/concepts/core/stream_hold.hpp>     // stream_hold, hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // stream_identity, standing_of, was_reset
-#include <vram/layer/core/record_behind.hpp>      // record_behind
-#include <vram/pool/core/heap_array.hpp>          // heap_array
-#include <vram/pool/core/tag.hpp>                 // tag
+#include <vram/order/core/record_behind.hpp>      // record_behind
+#include <vram/order/core/tag.hpp>                // tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

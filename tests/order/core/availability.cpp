@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/availability.hpp> // first: the header stands alone
+#include <vram/order/core/availability.hpp> // first: the header stands alone
 
 #include <vram/pool/core/block.hpp>
 #include <vram/pool/core/free_blocks.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/tags.hpp> // first: the header stands alone
+#include <vram/order/core/tags.hpp> // first: the header stands alone
 
 #include <doctest/doctest.h>
 

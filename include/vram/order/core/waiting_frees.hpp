@@ -12,9 +12,9 @@
 #include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
 #include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
 #include <vram/concepts/platform.hpp>            // has_streams, has_events
-#include <vram/layer/core/freed_blocks.hpp>      // freed_blocks
-#include <vram/layer/core/record_behind.hpp>     // record_behind
-#include <vram/layer/core/sure_wait.hpp>         // sure_wait
+#include <vram/order/core/freed_blocks.hpp>      // freed_blocks
+#include <vram/order/core/record_behind.hpp>     // record_behind
+#include <vram/order/core/sure_wait.hpp>         // sure_wait
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/layer/core/record_behind.hpp> // first: the header stands alone
+#include <vram/order/core/record_behind.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `heap_array` is a growable array for the bookkeeping of a pool.
+/// `heap_array` is a growable array.
 
 #include <vram/base/requirements.hpp>
 
@@ -13,7 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// A growable array: the parts of `std::vector` that a pool needs, at a hundredth of the include
+/// A growable array: the parts of `std::vector` that resources need, at a hundredth of the include
 /// cost. `Element` must have a move constructor that does not throw.
 ///
 /// Failure   `reserve` and `push` throw `std::bad_alloc` and change nothing.

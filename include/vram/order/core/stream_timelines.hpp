@@ -11,10 +11,10 @@
 #include <vram/concepts/core/await_device.hpp>    // await_device
 #include <vram/concepts/core/stream_hold.hpp>     // announces_ends, hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // identify, recall
-#include <vram/pool/core/availability.hpp>        // availability
-#include <vram/pool/core/stream_key.hpp>          // stream_key
-#include <vram/pool/core/stream_timeline.hpp>     // stream_timeline
-#include <vram/pool/core/tags.hpp>                // tags
+#include <vram/order/core/availability.hpp>       // availability
+#include <vram/order/core/stream_key.hpp>         // stream_key
+#include <vram/order/core/stream_timeline.hpp>    // stream_timeline
+#include <vram/order/core/tags.hpp>               // tags
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

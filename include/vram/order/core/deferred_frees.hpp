@@ -17,8 +17,8 @@
 #include <vram/concepts/core/is_ending.hpp>      // is_ending
 #include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
 #include <vram/concepts/core/refused_free.hpp>   // refused_free
-#include <vram/layer/core/freed_blocks.hpp>      // freed_blocks
-#include <vram/layer/core/waiting_frees.hpp>     // waiting_frees
+#include <vram/order/core/freed_blocks.hpp>      // freed_blocks
+#include <vram/order/core/waiting_frees.hpp>     // waiting_frees
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/layer/core/freed_blocks.hpp> // first: the header stands alone
+#include <vram/order/core/freed_blocks.hpp> // first: the header stands alone
 
 #include <vram/base/call_site.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/layer/core/deferred_frees.hpp> // first: the header stands alone
+#include <vram/order/core/deferred_frees.hpp> // first: the header stands alone
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/worker.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/heap_array.hpp> // first: the header stands alone
+#include <vram/base/core/heap_array.hpp> // first: the header stands alone
 
 #include "../../doubles/bombing.hpp"
 

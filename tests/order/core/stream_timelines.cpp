@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/stream_timelines.hpp> // first: the header stands alone
+#include <vram/order/core/stream_timelines.hpp> // first: the header stands alone
 
 #include <vram/pool/core/platform_lock.hpp>
 #include <vram/sim/sim.hpp>

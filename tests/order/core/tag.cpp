@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/tag.hpp> // first: the header stands alone
+#include <vram/order/core/tag.hpp> // first: the header stands alone
 
 #include <doctest/doctest.h>
 
