@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the mutants of tests/mutants again: each breaks a line of a header, and tests must fail.
+"""Runs the mutants of tests/mutants: each changes lines of a header so that it is wrong, and tests must fail.
 
     mutants.py                       all of them
-    mutants.py PATTERN...            those of which the header, the tests or the sentence hold a pattern
-    mutants.py [PATTERN...] --jobs N so many at once
-    mutants.py --check               checks only that all their lines are there
+    mutants.py PATTERN...            those with a pattern in the header, the tests or the sentence
+    mutants.py [PATTERN...] --jobs N N at the same time
+    mutants.py --check               checks only that each header contains the quoted lines
     mutants.py --count               prints the number of mutants of each header
 
-Headers are broken in a copy of include; the tests are compiled alone, with g++ or $CXX, and run. A test that hangs has failed.
+The lines are changed in a copy of include; only the named tests are compiled, with g++ or $CXX, and run. A test that
+takes more than a minute has failed.
 
-A recipe is a sentence, the header (in include/vram/pool unless it names a folder), the tests that see it, and the lines
-that go and those that come. How lines are spaced does not matter; they must be in the header once. A blank line ends it.
+A recipe consists of a sentence that describes the wrong behaviour, the header (in include/vram/pool unless it names a
+folder), the tests that must fail, the lines that are removed (-) and the lines in their place (+). The removed lines must
+be in the header exactly once; spaces do not matter. A blank line ends the recipe.
 
-    # a block that is given stays among those that are out
+    # a freed block stays in the table of live blocks
     block_heap.hpp  pool/core/block_heap.cpp
     - live_.erase(b);
     - if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
