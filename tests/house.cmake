@@ -20,7 +20,8 @@ add_test(NAME snippets/planted COMMAND ${python} ${scripts}/snippets.py --self-t
 
 add_test(NAME mutants COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py --check) # their lines are still there
 
-# Every header alone, one ctest for each room so that they share the cores; quicker, those of a room in one unit.
+# Compiles every header alone, with one ctest for each folder so that they run in parallel; with VRAM_QUICK the
+# headers of a folder in one unit.
 set(headers_command ${python} ${scripts}/headers.py --compiler ${CMAKE_CXX_COMPILER})
 if(TARGET vram::cuda)
   list(JOIN CUDAToolkit_INCLUDE_DIRS ":" toolkit_includes)
@@ -41,7 +42,7 @@ foreach(folder IN LISTS room_folders)
 endforeach()
 add_test(NAME headers/together COMMAND ${headers_command} --together)
 
-# Programs that must not compile, each for the reason it names, with every compiler that is here.
+# Programs that must not compile, each with the diagnostic that it states, for every compiler found.
 add_test(NAME refuse/planted COMMAND ${python} ${scripts}/refuse.py --self-test)
 set(refusing_compilers ${CMAKE_CXX_COMPILER})
 find_program(VRAM_OTHER_GXX NAMES g++)
@@ -70,7 +71,7 @@ foreach(source IN LISTS refusals)
   endforeach()
 endforeach()
 
-# Also if nothing else of this build is compiled with nvcc.
+# Also if nvcc compiles nothing else in this build.
 set(nvcc ${CMAKE_CUDA_COMPILER})
 if(NOT nvcc AND TARGET vram::cuda AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
   set(nvcc ${CUDAToolkit_NVCC_EXECUTABLE})
@@ -90,7 +91,8 @@ if(TARGET vram::cuda)
 endif()
 add_test(NAME requirements COMMAND ${python} ${scripts}/requirements.py ${options} ${compilers})
 
-# Programs of users, optimised and with warnings as errors: -Wmaybe-uninitialized sees nothing in the tests, which are not.
+# Programs of users, optimised and with warnings as errors: the tests are not optimised, so -Wmaybe-uninitialized
+# finds nothing there.
 set(warnings_options)
 if(TARGET vram::cuda)
   set(warnings_options --toolkit ${toolkit_includes})
@@ -109,7 +111,7 @@ if(clang AND NOT VRAM_QUICK AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${PROJECT_SOURCE_DIR}/examples/feed_loop.cpp)
 endif()
 
-# A project of a user for each way to use vram. run.cmake describes each.
+# A user's project for each way to use vram. run.cmake describes each.
 set(package_options)
 if(nvcc)
   list(APPEND package_options -D NVCC=${nvcc})
@@ -128,13 +130,13 @@ foreach(way IN ITEMS
   set_tests_properties(package/${way} PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " TIMEOUT 300)
 endforeach()
 
-# The project that the README shows.
+# The project in the README.
 add_test(NAME package/readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
   -D BUILD=${PROJECT_BINARY_DIR}/package/readme -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
   -D CUDA_COMPILER=${nvcc} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/readme.cmake)
 set_tests_properties(package/readme PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " TIMEOUT 300)
 
-# The programs that the README shows, with the single-file headers alone.
+# The programs in the README, with the single-file headers only.
 set(single_options)
 if(nvcc)
   set(single_options --nvcc ${nvcc})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests/interop/LIBRARY*.cpp, once for each copy of LIBRARY that is here. They run on the double of the CUDA
-# runtime if there is one; RMM's own library still needs a device.
+# tests/interop/LIBRARY*.cpp, once for each copy of LIBRARY that is found. They run on the double of the CUDA runtime
+# if it is built; RMM's own library still needs a device.
 file(GLOB cccl_tests CONFIGURE_DEPENDS interop/mr*.cpp interop/thrust*.cpp interop/cub*.cpp)
 file(GLOB rmm_tests CONFIGURE_DEPENDS interop/rmm*.cpp)
 
@@ -10,7 +10,7 @@ else()
   set(runtime vram::cuda)
 endif()
 
-# The include directory of a CCCL goes in front of the Toolkit's, which brings a CCCL of its own.
+# The include directory of a CCCL comes before that of the Toolkit, which contains another CCCL.
 function(vram_cccl name directory)
   add_library(${name} INTERFACE)
   target_include_directories(${name} SYSTEM BEFORE INTERFACE ${directory})

@@ -24,7 +24,8 @@
 #define VRAM_TESTS_COUNT_THREADS
 #endif
 
-/// Says why no test of this executable can run here, or nothing. hardware.cpp fills it in.
+/// The reason why no test of this executable can run here, or an empty string. hardware.cpp sets
+/// it.
 std::string (*vram_tests_unavailable)() = nullptr;
 
 namespace {

@@ -18,8 +18,8 @@ be in the header exactly once; spaces do not matter. A blank line ends the recip
     # a freed block stays in the table of live blocks
     block_heap.hpp  pool/core/block_heap.cpp
     - live_.erase(b);
-    - if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
-    + if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
+    - if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
+    + if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
 """
 import argparse
 import collections

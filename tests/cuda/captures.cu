@@ -67,7 +67,7 @@ public:
             capture();
         }
         while (!out_.empty()) { give(); }
-    } // and the stream ends with the thread, with work under way, and without a word
+    } // the stream ends with the thread, with unfinished work and without `retire`
 
 private:
     struct block {
@@ -196,7 +196,7 @@ TEST_CASE(
     cuda_check(cudaStreamEndCapture(s, &graph));
     CHECK_THROWS_AS((void)place.done(), cuda_error);
     cuda_check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
-    CHECK_THROWS_AS((void)place.done(), cuda_error); // also while there is another
+    CHECK_THROWS_AS((void)place.done(), cuda_error); // also while another stream is being captured
     cudaGraph_t other = nullptr;
     cuda_check(cudaStreamEndCapture(s, &other));
     cuda_check(cudaGraphDestroy(other));
@@ -245,7 +245,7 @@ TEST_CASE("captures on a GPU: events and streams can be created and destroyed du
             cuda_stream const s;
             cuda_event        place, within;
             place.record(s);
-            within.record(captured); // it is the graph's when it is destroyed
+            within.record(captured); // the event belongs to the graph when it is destroyed
             CHECK(s.id() != 0);
         };
         all();

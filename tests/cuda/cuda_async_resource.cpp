@@ -122,7 +122,7 @@ TEST_CASE("cuda_async_resource: trim does not use a stream that has ended or was
     }
     cudaStream_t raw = nullptr;
     cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
-    void* const out = mr.allocate({}, 512); // more is held than nothing
+    void* const out = mr.allocate({}, 512); // the pool reserves more than zero bytes
     mr.deallocate(raw, mr.allocate(raw, 1_MiB), 1_MiB);
     mr.retire(raw);
     cuda_check(cudaStreamDestroy(raw));

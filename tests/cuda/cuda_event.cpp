@@ -11,7 +11,8 @@
 using namespace vram;
 
 static_assert(std::is_convertible_v<cuda_event const&, cudaEvent_t>);
-static_assert(!std::is_convertible_v<cuda_event, cudaEvent_t>); // it would end before its use
+// It would be destroyed before its use.
+static_assert(!std::is_convertible_v<cuda_event, cudaEvent_t>);
 using tests::machine;
 
 static_assert(std::is_nothrow_move_constructible_v<cuda_event>);
@@ -109,7 +110,7 @@ TEST_CASE("cuda_event: an event that is recorded in a capture orders only the gr
     CHECK_NOTHROW(e.record(s));
     cuda_check(cudaStreamEndCapture(s.get(), &graph));
     cuda_check(cudaGraphDestroy(graph));
-    CHECK_THROWS_AS((void)e.done(), cuda_error); // it is no place in any stream
+    CHECK_THROWS_AS((void)e.done(), cuda_error); // the event marks no place in a stream
     cuda_check(cudaPeekAtLastError());
 }
 
@@ -120,7 +121,7 @@ TEST_CASE("cuda_event: it belongs to its device, and is recorded only on streams
     cuda_stream const theirs{cuda_device{1}}, mine;
     CHECK_NOTHROW(e.record(theirs));
     CHECK_THROWS_AS(e.record(mine), cuda_error);
-    CHECK_NOTHROW(e.wait(mine)); // waiting goes across devices
+    CHECK_NOTHROW(e.wait(mine)); // a wait across devices is possible
 }
 
 TEST_CASE("cuda_event: a failure of any call leaves nothing behind") {

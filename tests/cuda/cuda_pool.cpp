@@ -205,7 +205,7 @@ TEST_CASE("cuda_pool: a failure of any call leaves nothing behind") {
     doubles::cudart::fail_nth(5, cudaErrorUnknown);
     CHECK_THROWS_AS(full.trim(), cuda_error);
     CHECK(doubles::cudart::forgive());
-    CHECK(full.usage().reserved == 0); // it was trimmed; how much could not be said
+    CHECK(full.usage().reserved == 0); // the pool was trimmed, but the number of bytes is unknown
     CHECK(tests::walk_failures([&] { pool.allow_access(cuda_device{0}); }, nothing) == 2);
 }
 

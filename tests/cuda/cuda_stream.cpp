@@ -16,7 +16,8 @@ static_assert(std::is_nothrow_move_assignable_v<cuda_stream>);
 static_assert(!std::is_copy_constructible_v<cuda_stream>);
 static_assert(std::is_convertible_v<cuda_stream const&, cuda_stream_view>);
 static_assert(std::is_convertible_v<cuda_stream const&, cudaStream_t>);
-static_assert(!std::is_convertible_v<cuda_stream, cudaStream_t>); // it would end before its use
+// It would be destroyed before its use.
+static_assert(!std::is_convertible_v<cuda_stream, cudaStream_t>);
 
 template <class A, class B>
 concept comparable = requires(A a, B b) { a == b&& b == a && !(a != b) && !(b != a); };

@@ -104,7 +104,8 @@ TEST_CASE("cuda_stream_view: the default streams have ids of their own, one for 
     CHECK(legacy != other);
     CHECK(mine != other);
     auto const unnamed = cuda_stream_view{}.id();
-    CHECK((unnamed == legacy || unnamed == mine)); // as the program is compiled
+    // Depends on the compiler's option for the default stream.
+    CHECK((unnamed == legacy || unnamed == mine));
 }
 
 TEST_CASE("cuda_stream_view: it has the device of its stream") {
@@ -142,7 +143,8 @@ TEST_CASE(
         captured_stream        captured{mode};
         cuda_stream_view const s = captured.view();
         CHECK(s.capturing());
-        CHECK_FALSE(cuda_stream_view{}.capturing()); // a non-blocking stream is its own business
+        // A non-blocking stream does not affect the default stream.
+        CHECK_FALSE(cuda_stream_view{}.capturing());
         CHECK_THROWS_AS((void)s.done(), cuda_error);
         CHECK_THROWS_AS(s.synchronize(), cuda_error);
         CHECK(captured.end());
@@ -169,7 +171,7 @@ TEST_CASE("cuda_stream_view: a stream without a query before its capture cannot 
     cudaStream_t  raw   = nullptr;
     cudaGraph_t   graph = nullptr;
     cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
-    cuda_stream_ids::forget(raw); // one of an earlier test may have had that handle
+    cuda_stream_ids::forget(raw); // a stream of an earlier test may have had that handle
     cuda_stream_view const s = raw;
     cuda_check(cudaStreamBeginCapture(raw, cudaStreamCaptureModeRelaxed));
     CHECK_THROWS_AS((void)s.id(), cuda_error);
@@ -182,7 +184,7 @@ TEST_CASE("cuda_stream_view: a stream without a query before its capture cannot 
 TEST_CASE(
     "cuda_stream_view: a thread's own default stream is known in a capture if queried before") {
     machine const          here;
-    cuda_stream_view const s     = cudaStreamPerThread; // another one on every thread
+    cuda_stream_view const s     = cudaStreamPerThread; // means another stream on each thread
     cudaGraph_t            graph = nullptr;
     auto const             id    = s.id();
     cuda_check(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeRelaxed));

@@ -29,8 +29,8 @@ __global__ void count_errors(unsigned const* from, std::size_t n, unsigned seed,
     }
 }
 
-/// Blocks come and go on several streams, some handed from one to another; each is written when it
-/// comes and read before it goes.
+/// Blocks are allocated and freed on several streams, some are handed from one to another. Each is
+/// written after its allocation and read before its free.
 template <class R>
 unsigned wrong_words(R& memory) {
     struct piece {

@@ -350,7 +350,7 @@ TEST_CASE("loader on CUDA: it breaks no capture of another thread, and refuses a
     cudaGraph_t graph = nullptr;
     cuda_check(cudaStreamEndCapture(stream.get(), &graph));
     cudaGraphDestroy(graph);
-    CHECK(at->index() == 0); // it was not lost
+    CHECK(at->index() == 0); // the batch was not lost
 }
 
 #ifdef VRAM_CUDART_DOUBLE

@@ -79,7 +79,7 @@ unsigned walk_failures(Act act, Undo undo) {
             }
             struck = cudart::forgive();
             CHECK(cudaPeekAtLastError() == cudaSuccess);
-            cudaSetDevice(0); // a guard that fails to restore cannot do more than say so
+            cudaSetDevice(0); // a guard that fails to restore the device can only report that
             if (!threw) { undo(); }
             thrown += threw ? 1 : 0;
             CHECK((struck || (!threw && told.count() == 0)));

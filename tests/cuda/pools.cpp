@@ -26,7 +26,7 @@ using tests::machine;
 
 namespace {
 
-/// Ends a capture and drops its graph. Whether nothing had broken it.
+/// Ends a capture and destroys its graph. Returns true if the capture was not broken.
 bool capture_ends_well(cudaStream_t s) {
     cudaGraph_t       graph  = nullptr;
     cudaError_t const status = cudaStreamEndCapture(s, &graph);
@@ -34,7 +34,7 @@ bool capture_ends_well(cudaStream_t s) {
     return status == cudaSuccess;
 }
 
-/// In every mode of a capture, of a pool that `make(events, graphs)` makes.
+/// Checks every mode of a capture, for a pool that `make(events, graphs)` creates.
 template <class Make>
 void captures_go_on(Make make) {
     for (auto const mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
@@ -240,9 +240,9 @@ TEST_CASE("arena on CUDA: default streams work like other streams") {
 
 namespace {
 
-/// A cuda_stream ends with unfinished work and without `retire`, while a pool that `make()` creates
-/// remembers it: nothing is reported, CUDA is not called with the dead handle, and nothing is lost.
-/// With `waits`, its memory is requested then.
+/// A cuda_stream is destroyed with unfinished work and without `retire`, while a pool that `make()`
+/// creates remembers it: nothing is reported, CUDA is not called with the handle of the destroyed
+/// stream, and nothing is lost. With `waits`, its memory is requested then.
 template <class Make>
 void outlives_a_stream(Make make, std::size_t bytes, bool waits) {
     machine const here;
@@ -260,7 +260,7 @@ void outlives_a_stream(Make make, std::size_t bytes, bool waits) {
         s.reset(); // without retire
         if (waits) {
             turn(other);
-            s.emplace(); // which may have the handle
+            s.emplace(); // it may get the same handle
             turn(*s);
             turn(other);
         }
@@ -307,7 +307,7 @@ TEST_CASE("monotonic on CUDA: memory of a cuda_stream that has ended is unwound"
             std::optional<cuda_stream> s{std::in_place};
             void* const                p = memory.allocate(*s, 1_MiB);
             cuda_check(cudaMemsetAsync(p, 1, 1_MiB, s->get()));
-            s.reset(); // with a block out
+            s.reset(); // while a block is live
             memory.reset();
             CHECK(memory.allocate(other, 1_MiB) == p);
             cuda_check(cudaMemsetAsync(p, 2, 1_MiB, other.get()));
@@ -332,7 +332,7 @@ TEST_CASE("buffer on CUDA: its stream may end first, and its memory is freed all
             cudaStream_t const gone = s->get();
             s.reset();
             cuda_stream const other;
-            CHECK(other.get() != gone); // so that it is not taken for the buffer's
+            CHECK(other.get() != gone); // a new stream must not be taken for the buffer's
             first.destroy();
             buffer second{memory, other, 1_MiB};
             cuda_check(cudaMemsetAsync(second.data(), 2, 1_MiB, other.get()));
@@ -428,7 +428,7 @@ void keeps_the_handle(Make make, std::size_t bytes) {
     CHECK(doubles::cudart::calls("cudaStreamDestroy") == 0);
     cudaStream_t raw[2];
     cuda_check(cudaStreamCreateWithFlags(&raw[0], cudaStreamNonBlocking));
-    CHECK(raw[0] != first); // the double would give it the handle, as CUDA may
+    CHECK(raw[0] != first); // the double would reuse the handle, as CUDA may do
     memory.deallocate(other, memory.allocate(other, bytes), bytes);
     CHECK(doubles::cudart::calls("cudaStreamDestroy") == 1);
     cuda_check(cudaStreamCreateWithFlags(&raw[1], cudaStreamNonBlocking));
@@ -447,8 +447,8 @@ void keeps_the_handle(Make make, std::size_t bytes) {
     }
 }
 
-/// A stream ends without a word while a pool that `make()` makes waits for it, and another gets its
-/// handle.
+/// A stream is destroyed without `retire` while a pool that `make()` creates waits for it, and
+/// another stream gets its handle.
 template <class Make>
 void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
     machine const     here;
@@ -461,12 +461,12 @@ void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
     memory.deallocate(raw, memory.allocate(raw, bytes), bytes);
     cuda_check(cudaStreamDestroy(raw)); // without retire
     cuda_check(cudaStreamCreate(&raw));
-    REQUIRE(raw == first);                  // the double does the same as CUDA may do
+    REQUIRE(raw == first);                  // the double reuses the handle at once, as CUDA may do
     CHECK(cuda_stream_view{raw}.id() != 0); // queries its id
     void* const p = memory.allocate(other, bytes);
     CHECK(told.count(error_kind::dead_stream) == 1);
     memory.deallocate(other, p, bytes);
-    void* const q = memory.allocate(raw, 1_MiB); // the new stream has the name from here on
+    void* const q = memory.allocate(raw, 1_MiB); // from now on the handle means the new stream
     memory.deallocate(raw, q, 1_MiB);
     void* const r = memory.allocate(other, bytes);
     CHECK(told.count() == 1);
@@ -515,10 +515,11 @@ TEST_CASE("arena on CUDA: a remote free by a stream that has ended waits for tha
 
 TEST_CASE(
     "monotonic on CUDA: a stream that has ended is known though many others were used later") {
-    machine const              here;
-    mishaps const              told;
-    monotonic                  memory{ordered{}};
-    cuda_stream const          others[20]; // more than there are clocks before one is used again
+    machine const here;
+    mishaps const told;
+    monotonic     memory{ordered{}};
+    // More streams than there are timelines before one is reused.
+    cuda_stream const          others[20];
     std::optional<cuda_stream> s{std::in_place};
     (void)memory.allocate(*s, 1_MiB);
     for (cuda_stream const& each : others) { (void)memory.allocate(each, 1_KiB); }
@@ -547,7 +548,7 @@ TEST_CASE("monotonic on CUDA: a reused handle is not taken for the stream of the
     cuda_check(cudaStreamCreate(&raw));
     cudaStream_t const first = raw;
     void* const        p     = memory.allocate(raw, 1_MiB);
-    cuda_check(cudaStreamDestroy(raw)); // with a block out, without retire
+    cuda_check(cudaStreamDestroy(raw)); // without `retire`, while a block is live
     cuda_check(cudaStreamCreate(&raw));
     REQUIRE(raw == first);
     CHECK(cuda_stream_view{raw}.id() != 0); // queries its id

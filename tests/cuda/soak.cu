@@ -46,7 +46,7 @@ __global__ void soak_check(std::uint64_t const* from, std::size_t words, std::ui
         if (found == (number << 32 | i)) { continue; }
         ++wrong;
         place         = i;
-        wrongs->found = found; // of any of them
+        wrongs->found = found; // any wrong word is good enough for the report
     }
     if (wrong == 0) { return; }
     wrongs->number = number;
@@ -58,7 +58,7 @@ __global__ void soak_dawdle(std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) { __nanosleep(100'000); }
 }
 
-/// Launches the kernels, and has the count of wrong words.
+/// Launches the kernels and counts wrong words.
 class cuda_painter {
 public:
     cuda_painter()

@@ -67,7 +67,8 @@ TEST_CASE("staging on CUDA: every size is copied both ways, with any number of t
                 auto* const at   = static_cast<std::byte*>(device.p) + (8 - shift);
                 auto const  sent = std::span{from}.subspan(shift, bytes);
                 auto const  up   = stage.upload(stream, at, sent);
-                stream.synchronize(); // few bytes are the stream's, and `fetched` has another
+                // Few bytes are copied in stream order, and `fetched` uses another stream.
+                stream.synchronize();
                 CHECK(files::same(fetched(at, bytes), sent));
                 std::vector<std::byte> to(bytes + 2);
                 auto const down = stage.download(stream, std::span{to}.subspan(1, bytes), at);
@@ -94,7 +95,8 @@ TEST_CASE("staging on CUDA: the path depends on the memory") {
         staging    stage{stream, small(3)};
         bool const tables = cuda_platform::uses_host_page_tables(cuda_device::current());
         auto const way    = [&](std::byte* host, std::size_t bytes) {
-            cuda_platform::synchronize(cuda_device::current()); // managed memory is the host's then
+            // After this the host may access managed memory.
+            cuda_platform::synchronize(cuda_device::current());
             std::memcpy(host, plain.data(), bytes);
             auto const up = stage.upload(stream, device.p, std::span{host, bytes});
             stream.synchronize();
@@ -234,7 +236,7 @@ TEST_CASE(
     for (std::size_t const bytes : {500U, 20'000U, 500'000U}) {
         for (bool const is_pinned : {false, true}) {
             for (bool const up : {true, false}) {
-                staging stage{stream, small(1)}; // so that the calls have one order
+                staging stage{stream, small(1)}; // with one thread the order of the calls is fixed
                 bool    struck = true;
                 for (std::uint64_t n = 1; struck; ++n) {
                     REQUIRE(n < 1000);

@@ -30,7 +30,7 @@ virtual_options small_handles(std::size_t keep = 0) {
     return {.reserve = 2_GiB, .handle_size = 2_MiB, .keep = keep};
 }
 
-/// The device writes all of it.
+/// The device writes the whole range.
 void write_all(void* p, std::size_t bytes) {
     cuda_stream const s;
     cuda_fill(s, p, std::byte{5}, bytes);
@@ -102,7 +102,7 @@ TEST_CASE("virtual_resource: free pages are remapped for a request that no free 
     CHECK(mr.remap(p + unit, unit, p + 8 * unit, 3 * unit) == unit);
     CHECK(mr.remap(p + 3 * unit, 3 * unit, p + 8 * unit, 3 * unit) == 2 * unit);
     CHECK(mr.mapped(p, 11 * unit) == 8 * unit);
-    CHECK(mr.usage().upstream == held); // no memory was made or ended
+    CHECK(mr.usage().upstream == held); // no physical memory was created or destroyed
     write_all(p + 8 * unit, 3 * unit);
     write_all(p + 5 * unit, 6 * unit);
     CHECK(mr.fill(p, 11 * unit));
@@ -125,7 +125,7 @@ TEST_CASE("virtual_resource: memory that is remapped away and back keeps its con
     CHECK(mr.widen(p, 4 * unit, 4 * unit));
     CHECK(mr.remap(p, 4 * unit, p + 4 * unit, 4 * unit) == 4 * unit);
     CHECK(mr.moved_to(p + unit) == p + 5 * unit);
-    cuda_fill(s, p + 4 * unit, std::byte{2}, 2 * unit); // all of it in the order of one stream
+    cuda_fill(s, p + 4 * unit, std::byte{2}, 2 * unit); // both mappings, in the order of one stream
     CHECK(mr.remap(p + 4 * unit, 4 * unit, p, 4 * unit) == 4 * unit);
     cuda_fill(s, p + 3 * unit, std::byte{3}, unit);
     std::byte seen[4]{};
@@ -157,7 +157,7 @@ TEST_CASE("virtual_resource: kept pages are used for the next block, and are tri
 TEST_CASE("virtual_resource: a refusal has the numbers of the device, and changes nothing") {
     machine const     here;
     std::size_t const total = cuda_memory_info().total;
-    virtual_resource  mr{{.handle_size = 2 * total}}; // no device has one of those
+    virtual_resource  mr{{.handle_size = 2 * total}}; // no device has that much memory
     CHECK(mr.try_allocate_sync(100) == nullptr);
     try {
         (void)mr.allocate_sync(100);
@@ -200,8 +200,8 @@ TEST_CASE("virtual_resource: stream_ordered over it allocates and frees during a
 #ifndef VRAM_CUDART_DOUBLE // the files of the double are empty
 namespace {
 
-/// The page that a file descriptor stands for, as another process would have it: at an address of
-/// its own, for a scope.
+/// Maps the page of a file descriptor at an address of its own, as another process would do. Unmaps
+/// it at the end of the scope.
 class imported_page {
 public:
     imported_page(int file, std::size_t bytes)
@@ -272,7 +272,7 @@ TEST_CASE("virtual_resource: an exported page is the same memory in the importin
         std::byte seen[4]{};
         cuda_fill(s, p, std::byte{1}, 2 * unit);
         cuda_copy(s, &seen[0], there.at() + unit - 1, 1);
-        cuda_fill(s, there.at(), std::byte{2}, unit); // after that: in the order of one stream
+        cuda_fill(s, there.at(), std::byte{2}, unit); // after the read, in the order of one stream
         cuda_copy(s, &seen[1], p + unit - 1, 1);
         cuda_copy(s, &seen[2], p + unit, 1);
         cuda_copy(s, &seen[3], p + 2 * unit - 1, 1);
@@ -282,7 +282,7 @@ TEST_CASE("virtual_resource: an exported page is the same memory in the importin
         CHECK(seen[2] == std::byte{2});
         CHECK(seen[3] == std::byte{2});
     }
-    write_all(p, 2 * unit); // the end of the exporter takes no memory away
+    write_all(p, 2 * unit); // the memory stays mapped after the export and the import have ended
     mr.deallocate_sync(p, 2 * unit);
 }
 #endif
@@ -321,7 +321,7 @@ TEST_CASE("virtual_resource: a failure of any call changes nothing") {
     CHECK(tests::walk_failures([&] { (void)mr.fill(p, 3 * unit); },
                                [&] { mr.drop(p + unit, unit); }) == 0);
     CHECK(tests::walk_failures([&] { mr.remap(p, unit, p + unit, unit); },
-                               [&] { // it would stay mapped at both
+                               [&] { // the page would stay mapped at both addresses
                                    mr.drop(p + unit, unit);
                                    (void)mr.fill(p, unit);
                                }) == 0);

@@ -50,7 +50,8 @@ struct poor_calls : file_calls {
         if (interrupted()) { return -1; }
         if ((flags & direct_flag) == 0) { return file_calls::open(path, flags); }
         if (open_direct != 0) { return refuse(open_direct); }
-        // Not every file system that tests run on has direct input: the flag is taken note of.
+        // Not every file system on which the tests run supports direct input, so only the flag is
+        // recorded.
         return direct_fd = file_calls::open(path, flags & ~direct_flag);
     }
     static off_t size(int fd) noexcept {
@@ -143,7 +144,7 @@ TEST_CASE(
     CHECK(e.got() == 200);
     CHECK(refusal([&] { f.read(some, 1000); }).got() == 0);
     CHECK(refusal([&] { f.read(some, 5000); }).ends_early());
-    std::filesystem::resize_file(here / "a", 100); // cut under its reader's feet
+    std::filesystem::resize_file(here / "a", 100); // the file is shortened while it is open
     auto const cut = refusal([&] { f.read(some, 0); });
     CHECK(cut.ends_early());
     CHECK(cut.got() == 100);
@@ -206,7 +207,7 @@ TEST_CASE("file: offsets beyond 4 GiB work") {
     CHECK(same(back, all));
     f.read(std::span{back}.first(50), far - 50);
     CHECK(same(std::span{back}.first(50), std::vector<std::byte>(50)));
-    f.read(back, far - (std::size_t{4} << 30)); // the position that a 32-bit offset would have had
+    f.read(back, far - (std::size_t{4} << 30)); // the position to which a 32-bit offset would wrap
     CHECK(same(back, std::vector<std::byte>(100)));
 }
 
@@ -283,13 +284,13 @@ TEST_CASE("file: aligned parts use direct I/O, others the page cache, and all da
     } const reads[] = {
         {0, 0, 4096, 4096},                // all aligned
         {0, 4096, 3 * 4096 + 5, 3 * 4096}, // a tail
-        {100, 100, 2 * 4096, 4096},        // a head and a tail that belong together
-        {100, 200, 2 * 4096, 0},           // address and place that never are aligned at once
-        {0, 100, 4096, 0},                 //
-        {0, 0, 6 * 4096 + 100, 6 * 4096},  // the whole file
-        {0, 8192, 4095, 0},                // less than a unit
-        {4095, 4095, 2, 0},                // over a border
-        {4000, 4000, 96 + 4096, 4096},     // a head and nothing after
+        {100, 100, 2 * 4096, 4096},        // a head and a tail
+        {100, 200, 2 * 4096, 0},          // address and position are never aligned at the same time
+        {0, 100, 4096, 0},                //
+        {0, 0, 6 * 4096 + 100, 6 * 4096}, // the whole file
+        {0, 8192, 4095, 0},               // less than a unit
+        {4095, 4095, 2, 0},               // over a border
+        {4000, 4000, 96 + 4096, 4096},    // a head without a tail
     };
     for (auto const& r : reads) {
         CAPTURE(r.offset);
@@ -306,7 +307,7 @@ TEST_CASE("file: aligned parts use direct I/O, others the page cache, and all da
             if (most >= 4096) { CHECK(poor_calls::direct_bytes == r.directly); }
         }
     }
-    CHECK(f.direct()); // nothing of it was refused
+    CHECK(f.direct()); // no direct call was refused
     poor_calls::reset();
     std::vector<std::byte> whole(all.size());
     f.read(whole, 0);

@@ -17,7 +17,7 @@
 
 namespace files {
 
-/// A new folder that goes away with all that is in it.
+/// A new folder that is removed with its contents at the end of the scope.
 class folder {
 public:
     folder() {

@@ -15,11 +15,12 @@ using namespace vram;
 
 template class vram::tiles<1>;
 template class vram::tiles<4>;
-static_assert(std::is_trivially_copyable_v<tile_box<3>>); // a kernel may have it
+static_assert(std::is_trivially_copyable_v<tile_box<3>>); // it can be an argument of a kernel
 
 namespace tiles_tests {
 
-/// Any cut: its tiles cover each element once, know their index, and stand in their order.
+/// Checks any division: its tiles cover each element once, know their index, and have the expected
+/// order.
 template <std::size_t N>
 void round(std::mt19937& random) {
     auto const       how = volumes::any<N>(random);
@@ -35,7 +36,7 @@ void round(std::mt19937& random) {
     for (std::size_t i = 0; i < cut.size(); ++i) {
         tile_box<N> const box = cut[i];
         REQUIRE(cut.index_of(box.origin) == i);
-        std::size_t steps = 0, moved = 0; // from the tile before
+        std::size_t steps = 0, moved = 0; // compared with the tile before
         for (std::size_t d = 0; d < N; ++d) {
             REQUIRE(box.origin[d] % how.tile[d] == 0);
             REQUIRE(box.inner[d] == std::min(how.tile[d], how.extent[d] - box.origin[d]));
@@ -52,7 +53,7 @@ void round(std::mt19937& random) {
             steps += apart / how.tile[d];
             moved += apart != 0 ? 1 : 0;
         }
-        if (i > 0 && how.order == tile_order::snake) { // its neighbour, and no other
+        if (i > 0 && how.order == tile_order::snake) { // the tiles are neighbours
             REQUIRE(steps == 1);
             REQUIRE(moved == 1);
         }

@@ -61,7 +61,7 @@ one = feed.file("one", b"x")
 run = feed(one)
 check("a file of one byte is fed", run.returncode == 0 and "0x78, 1 time" in run.stdout, run)
 
-# What is no file of known length.
+# Inputs whose length is unknown.
 recorded = pathlib.Path(__file__).resolve().parents[2] / "examples" / "data" / "gpt2.csv.gz"
 for arguments in ((), ("--batch", "100000"), ("--depth", 0), ("--depth", 16, "--batch", "16KiB"), ("--budget", "64KiB")):
     with open(recorded) as bytes_in:
@@ -79,7 +79,7 @@ run = feed("-", input="")
 check("an empty stdin ends with 3", run.returncode == 3 and "stdin: is empty" in run.stderr, run)
 feed.refuses_a_full_stdout(short)
 
-# A file that changes under it: what the device was given is not what the CPU reads again.
+# The file changes during the run: the device received other bytes than the CPU reads afterwards.
 moving = feed.file("moving", bytes(16 << 20))
 with open(moving, "r+b") as behind, mmap.mmap(behind.fileno(), 0) as view:
     stop = threading.Event()

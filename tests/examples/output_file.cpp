@@ -14,7 +14,7 @@
 
 namespace {
 
-/// A folder that ends with the test.
+/// A folder that is removed at the end of the test.
 struct scratch_folder {
     scratch_folder() { std::filesystem::create_directories(path); }
     scratch_folder(scratch_folder&&) = delete;
@@ -96,10 +96,10 @@ TEST_CASE("output_file: a file is replaced as a whole, and a link is followed") 
 TEST_CASE("output_file: an existing file at the temporary path is not changed") {
     scratch_folder const here;
     std::string const    path = here.path / "out";
-    std::ofstream{path + ".part"} << "of somebody else";
+    std::ofstream{path + ".part"} << "of another program";
     cli::output_file{path}.write("result");
     CHECK(content_of(path) == "result");
-    CHECK(content_of(path + ".part") == "of somebody else");
+    CHECK(content_of(path + ".part") == "of another program");
 }
 
 TEST_CASE("output_file: if there was no file, only a complete result is left") {

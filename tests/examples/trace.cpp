@@ -13,7 +13,7 @@ namespace {
 
 std::string const header = "Thread,Time,Action,Pointer,Size,Stream\n";
 
-/// A file that is gone at the end of the test.
+/// A file that is removed at the end of the test.
 class scratch_file {
 public:
     explicit scratch_file(std::string const& content) {

@@ -134,11 +134,11 @@ int no_dangerous_call() {
     return doubles::cudart::mistakes() != 0 ? 93 : 0;
 }
 
-/// The runtime is taken down before vram knows: the first call meets that.
+/// The runtime is unloaded before vram's exit handlers run: the first CUDA call fails.
 void runtime_taken_down_first(kind const& of) {
     holder kept{of};
     doubles::cudart::unload();
-    calls_before = doubles::cudart::calls() + 8; // those of the operation that meets it
+    calls_before = doubles::cudart::calls() + 8; // the calls of the operation that fails
     kept.owned.reset();
     leave(no_dangerous_call());
 }

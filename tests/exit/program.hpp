@@ -94,7 +94,7 @@ inline void static_object_of_another_thread(kind const& of) {
 }
 inline void thread_local_object(kind const& of) {
     thread_local holder const kept{of};
-    std::exit(0); // the object ends before the static ones, and CUDA is still there
+    std::exit(0); // the object is destroyed before static objects, while CUDA still exists
 }
 inline void thread_local_object_of_another_thread(kind const& of) {
     std::thread{[&] { thread_local holder const kept{of}; }}.join();
@@ -114,7 +114,7 @@ inline void   leaked_object(kind const& of) {
 inline void heap_object_deleted_by_atexit(kind const& of) {
     leaked = of.make();
     std::atexit([] { delete leaked; });
-    static holder const other{of}; // which watches the end
+    static holder const other{of}; // a second object, which observes the end of the process
     end();
 }
 inline void static_object_deleted_by_another_thread(kind const& of) {
@@ -140,7 +140,7 @@ inline void exit_of_another_thread(kind const& of) {
         end();
     }}.detach();
     started = true;
-    for (;;) { pause(); } // others run, and use nothing that is destroyed
+    for (;;) { pause(); } // other threads keep running, and use nothing that is destroyed
 }
 inline void exit_of_a_thread_that_made_nothing(kind const& of) {
     std::thread{[&] { static holder const kept{of}; }}.join();
@@ -153,7 +153,7 @@ int forked(Body body) {
     std::fflush(nullptr);
     pid_t const child = ::fork();
     if (child == 0) {
-        ::alarm(20); // else it would wait for a thread that it does not have
+        ::alarm(20); // otherwise it would wait for a thread that does not exist in the child
         body();
         leave(0);
     }

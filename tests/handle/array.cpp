@@ -22,7 +22,7 @@ namespace {
 
 using full = doubles::archetype<>;
 
-/// Has no default constructor, and stands on a wide boundary.
+/// Has no default constructor and a large alignment.
 struct alignas(512) wide {
     explicit wide(int n) : number{n} {}
     int number;

@@ -178,7 +178,7 @@ TEST_CASE("buffer: a move transfers the memory, also onto itself, and swap excha
         CHECK(a.size() == 200);
         a = std::move(b);
         CHECK(a.data() == in_a);
-        CHECK(book.out() == 100); // the memory that a had is back
+        CHECK(book.out() == 100); // the former memory of a was freed
         CHECK(b.data() == nullptr);
         CHECK(b.empty());
         buffer c = std::move(a);

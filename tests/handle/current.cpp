@@ -93,7 +93,7 @@ struct node_platform : host_platform {
     static void synchronize(device) noexcept {}
 };
 
-/// Its device memory knows of no streams, and of no device but the current one.
+/// Its device memory has no streams, and is always that of the current device.
 struct plain_platform : node_platform<100> {
     using device_resource = synchronous_memory<plain_platform>;
 };
@@ -104,8 +104,8 @@ struct async_platform : node_platform<101> {
     using async_resource  = numbered_memory<async_platform>;
 };
 
-/// Making its memory asks for the current one of the device before, as a resource that prefers
-/// another's may.
+/// Creating its memory first requests the device's current resource, as a resource that prefers
+/// another one may do.
 struct chained_platform : node_platform<102> {
     using device_resource = numbered_memory<chained_platform>;
 
@@ -115,7 +115,7 @@ struct chained_platform : node_platform<102> {
     static inline std::optional<current<chained_platform>::ref> before{};
 };
 
-/// Making its memory waits until another thread makes some too.
+/// Creating its memory waits until another thread also creates some.
 struct meeting_platform : node_platform<103> {
     using device_resource = numbered_memory<meeting_platform>;
 
@@ -174,7 +174,7 @@ TEST_CASE("current: without an argument the device is the calling thread's curre
 
 TEST_CASE("current: the default of synchronous memory is that memory in stream order") {
     auto const mr = current<plain_platform>::get({1});
-    CHECK(mr.usage().has_value()); // which the memory itself has not: stream_ordered answers
+    CHECK(mr.usage().has_value()); // the memory has no usage; stream_ordered counts it
     mr.deallocate({}, mr.allocate({}, 100), 100);
 }
 
@@ -199,7 +199,8 @@ TEST_CASE("current: set returns the previous resource, and reset restores the de
     CHECK(again == resource_ref{mine});
     CHECK(mine.holders() == 2); // `again` and `mine`
     CHECK(current<platform>::get({0}) == standard);
-    CHECK(current<platform>::reset({9}) == current<platform>::get({9})); // never asked for before
+    // Requested for the first time.
+    CHECK(current<platform>::reset({9}) == current<platform>::get({9}));
 }
 
 TEST_CASE("current: if host memory is short, a device is set up at the next call") {
@@ -265,7 +266,7 @@ TEST_CASE("current: a resource may use another device's current resource in its 
 }
 
 TEST_CASE("current: a simulated device has one as long as its node exists") {
-    for (int i = 0; i < 3; ++i) { // nodes that follow each other may stand at one address
+    for (int i = 0; i < 3; ++i) { // nodes that are created one after the other may have one address
         sim_node node{{.on_report = sim_on_report::collect}};
         {
             sim_stream s;

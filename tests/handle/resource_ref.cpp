@@ -29,12 +29,12 @@ static_assert(!std::is_constructible_v<ref, any_resource<host_platform, host_acc
 static_assert(std::is_convertible_v<any_resource<host_platform, host_accessible> const&, ref>);
 static_assert(!std::is_constructible_v<resource_ref<host_platform, device_accessible>, full&>);
 
-// Less may be promised, not more.
+// The target may have fewer properties, not more.
 static_assert(std::is_convertible_v<ref, resource_ref<host_platform>>);
 static_assert(!std::is_constructible_v<ref, resource_ref<host_platform>>);
 static_assert(!std::is_constructible_v<ref, resource_ref<host_platform>&>);
 
-// It has the properties in its type, and no others.
+// It has exactly the properties in its type.
 static_assert(has_property<ref, host_accessible> && !has_property<ref, device_accessible>);
 static_assert(trimmable_resource<ref> && retiring_resource<ref> && fallible_resource<ref>);
 static_assert(!owning_resource<ref> && !measured_resource<ref>, "it may not know");

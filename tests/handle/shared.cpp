@@ -28,7 +28,7 @@ static_assert(!fallible_resource<shared<doubles::minimal_resource<>>>);
 static_assert(has_property<shared<full>, host_accessible>);
 static_assert(resource<shared<full> const>, "a const handle is a handle all the same");
 
-/// Cannot be moved, so it must be made in place.
+/// Cannot be moved, so it must be constructed in place.
 struct rooted_resource : host_resource {
     explicit rooted_resource(int n) : number{n} {}
     rooted_resource(rooted_resource&&) = delete;

@@ -125,7 +125,7 @@ void can_be_used_after_a_move(typename Container::allocator_type const& alloc, F
     CHECK(first.size() == size);
     CHECK(second.size() == size);
     Container third(alloc);
-    third = std::move(second); // and `second` ends as it is
+    third = std::move(second); // `second` is destroyed in the moved-from state
     CHECK(third.size() == size);
 }
 

@@ -101,7 +101,8 @@ TEST_CASE("rmm: a stack of vram can be the device's resource, and RMM returns it
     machine const             here;
     shared                    memory{make_stack(1_MiB)};
     rmm::cuda_device_id const device{0};
-    // Without a device the resource that was there before cannot be made, and RMM says so itself.
+    // Without a device the resource that was current before cannot be created, and RMM reports
+    // that.
     auto before = rmm::mr::set_per_device_resource(device, memory);
     {
         mr          found{rmm::mr::get_per_device_resource_ref(device)};

@@ -26,7 +26,7 @@ static_assert(std::is_same_v<std::allocator_traits<thrust_allocator<int>>::rebin
 
 using on_stream = thrust_allocator<int>::system_type;
 
-/// As Thrust chooses the system of a copy from another vector.
+/// Checks the system that Thrust chooses for a copy from another vector.
 [[maybe_unused]] decltype(auto) system_of_a_copy(thrust::cuda::tag from, on_stream to) {
     using thrust::system::detail::generic::select_system;
     return select_system(from, to);
@@ -111,7 +111,7 @@ TEST_CASE("thrust_allocator: memory of a cuda_stream that ended is freed, and by
     thrust_allocator<int>  ints = of_ended_stream();
     auto const             p    = ints.allocate(1000);
     thrust_allocator<char> chars{ints};
-    ints         = thrust_allocator<int>{memory}; // `chars` keeps the stream alone
+    ints         = thrust_allocator<int>{memory}; // now only `chars` owns the stream
     auto const q = chars.allocate(1000);
     chars.deallocate(q, 1000);
     chars.deallocate(thrust::device_pointer_cast(reinterpret_cast<char*>(p.get())), 4000);

@@ -52,14 +52,14 @@ struct late_work {
     cuda_stream                         stream;
     pool<stream_ordered<cuda_resource>> memory;
 
-    /// The stream overwrites, in a while, the block that the next vector will have.
+    /// The stream overwrites, after some time, the block that the next vector will get.
     alloc busy() {
         void* const before = memory.allocate(stream, many * sizeof(Element));
         write_late<<<1, 256, 0, stream.view().get()>>>(static_cast<int*>(before), many, 20'000'000);
         memory.deallocate(stream, before, many * sizeof(Element));
         return alloc{memory, stream};
     }
-    /// How many elements of the vector are not `expected`, after all that was queued.
+    /// Returns the number of elements that are not `expected`, after all queued work.
     std::size_t wrong(vector const& v, int expected) {
         cuda_platform::synchronize(cuda_platform::current_device());
         thrust::host_vector<Element> const host(v.begin(), v.end());
@@ -124,7 +124,7 @@ TEST_CASE(
         thrust::sort(policy, v.begin(), v.end(), thrust::greater<int>{});
         s.view().synchronize();
         CHECK(v[0] == 99999);
-        CHECK(memory.used() == 400000); // the scratch is back
+        CHECK(memory.used() == 400000); // the temporary memory was freed
         auto const copy = v;
         CHECK(memory.used() == 800000);
         CHECK(copy[99999] == 0);

@@ -214,7 +214,8 @@ private:
         painter_.check(at(to), b.p, b.bytes, b.number);
         ++h.did.handed;
     }
-    /// Hands a block to the next thread that comes, and takes the one that was in the box.
+    /// Hands a block to the next thread that calls this function, and takes the block that was
+    /// waiting.
     void pass_on(hand& h) {
         std::size_t const which = h.below(h.out.size());
         block             b     = h.out[which];

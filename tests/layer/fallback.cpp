@@ -16,7 +16,7 @@ template class vram::fallback<doubles::archetype<>, doubles::minimal_resource<>>
 
 namespace {
 
-/// Refuses by throwing alone, and knows nothing: the least that a primary can be.
+/// Refuses by an exception only and has no power: the minimal primary.
 class small_and_dumb : public limiting<doubles::minimal_resource<>> {
 public:
     explicit small_and_dumb(std::size_t limit) : limiting{doubles::minimal_resource<>{}, limit} {}

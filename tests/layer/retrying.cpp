@@ -11,7 +11,7 @@ using namespace vram;
 
 namespace {
 
-/// Says "again" `times` times for a request, and writes down that it was asked.
+/// Retries a request `times` times, and records that it was called.
 struct again {
     static constexpr unsigned max_tries = 3;
 
@@ -27,7 +27,7 @@ struct again {
     }
 };
 
-/// Only says yes, for the laws.
+/// Always retries; for the laws.
 struct always_once {
     static constexpr unsigned max_tries = 1;
 
@@ -49,7 +49,7 @@ struct look {
     }
 };
 
-/// Asks for memory itself, through a layer that is set later.
+/// Allocates memory itself, through a layer that is set later.
 struct allocating {
     static constexpr unsigned max_tries = 2;
 
@@ -100,7 +100,7 @@ TEST_CASE("retrying: policies are used in order, each until it returns false or 
     plan.fail_nth(1, true);
     CHECK_THROWS_AS((void)mr.allocate_sync(10), out_of_memory);
     CHECK(story == "a1a2b1b2b3c1");
-    CHECK(plan.struck() == 5); // at first, after a1, and after b1, b2, b3
+    CHECK(plan.struck() == 5); // at the beginning, after a1, and after b1, b2 and b3
     story.clear();
     CHECK(mr.try_allocate({}, 10) == nullptr);
     CHECK(story == "a1a2b1b2b3c1");

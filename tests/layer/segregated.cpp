@@ -60,6 +60,6 @@ TEST_CASE("segregated: both spellings are one type") {
     auto mr = doubles::archetype<>{} | with::segregated(doubles::minimal_resource<>{}, 4_KiB);
     static_assert(std::is_same_v<decltype(mr),
                                  segregated<doubles::archetype<>, doubles::minimal_resource<>>>);
-    static_assert(!fallible_resource<decltype(mr)>); // one of the two cannot say no
+    static_assert(!fallible_resource<decltype(mr)>); // one of the two has no `try_allocate_sync`
     mr.deallocate_sync(mr.allocate_sync(5_KiB), 5_KiB);
 }

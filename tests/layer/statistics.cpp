@@ -61,7 +61,7 @@ TEST_CASE("statistics: a nested scope counts from zero, and the outer scope incl
     void* const outer = mr.allocate_sync(100);
     mr.push();
     mr.deallocate_sync(mr.allocate_sync(30), 30);
-    mr.deallocate_sync(before, 1000); // it went out before either question
+    mr.deallocate_sync(before, 1000); // it was allocated before both measurements
     CHECK(mr.now().bytes == counter{-1000, 30, 30});
     CHECK(mr.overall().bytes == counter{100, 1130, 1130});
     CHECK(mr.pop().bytes == counter{-1000, 30, 30});
@@ -84,8 +84,8 @@ TEST_CASE("statistics: over an upstream without usage it counts by itself") {
 }
 
 TEST_CASE("statistics: freed bytes are subtracted before another thread can allocate them") {
-    // One block of 100 bytes exists. Two threads pass it to and fro; a layer that forgot only after
-    // the memory was back would at times count it twice.
+    // One block of 100 bytes exists. Two threads take turns in owning it; a layer that subtracts
+    // only after the memory was freed would sometimes count it twice.
     statistics mr{doubles::delaying_resource{doubles::archetype<>{100}}};
     auto const pass = [&] {
         for (int i = 0; i < 50; ++i) {

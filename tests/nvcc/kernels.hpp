@@ -15,7 +15,7 @@ namespace tests {
 
 namespace {
 
-/// The word that stands at `i` of a block.
+/// Returns the word that is written at index `i` of a block.
 __host__ __device__ inline unsigned word(std::size_t i, unsigned seed) {
     return seed ^ static_cast<unsigned>(i * 2654435761U);
 }
@@ -72,9 +72,9 @@ inline void write(vram::cuda_stream_view s, void* p, std::size_t bytes, unsigned
     vram::cuda_check(cudaGetLastError());
 }
 
-/// Blocks of up to `largest` bytes come and go on three streams: a kernel writes each, another
-/// checks it before it is freed, at times on a stream that waited for the first. Words that were
-/// wrong.
+/// Blocks of up to `largest` bytes are allocated and freed on three streams: a kernel writes each,
+/// and another one checks it before it is freed, sometimes on a stream that waited for the first.
+/// Returns the number of wrong words.
 template <vram::resource R>
 unsigned wrong_words_in(R& memory, std::size_t largest = 1 << 20) {
     struct held {

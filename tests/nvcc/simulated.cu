@@ -35,7 +35,7 @@ template class vram::staging<sim_platform>;
 
 namespace {
 
-/// Blocks come and go on two streams, each written by a kernel.
+/// Blocks are allocated and freed on two streams, each written by a kernel.
 template <class R>
 void exercise(R&& memory) {
     sim_stream const first, second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of header comments that launches kernels, and of others that use CUDA, as it stands
-// there; cmake/snippets.py compares the two.
+// The code of header comments that launches kernels, and of others that use CUDA, unchanged;
+// cmake/snippets.py compares the two.
 
 #include <vram/vram.hpp>
 

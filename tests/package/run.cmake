@@ -16,7 +16,8 @@ if(NVCC)
   set(with_nvcc -D NVCC=${NVCC} -D CMAKE_CUDA_COMPILER=${NVCC} -D CMAKE_CUDA_ARCHITECTURES=75)
 endif()
 
-# install_vram(OPTIONS...): as a user does it, without an option of vram. None of what only the tests need is there.
+# install_vram(OPTIONS...): as a user does it, without an option of vram. The package contains nothing that only the
+# tests need.
 function(install_vram)
   set(hidden)
   foreach(package IN ITEMS doctest CLI11 fmt nlohmann_json ZLIB Python3 benchmark)
@@ -82,7 +83,7 @@ elseif(WAY STREQUAL "older_toolkit")
     skip("no CUDA Toolkit")
     return()
   endif()
-  # This machine's Toolkit, with an nvcc that says 12.4.
+  # This machine's Toolkit, with an nvcc that reports version 12.4.
   file(MAKE_DIRECTORY ${BUILD}/toolkit/bin)
   file(WRITE ${BUILD}/toolkit/bin/nvcc
     "#!/bin/sh\ncase \"$*\" in *--version*) echo 'Cuda compilation tools, release 12.4, V12.4.131'; exit 0;; esac\nexit 1\n")

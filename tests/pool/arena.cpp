@@ -98,7 +98,7 @@ TEST_CASE("arena: it keeps the laws for many concurrent threads") {
     laws::resource_of_many_threads([](auto up) { return lean(std::move(up), by_stream); });
     laws::resource_of_many_threads(
         [](auto up) { return lean(std::move(up), {.trim_above = 20_KiB}); });
-    // So little memory that a thread may need another's.
+    // So little memory that a thread may need blocks of another shard.
     laws::resource_of_many_threads(
         [](auto up) { return lean(std::move(up), {.max_size = 32_KiB}); },
         {.operations = 1000, .may_refuse = true});
@@ -373,7 +373,7 @@ TEST_CASE(
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream streams[8];
     auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .trim_above = 8_MiB});
-    for (auto const& s : streams) { // each in turn has six, and none any more
+    for (auto const& s : streams) { // each stream in turn has six blocks live, and frees them
         void* blocks[6];
         for (auto& p : blocks) {
             p = mr.allocate(s, 1_MiB);
@@ -461,7 +461,7 @@ TEST_CASE("arena: usage is the sum of all shards") {
     CHECK(now.requested == 2_MiB);
     CHECK(now.reserved == 3_MiB);
     CHECK(now.peak_reserved == 3_MiB);
-    CHECK(now.peak_live == 3_MiB); // at most: they were not out together
+    CHECK(now.peak_live == 3_MiB); // an upper bound: they were not live at the same time
     CHECK(now.largest_free == 1_MiB);
     CHECK(now.pending == 1_MiB);
     CHECK(now.allocations == 2);
@@ -473,7 +473,7 @@ TEST_CASE("arena: usage is the sum of all shards") {
     other.deallocate(a, r, 2_MiB);
     other.trim();
     void* const t = other.allocate(b, 2_MiB);
-    CHECK(other.usage().peak_live == 2_MiB); // never more than was held
+    CHECK(other.usage().peak_live == 2_MiB); // never more than the peak of reserved bytes
     other.deallocate(b, t, 2_MiB);
 }
 
@@ -539,7 +539,7 @@ TEST_CASE("arena: reset_peaks applies to every shard, and a peak_scope has its o
     CHECK(before.peak_reserved == 6_MiB);
     CHECK(mr.reset_peaks().peak_live == 1_MiB); // without memory freed in an earlier scope
     mr.raise_peaks(before);
-    mr.raise_peaks({.peak_live = 2_MiB, .peak_reserved = 2_MiB}); // lower: nothing is new
+    mr.raise_peaks({.peak_live = 2_MiB, .peak_reserved = 2_MiB}); // lower values change nothing
     CHECK(mr.usage().peak_live == 6_MiB);
     mr.deallocate(a, stays, 1_MiB);
 }
@@ -549,12 +549,13 @@ TEST_CASE(
     sim_node   node;
     sim_stream a, b;
     auto       mr = lean(sim_resource{}, by_stream);
-    for (auto const& s : {a.view(), b.view(), a.view()}) { // in turn: 4 MiB out, and 4 held
+    // One after the other: 4 MiB live, and 4 reserved.
+    for (auto const& s : {a.view(), b.view(), a.view()}) {
         mr.deallocate(s, mr.allocate(s, 4_MiB), 4_MiB);
         mr.trim();
     }
     CHECK(mr.usage().peak_live == 4_MiB);
-    CHECK(mr.reset_peaks().peak_live == 4_MiB); // and not the sum of both
+    CHECK(mr.reset_peaks().peak_live == 4_MiB); // not the sum of both shards
     CHECK(mr.usage().peak_live == 0);
 }
 
@@ -581,13 +582,13 @@ TEST_CASE("arena: a move takes the peaks along") {
 
 TEST_CASE("arena: allocations during reset_peaks count in the peaks before or after it") {
     using platform = interruptible_platform;
-    for (int lock = 1; lock <= 9; ++lock) { // two private pools: all there are, and some after
+    for (int lock = 1; lock <= 9; ++lock) { // each lock of two shards, and some calls without one
         CAPTURE(lock);
         auto                   mr = lean(doubles::archetype<platform>{}, by_stream);
         platform::stream const a{1}, b{2};
         void*                  first  = mr.allocate(a, 4_KiB);
         void*                  second = mr.allocate(b, 4_KiB);
-        for (bool const other : {false, true}) { // one of them is live; for a moment both are
+        for (bool const other : {false, true}) { // one block is live; for a moment both are
             mr.deallocate(other ? a : b, other ? first : second, 4_KiB);
             mr.reset_peaks();
             platform::interrupt = [&] {
@@ -647,8 +648,9 @@ TEST_CASE("arena: scopes that begin and end beside allocating threads lose no pe
         };
         worker const threads[]{worker{0, churn}, worker{0, churn}, worker{0, churn}};
         while (done.load() != 3) {
-            peak_scope        scope{mr};
-            std::size_t const live = scope.live(); // first: more may be held by the next question
+            peak_scope scope{mr};
+            // Read first, because more may be reserved before the next query.
+            std::size_t const live = scope.live();
             std::size_t const free = mr.free_memory().largest;
             std::size_t const held = scope.reserved();
             CHECK(live <= held);
@@ -657,7 +659,7 @@ TEST_CASE("arena: scopes that begin and end beside allocating threads lose no pe
     }
     memory_usage const now = mr.usage();
     CHECK(now.live == 0);
-    CHECK(now.peak_live >= most.load()); // the counting threads count less, and for a shorter time
+    CHECK(now.peak_live >= most.load()); // the threads count fewer bytes, and for a shorter time
     CHECK(now.peak_live <= now.peak_reserved);
 }
 
@@ -672,7 +674,7 @@ TEST_CASE("arena: foreign pointers, double frees and wrong sizes are reported an
             (void)mr.usage(); // remote frees are reported when they are drained
             return told.count(kind);
         };
-        mr.deallocate(b, &foreign, 4); // before there is any private pool
+        mr.deallocate(b, &foreign, 4); // before a shard exists
         CHECK(told.count(error_kind::foreign_pointer) == 1);
         void* const p = mr.allocate(a, 1000);
         mr.deallocate(b, &foreign, 4);
@@ -680,11 +682,11 @@ TEST_CASE("arena: foreign pointers, double frees and wrong sizes are reported an
         CHECK(told.count(error_kind::foreign_pointer) == 2);
         mr.deallocate(b, static_cast<std::byte*>(p) + 256, 744);
         unsigned const line = __LINE__ - 1;
-        if (key == arena_key::thread) { // at once, in its own pool
+        if (key == arena_key::thread) { // reported at once by the thread's own shard
             CHECK(told.count(error_kind::interior_pointer) == 1);
         }
         CHECK(count(error_kind::interior_pointer) == 1);
-        CHECK(told.last().caller.line() == line); // also if it was left for another pool
+        CHECK(told.last().caller.line() == line); // also if the free was queued for another shard
         CHECK(told.last().block == p);
         mr.deallocate(b, p, 999);
         CHECK(count(error_kind::wrong_size) == 1);
@@ -718,7 +720,7 @@ TEST_CASE(
         CHECK(mr.usage().live == 2048); // which drains the remote frees
         CHECK(told.count(error_kind::double_free) == round);
         CHECK(told.pointer() == p);
-        mr.deallocate(b, q, 1000); // as it should be
+        mr.deallocate(b, q, 1000); // the correct free
         CHECK(mr.usage().live == 1024);
     }
     CHECK(told.count() == 3);
@@ -741,7 +743,7 @@ TEST_CASE("arena: a free of a block that is reserved for another caller is repor
         std::size_t const live                   = mr.usage().live;
         doubles::interrupted_platform::meanwhile = [&] {
             mr.deallocate(b, p, 2_MiB); // the block is not live now
-            mr.deallocate(c, p, 2_MiB); // one of them at least has not the thread's pool
+            mr.deallocate(c, p, 2_MiB); // at least one of the two streams has another shard
             if (taken_in) { CHECK(mr.usage().live == live); }
         };
         CHECK(mr.allocate_sync(2_MiB) == p);
@@ -840,7 +842,7 @@ TEST_CASE("arena: a shard drains its remote frees before it grows, trims, or ref
     take_all();
     for (int round = 0; round < 3; ++round) {
         leave_all();
-        take_all(); // there is no more than this
+        take_all(); // all memory is in use now
     }
     leave_all();
     SUBCASE("usage") { CHECK(mr.usage().live == 0); }
@@ -1063,12 +1065,12 @@ TEST_CASE("arena: memory that a capture freed is not reused until the graphs are
     mr.deallocate(other, busy, 2_MiB);
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 2_MiB);
-    CHECK(mr.try_allocate(s, 1_MiB) == nullptr); // for another's memory it would have to wait
+    CHECK(mr.try_allocate(s, 1_MiB) == nullptr); // the memory of the other shard would need a wait
     CHECK(mr.usage().reserved == 4_MiB);
     mr.deallocate(s, p, 2_MiB);
     sim_graph const graph = sim_graph::end(s);
     CHECK(mr.try_allocate(other, 3_MiB) == nullptr);
-    CHECK(mr.trim() == 0); // the other's chunk has gone for that
+    CHECK(mr.trim() == 0); // the chunk of the other shard was already returned
     mr.forget_captures();
     void* const r = mr.allocate(other, 4_MiB);
     mr.deallocate(other, r, 4_MiB);

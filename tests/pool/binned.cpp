@@ -200,7 +200,7 @@ TEST_CASE("binned: foreign pointers, double frees and wrong sizes are reported")
         mr.deallocate({}, p, bytes);
         mr.deallocate({}, p, bytes);
         CHECK(told.count(bytes == 1000_B ? error_kind::double_free : error_kind::foreign_pointer) ==
-              (bytes == 1000_B ? 1U : 3U)); // a large block is the upstream's again
+              (bytes == 1000_B ? 1U : 3U)); // a large block belongs to the upstream after its free
         CHECK(mr.usage().live == 0);
     }
 }
@@ -307,7 +307,7 @@ TEST_CASE("binned: a large block that cannot be recorded is returned, also in a 
             sim_stream             s;
             {
                 binned              mr{sim_async_resource{}, {.largest = 64_KiB}};
-                void* const         small = mr.allocate(s, 100); // keeps its chunk from going
+                void* const         small = mr.allocate(s, 100); // keeps its chunk reserved
                 std::uint64_t const calls = mr.usage().upstream;
                 if (captured) { sim_graph::begin(s); }
                 busy(s, nullptr, 0, 5ms);
@@ -320,7 +320,8 @@ TEST_CASE("binned: a large block that cannot be recorded is returned, also in a 
                 CHECK(node.now() < 5ms); // without a wait
                 mr.deallocate(s, small, 100);
                 CHECK(mr.usage().live == 0);
-                CHECK(mr.usage().upstream % 2 == calls % 2); // each that came went
+                // Each chunk that was allocated was returned.
+                CHECK(mr.usage().upstream % 2 == calls % 2);
                 if (p != nullptr) { CHECK(mr.usage().upstream > calls); }
                 sim_platform::synchronize(sim_device{});
                 CHECK(mr.upstream().usage().live == mr.usage().reserved);

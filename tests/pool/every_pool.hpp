@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file
-/// `for_every_pool` asks something of every pool of vram.
+/// \file `for_every_pool` runs a test on every pool of vram.
 
 #include <vram/base/bytes.hpp>               // operator""_KiB
 #include <vram/layer/stream_ordered.hpp>     // stream_ordered
@@ -34,7 +33,7 @@ void for_every_pool(Body body) {
     run("binned", binned<stream_ordered<host_resource>>{});
     run("monotonic", monotonic<host_resource>{});
     run("arena", arena<host_resource>{});
-    sim_node const node; // its memory is the next one's
+    sim_node const node; // its memory is used for the next request
     run("pool in place", pool<sim_virtual_resource>{});
 }
 

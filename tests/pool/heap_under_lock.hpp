@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file
-/// `heap_under_lock` is a heap of streams with the lock that its owner would have.
+/// \file `heap_under_lock` is a heap with stream timelines, and the lock that its owner would have.
 
 #include <vram/pool/core/platform_lock.hpp> // platform_lock
 #include <vram/pool/core/quick_lists.hpp>   // quick_lists

@@ -84,7 +84,7 @@ TEST_CASE(
         mr.deallocate_sync(large, 100'000);
         CHECK(scope.live() == 100'000 + 5_KiB);
         CHECK(scope.reserved() == 100'000 + small);
-        peak_scope after{mr}; // the large block has gone back
+        peak_scope after{mr}; // the large block was freed
         CHECK(after.live() == 0);
         CHECK(after.reserved() == small);
     }

@@ -191,7 +191,8 @@ TEST_CASE("pool: a cached block that is freed again without a pending use waits 
         mr.deallocate(s, p, bytes);
         CHECK(mr.allocate(s, bytes) == p);
         s.synchronize();
-        std::size_t const beside = mr.usage().pending; // of the chunk, which came in its order
+        // The rest of the chunk, which was allocated in its order.
+        std::size_t const beside = mr.usage().pending;
         mr.deallocate_sync(p, bytes);
         CHECK(mr.usage().pending == beside);
         use(s, out, bytes);
@@ -217,7 +218,7 @@ TEST_CASE(
         }
         if (round == 0) { first = out; }
         CHECK(out == first);
-        for (std::size_t i = 99; i > 0; --i) { // the first one last
+        for (std::size_t i = 99; i > 0; --i) { // the first block is freed last
             mr.deallocate(s[i % 3], out[i], 2_MiB + i % 7 * 1_MiB);
         }
         mr.deallocate(s[0], out[0], 2_MiB);
@@ -232,7 +233,7 @@ TEST_CASE("pool: the part of a block without a pending use waits for no stream")
     pool        mr{sim_resource{}, {.initial_size = 4_MiB}};
     void* const p = mr.allocate(a, 1_MiB);
     use(a, p, 1_MiB);
-    mr.deallocate(a, p, 1_MiB); // joins with the three clean ones
+    mr.deallocate(a, p, 1_MiB); // coalesces with the three blocks without pending uses
     CHECK(mr.usage().largest_free == 4_MiB);
     CHECK(mr.usage().pending == 1_MiB);
     void* const q = mr.allocate(b, 3_MiB);
@@ -273,7 +274,7 @@ TEST_CASE(
     }
     for (int i = 0; i < 16; ++i) { mr.deallocate(streams[i], blocks[i], 1_MiB); }
     CHECK(mr.usage().largest_free < 16_MiB);
-    void* const p = mr.allocate(last, 16_MiB); // waits on the host before it says no
+    void* const p = mr.allocate(last, 16_MiB); // waits on the host before it refuses
     use(last, p, 16_MiB);
     mr.deallocate(last, p, 16_MiB);
     CHECK(node.reports().empty());
@@ -379,7 +380,7 @@ TEST_CASE("pool: before a refusal idle chunks are freed, including pending ones"
     use(a, q, 4_MiB);
     mr.deallocate(a, p, 4_MiB);
     mr.deallocate(a, q, 4_MiB);
-    void* const r = mr.allocate(b, 8_MiB); // neither of the two chunks would do
+    void* const r = mr.allocate(b, 8_MiB); // neither of the two chunks is large enough
     use(b, r, 8_MiB);
     mr.deallocate(b, r, 8_MiB);
     CHECK(mr.usage().reserved == 8_MiB);
@@ -482,7 +483,7 @@ TEST_CASE("pool: foreign pointers, double frees and wrong sizes are reported and
 TEST_CASE("pool: trim_no_wait returns idle memory without pending uses, and waits for nothing") {
     sim_node    node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     sim_stream  a, b;
-    auto        mr = tight(pool{sim_resource{}}); // the device itself would wait to free
+    auto        mr = tight(pool{sim_resource{}}); // the device's own free would wait
     void* const p  = mr.allocate(a, 1_MiB);
     void* const q  = mr.allocate(a, 2_MiB);
     void* const r  = mr.allocate(b, 4_MiB);
@@ -513,7 +514,7 @@ TEST_CASE("pool: trim_no_wait waits for nothing, also if another device's defaul
     use({}, p, 4_MiB);
     mr.deallocate({}, p, 4_MiB);
     sim_launch(other, {.name = "long", .duration = 1s});
-    sim_device{1}.make_current(); // {} means another stream there
+    sim_device{1}.make_current(); // on that device {} means another stream
     auto const before = node.now();
     CHECK(mr.trim_no_wait() == 0);
     CHECK(node.now() == before);
@@ -535,7 +536,8 @@ TEST_CASE("pool: pending bytes are at most the free bytes, also with unbacked ad
         void* const wall  = mr.allocate(s, 2_MiB);
         void* const stays = mr.allocate(s, 2_MiB);
         mr.deallocate_sync(front, all);
-        mr.deallocate_sync(mr.allocate(s, all + 2_MiB), all + 2_MiB); // its pages come from there
+        // The request uses the pages of the first block.
+        mr.deallocate_sync(mr.allocate(s, all + 2_MiB), all + 2_MiB);
         void* const used = mr.allocate(s, all);
         void* const end  = mr.allocate(s, 2_MiB);
         mr.deallocate_sync(wall, 2_MiB);
@@ -735,11 +737,12 @@ TEST_CASE("pool: memory that a stream used before a capture can be used after it
         use(s, p, 2_MiB);
         mr.deallocate(s, p, 2_MiB);
         sim_graph::begin(s);
-        CHECK(mr.try_allocate(other, 2_MiB) == nullptr); // nothing says how far that stream is
+        // The progress of a captured stream is unknown.
+        CHECK(mr.try_allocate(other, 2_MiB) == nullptr);
         CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
         CHECK(mr.trim() == 0);
         sim_graph const graph = sim_graph::end(s);
-        if (forgets) { mr.forget_captures(); } // of which it is none
+        if (forgets) { mr.forget_captures(); } // the block does not belong to a graph
         p = mr.allocate(other, 2_MiB);
         use(other, p, 2_MiB);
         mr.deallocate(other, p, 2_MiB);
@@ -772,13 +775,14 @@ TEST_CASE("pool: graph-retained memory stays so if a later capture's block is fr
         default: break;
         }
         if (how != 3) {
-            CHECK(mr.try_allocate(third, 2_MiB + 256) == nullptr); // the first may run again
-            CHECK(mr.try_allocate(s, 2_MiB + 256) == nullptr);     // so has its own stream to wait
+            CHECK(mr.try_allocate(third, 2_MiB + 256) == nullptr); // the first graph may run again
+            // Also on its own stream, which would have to wait.
+            CHECK(mr.try_allocate(s, 2_MiB + 256) == nullptr);
             CHECK(mr.try_allocate_sync(2_MiB + 256) == nullptr);
             void* const rest = mr.allocate(third, 2_MiB);
             mr.deallocate(third, rest, 2_MiB);
             sim_graph::begin(s);
-            CHECK(mr.try_allocate(s, 2_MiB) == p); // but for its captures
+            CHECK(mr.try_allocate(s, 2_MiB) == p); // but a capture of that stream may use it
             mr.deallocate(s, p, 2_MiB);
             (void)sim_graph::end(s);
             CHECK(mr.usage().allocations == usual + 2);
@@ -864,7 +868,7 @@ TEST_CASE("pool: a captured stream neither queries other streams nor waits for t
     void*      p = mr.allocate(other, 2_MiB);
     use(other, p, 2_MiB);
     mr.deallocate(other, p, 2_MiB);
-    sim_graph::begin(s, sim_capture_mode::relaxed); // in which it could ask
+    sim_graph::begin(s, sim_capture_mode::relaxed); // a mode in which queries are permitted
     auto const          before = node.now();
     std::uint64_t const asked  = node.faults().calls(sim_call_kind::query);
     void* const         q      = mr.allocate(s, 2_MiB);
@@ -908,7 +912,7 @@ TEST_CASE("pool: it passes ten thousand random operations on sixteen streams") {
 
 TEST_CASE("pool: an impossible initial size is refused by the constructor") {
     auto* const       somewhere = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
-    std::size_t const huge      = std::size_t{1} << 60; // the region has it, the bins have no place
+    std::size_t const huge      = std::size_t{1} << 60; // the region has that size, but no bin has
     CHECK_THROWS_AS((pool{region_resource<>{somewhere, huge}, {.initial_size = huge}}),
                     out_of_memory);
 }
@@ -929,17 +933,19 @@ TEST_CASE("pool: it frees idle chunks before a new peak of reserved bytes, and e
     void* const p  = mr.allocate_sync(2_MiB);
     void*       q  = mr.allocate_sync(3_MiB);
     mr.deallocate_sync(q, 3_MiB);
-    void* r = mr.allocate_sync(4_MiB); // three idle and four would be more than the five it had
+    // Three idle MiB and four new ones would exceed the peak of five.
+    void* r = mr.allocate_sync(4_MiB);
     CHECK(mr.usage().reserved == 6_MiB);
     q = mr.allocate_sync(3_MiB);
     CHECK(mr.usage().peak_reserved == 9_MiB);
     mr.deallocate_sync(r, 4_MiB);
     CHECK(mr.trim() == 4_MiB);
     mr.deallocate_sync(q, 3_MiB);
-    r = mr.allocate_sync(4_MiB); // nine again, and no more
+    r = mr.allocate_sync(4_MiB); // nine MiB again, and no more
     CHECK(mr.usage().reserved == 9_MiB);
     mr.deallocate_sync(r, 4_MiB);
-    void* const more = mr.allocate_sync(5_MiB); // with one of the two that are idle it were ten
+    // With one of the two idle chunks it would be ten MiB.
+    void* const more = mr.allocate_sync(5_MiB);
     CHECK(mr.usage().reserved == 7_MiB);
     mr.deallocate_sync(more, 5_MiB);
     mr.deallocate_sync(p, 2_MiB);
@@ -954,7 +960,8 @@ TEST_CASE("pool: up to its peak of reserved bytes it keeps idle chunks, however 
     mr.deallocate_sync(q, 3_MiB);
     mr.deallocate_sync(r, 4_MiB);
     CHECK(mr.trim() == 7_MiB);
-    CHECK(mr.reset_peaks().peak_live == 9_MiB); // or an eighth more than that could be held
+    // Otherwise an eighth more than that could stay reserved.
+    CHECK(mr.reset_peaks().peak_live == 9_MiB);
     q = mr.allocate_sync(3_MiB);
     mr.deallocate_sync(q, 3_MiB);
     r = mr.allocate_sync(4_MiB);
@@ -1004,7 +1011,7 @@ TEST_CASE("pool: a large block is not split while a better fit of another stream
     mr.deallocate(a, tighter, 4_MiB);
     mr.deallocate(b, large, 16_MiB);
     void* const first = mr.allocate(b, 3_MiB);
-    CHECK(first == tighter); // it was not known to be complete
+    CHECK(first == tighter); // the work was not known to be complete
     CHECK(mr.usage().waits == 0);
     mr.deallocate(b, first, 3_MiB);
     void* const again = mr.allocate(a, 3_MiB);
@@ -1042,7 +1049,7 @@ TEST_CASE("pool: before it grows, it queries several streams") {
     void*      pieces[16];
     for (int i = 0; i < 16; ++i) { pieces[i] = mr.allocate(streams[i], 256_KiB); }
     for (int i = 0; i < 16; ++i) { mr.deallocate(streams[i], pieces[i], 256_KiB); }
-    void* const all = mr.allocate(last, 4_MiB); // more streams than one block could wait for
+    void* const all = mr.allocate(last, 4_MiB); // more streams than the uses of one block can name
     CHECK(mr.usage().reserved == 4_MiB);
     CHECK(mr.usage().waits == 0);
     mr.deallocate(last, all, 4_MiB);
@@ -1090,7 +1097,8 @@ TEST_CASE("pool: small and large blocks have separate chunks while memory suffic
     void* const large = mr.allocate_sync(2_MiB);
     CHECK(mr.usage().reserved == 8_MiB);
     void* const second = mr.allocate_sync(2_MiB);
-    void* const third  = mr.allocate_sync(2_MiB); // the large ones are full: among the small ones
+    // The chunk for large blocks is full, so one for small blocks is used.
+    void* const third = mr.allocate_sync(2_MiB);
     CHECK(mr.usage().reserved == 8_MiB);
     CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
     void* const rest      = mr.allocate_sync(1_MiB); // with the small ones
@@ -1174,7 +1182,8 @@ TEST_CASE("pool: a failed wait loses no memory, even if other threads used up th
     }
     mr.deallocate(a, first, 1536_KiB);
     mr.deallocate(b, second, 1536_KiB);
-    CHECK(mr.usage().largest_free >= 3_MiB); // they wait for both streams, and are one
+    // The pieces are one block with pending uses of both streams.
+    CHECK(mr.usage().largest_free >= 3_MiB);
     node.faults().at(sim_call_kind::synchronize, 2);
     bool failed = false;
     {
@@ -1258,7 +1267,7 @@ TEST_CASE("pool: it can tell if a stream could get memory without a wait, with i
     CHECK(mr.usage().waits == 0);
     CHECK(mr.usage().live == 2_MiB);
     a.synchronize();
-    void* const r = mr.try_allocate_ready(b, 4_MiB); // the stream was asked
+    void* const r = mr.try_allocate_ready(b, 4_MiB); // the stream was queried
     CHECK(r != nullptr);
     CHECK(mr.usage().waits == 0);
     mr.deallocate(b, r, 4_MiB);
@@ -1278,11 +1287,11 @@ TEST_CASE("pool over a pool: it uses ready memory of the upstream before a strea
     CHECK(q != p);
     CHECK(mr.usage().reserved == 2_MiB);
     CHECK(mr.usage().waits + mr.upstream().usage().waits == 0);
-    CHECK(mr.usage().events == 1); // that it was asked by
+    CHECK(mr.usage().events == 1); // the event by which the stream was queried
     CHECK(mr.upstream().usage().events == 0);
     doubles::busy(b, q, 1_MiB);
     void* const rest = mr.upstream().allocate(b, 2_MiB);
-    void* const r    = mr.allocate(c, 1_MiB); // nothing is left beneath
+    void* const r    = mr.allocate(c, 1_MiB); // the upstream has no memory left
     CHECK(r == p);
     CHECK(mr.usage().waits == 1);
     doubles::busy(c, r, 1_MiB);
@@ -1350,8 +1359,9 @@ TEST_CASE("pool over a pool: it uses completed memory before it grows") {
 
 TEST_CASE("pool over a pool: it loses nothing without host memory for a ready chunk") {
     for (std::uint64_t n = 1;; ++n) {
-        sim_node                               node;
-        doubles::mishaps const                 told; // that an event found no memory
+        sim_node node;
+        // Receives the report that an event could not be created.
+        doubles::mishaps const                 told;
         sim_stream                             a, b;
         pool<pool<sim_resource>, exact_growth> mr{pool{sim_resource{}, {.initial_size = 4_MiB}}};
         void* const                            p = mr.allocate(a, 1_MiB);
@@ -1375,9 +1385,9 @@ TEST_CASE("pool over a pool: it returns a ready chunk in its stream's order") {
         sim_stream             a, b, c;
         auto        mr = tight(pool{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB}});
         void* const p  = mr.allocate(a, 1_MiB);
-        void* const q  = mr.upstream().allocate(b, 1_MiB); // all the rest; its stream
+        void* const q  = mr.upstream().allocate(b, 1_MiB); // all the rest
         use(a, p, 1_MiB, 5ms);
-        use(b, q, 1_MiB, 5ms); // is not done with
+        use(b, q, 1_MiB, 5ms); // unfinished when the block is freed
         mr.deallocate(a, p, 1_MiB);
         mr.upstream().deallocate(b, q, 1_MiB);
         doubles::bombing armed{n};
@@ -1425,8 +1435,8 @@ TEST_CASE("pool over a pool: a captured stream's frees stay if they meet a reque
     sim_graph::begin(a);
     use(a, p, 2_MiB);
     mr.deallocate(a, p, 2_MiB);            // the graph may use it each time that it runs
-    void* const r = mr.allocate(b, 2_MiB); // finds the one that cannot be waited for first
-    CHECK(r == q);                         // and then asks the other
+    void* const r = mr.allocate(b, 2_MiB); // first finds the block that cannot be waited for
+    CHECK(r == q);                         // and then queries the other stream
     CHECK(mr.usage().reserved == 5_MiB);
     sim_graph graph = sim_graph::end(a);
     void*     rest[4];
@@ -1456,7 +1466,7 @@ TEST_CASE("pool over a pool: it frees idle chunks before a ready chunk makes a n
     use(a, q, 4_MiB, 5ms);
     mr.deallocate(a, q, 4_MiB);
     void* const r = mr.allocate(b, 4_MiB);
-    CHECK(mr.usage().reserved == 8_MiB); // the small one went
+    CHECK(mr.usage().reserved == 8_MiB); // the small chunk was returned
     CHECK(mr.usage().waits == 0);
     use(b, r, 4_MiB);
     mr.deallocate(b, r, 4_MiB);
@@ -1803,7 +1813,7 @@ TEST_CASE(
             apart[i] = mr.allocate(stream, 2_MiB);
         }
         for (void* p : wide) { mr.deallocate(stream, p, 2560_KiB); }
-        for (void*& p : wide) { p = mr.allocate(stream, 1792_KiB); } // 768 KiB are left of each
+        for (void*& p : wide) { p = mr.allocate(stream, 1792_KiB); } // each leaves 768 KiB free
         auto const  held = mr.usage().reserved;
         void*       small[20];
         std::size_t with_more = 0;

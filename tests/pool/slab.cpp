@@ -154,7 +154,7 @@ TEST_CASE("slab: memory that is complete when requested adds no dependency") {
 TEST_CASE("slab: it waits for memory that another stream uses before it grows") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
-    slab        mr{sim_resource{}, 8_MiB}; // a chunk holds one
+    slab        mr{sim_resource{}, 8_MiB}; // a chunk contains one block
     void* const p = mr.allocate(a, 8_MiB);
     busy(a, p, 8_MiB);
     mr.deallocate(a, p, 8_MiB);
@@ -164,7 +164,7 @@ TEST_CASE("slab: it waits for memory that another stream uses before it grows") 
     busy(b, q, 8_MiB);
     mr.deallocate(b, q, 8_MiB);
     auto const  before = node.now();
-    void* const r      = mr.allocate_sync(8_MiB); // for at once: the host waits
+    void* const r      = mr.allocate_sync(8_MiB); // without a stream: the host waits
     CHECK(r == p);
     CHECK(node.now() - before >= 1ms);
     mr.deallocate_sync(r, 8_MiB);
@@ -186,7 +186,7 @@ TEST_CASE("slab: over a pool it uses ready memory of the pool before a stream wa
     void* const q = mr.allocate(b, 1_MiB);
     CHECK(mr.usage().reserved > held);
     CHECK(mr.usage().waits + mr.upstream().usage().waits == 0);
-    CHECK(mr.usage().events == 1); // that it was asked by
+    CHECK(mr.usage().events == 1); // the event by which the stream was queried
     CHECK(mr.upstream().usage().events == 0);
     busy(b, q, 1_MiB);
     std::vector<void*> rest; // the rest of the upstream
@@ -204,7 +204,7 @@ TEST_CASE("slab: over a pool it uses ready memory of the pool before a stream wa
 TEST_CASE("slab: over a pool it loses nothing without host memory") {
     for (std::uint64_t n = 1;; ++n) {
         sim_node               node;
-        doubles::mishaps const told; // that an event found no memory
+        doubles::mishaps const told; // receives the report that an event could not be created
         sim_stream             a, b;
         slab                   mr{pool{sim_resource{}, {.initial_size = 12_MiB}}, 1_MiB};
         void* const            p = mr.allocate(a, 1_MiB);
@@ -249,8 +249,8 @@ TEST_CASE("slab: over a pool it keeps a captured stream's frees that meet a requ
     sim_graph::begin(a);
     busy(a, p, 2_MiB);
     mr.deallocate(a, p, 2_MiB);            // the graph may use it each time that it runs
-    void* const r = mr.allocate(b, 2_MiB); // finds the one that cannot be waited for first
-    CHECK(r == q);                         // and then asks the other
+    void* const r = mr.allocate(b, 2_MiB); // first finds the block that cannot be waited for
+    CHECK(r == q);                         // and then queries the other stream
     CHECK(mr.usage().reserved == held);
     sim_graph graph = sim_graph::end(a);
     void*     rest[4];
@@ -405,7 +405,7 @@ TEST_CASE("slab: foreign pointers, double frees and wrong sizes are reported") {
     CHECK(told.last().block_bytes == 1000);
     mr.deallocate({}, p, 999);
     mr.deallocate({}, p, 1000, 512);
-    mr.deallocate({}, p, 1000, 768); // no alignment, though it ends in as many zeros as that of p
+    mr.deallocate({}, p, 1000, 768); // not an alignment, although it ends in as many zero bits
     CHECK(told.count(error_kind::wrong_size) == 1);
     CHECK(told.count(error_kind::wrong_alignment) == 2);
     CHECK(told.last().caller.line() == __LINE__ - 3);
@@ -423,7 +423,7 @@ TEST_CASE("slab: a block cannot be freed while the host waits for it") {
     doubles::mishaps const told;
     sim_stream             s;
     slab  mr{doubles::interrupted_memory{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB}};
-    void* p = mr.allocate(s, 1); // the bytes are the future epoch
+    void* p = mr.allocate(s, 1); // the size is a valid epoch number
     busy(s, p, 1_MiB);
     mr.deallocate(s, p, 1);
     platform::meanwhile = [&] {
@@ -607,7 +607,8 @@ TEST_CASE("slab: memory of a stream that is being captured is unavailable to oth
         CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
         CHECK(mr.trim() == 0);
         sim_graph const graph = sim_graph::end(s);
-        if (!graphs) { mr.forget_captures(); } // it could not tell
+        // Without `graphs` the slab does not know when the capture ended.
+        if (!graphs) { mr.forget_captures(); }
         p = mr.allocate(other, 1_MiB);
         mr.deallocate(other, p, 1_MiB);
         for (auto const& r : node.reports()) { MESSAGE(r.text()); }

@@ -51,7 +51,7 @@ TEST_CASE("drain: it waits for the device of the resource, not the current one")
     CHECK(node.now() == 10ms);
     sim_launch(there, {.duration = 5ms});
     refused(retrying{any_resource<sim_platform>{stream_ordered{sim_resource{sim_device{1}}}},
-                     drain{}}); // which knows it when it runs
+                     drain{}}); // `any_resource` knows only at run time if it has `trim`
     CHECK(node.now() == 15ms);
     refused(retrying{sim_resource{sim_device{0}}, drain{}});
     CHECK(node.now() == 90ms);

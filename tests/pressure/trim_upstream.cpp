@@ -12,7 +12,7 @@ using namespace vram;
 
 namespace {
 
-/// Gives from a store of `held` bytes, which trimming opens.
+/// Allocates from `held` bytes that are only available after `trim`.
 class miser : public doubles::archetype<> {
 public:
     explicit miser(std::size_t held) : archetype{100 - held}, held_{held} {}

@@ -18,7 +18,7 @@ namespace {
 
 using waits = std::vector<std::chrono::nanoseconds>;
 
-/// A policy that writes down how long it would wait.
+/// A policy that records how long it would wait.
 auto noting(waits& seen, std::chrono::nanoseconds first, std::chrono::nanoseconds longest) {
     return wait_backoff{first, longest, [&](std::chrono::nanoseconds d) { seen.push_back(d); }};
 }

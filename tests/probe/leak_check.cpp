@@ -31,7 +31,7 @@ struct keeping {
     error_sink before = set_error_sink([](error const& e) noexcept { last = e; });
 };
 
-/// Its figures may not be there.
+/// Its usage is unknown at times.
 struct unreadable : doubles::archetype<> {
     bool readable = true;
 

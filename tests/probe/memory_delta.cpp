@@ -25,14 +25,14 @@ static_assert(!std::is_constructible_v<memory_delta<doubles::archetype<>>, doubl
 
 namespace {
 
-/// Has `blocks` of 4 KiB out at once, and then none.
+/// Has `blocks` of 4 KiB live at once, and then frees them.
 void rise(auto& memory, std::size_t blocks) {
     void* p[8];
     for (std::size_t i = 0; i < blocks; ++i) { p[i] = memory.allocate_sync(4_KiB); }
     for (std::size_t i = blocks; i-- > 0;) { memory.deallocate_sync(p[i], 4_KiB); }
 }
 
-/// Figures that others write to, as those of a driver's pool.
+/// A usage that others change too, like that of a driver's pool.
 struct drivers_pool : host_resource {
     memory_usage               now{};
     [[nodiscard]] memory_usage usage() const { return now; }
@@ -97,7 +97,7 @@ TEST_CASE("memory_delta: a peak that was observed survives a reset of the resour
         memory.reset_peaks();
         CHECK(probe.peak() == 16_KiB);
         CHECK(probe.peak_is_exact());
-        rise(memory, 2); // above the peak at the start: that alone would look like a record
+        rise(memory, 2); // above the peak at the start, which alone would count as a new peak
         CHECK(probe.peak() == 16_KiB);
         CHECK(probe.peak_is_exact());
         memory.reset_peaks();
@@ -239,7 +239,7 @@ TEST_CASE("memory_delta: a peak that decreases without a notification is never e
     memory.now = {.live = 8, .peak_live = 64};
     probe.reset();
     memory.now = {.live = 8, .peak_live = 16};
-    CHECK(probe.peak() == 56); // the highest that it knows of
+    CHECK(probe.peak() == 56); // the highest value that it has observed
     CHECK_FALSE(probe.peak_is_exact());
 }
 

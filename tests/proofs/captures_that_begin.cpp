@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream is another thread's to capture, also while a pool asks about it.
+// Another thread may begin to capture a stream at any time, also while a pool queries that stream.
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
@@ -77,7 +77,8 @@ TEST_CASE("every pool: a capture that begins during an event record keeps the ev
                     CHECK(began);
                     CHECK(p == nullptr); // the graph may have it now
                     CHECK_NOTHROW((void)sim_graph::end(s));
-                    if (!graphs) { mr.forget_captures(); } // it could not tell
+                    // Without `graphs` the pool does not know when the capture ended.
+                    if (!graphs) { mr.forget_captures(); }
                     p = how == 1 ? mr.allocate_sync(1_MiB) : mr.allocate(other, 1_MiB);
                     doubles::busy(other, p, 1_MiB);
                     mr.deallocate(other, p, 1_MiB);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of header comments, as it stands there; cmake/snippets.py compares the two.
-// tests/nvcc/snippets.cu has the code that uses CUDA.
+// Code of header comments, unchanged; cmake/snippets.py compares the two. tests/nvcc/snippets.cu
+// has the code that uses CUDA.
 #include <vram/base/bytes.hpp>
 #include <vram/base/over_limit.hpp>
 #include <vram/layer/limiting.hpp>

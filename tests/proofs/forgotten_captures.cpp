@@ -124,7 +124,7 @@ TEST_CASE("every pool: forget_captures waits for the last launch of a graph") {
 TEST_CASE(
     "every pool: memory that an event covered before a capture is not retained with later memory") {
     proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
-        if (name == "monotonic") { return; } // takes nothing back from the middle: see below
+        if (name == "monotonic") { return; } // cannot reuse a block in the middle: see below
         for (bool const trims : {true, false}) {
             // A slab refuses requests larger than a block.
             if (!trims && name == "slab") { continue; }
@@ -135,16 +135,17 @@ TEST_CASE(
             auto                   mr = make({.block = 4_KiB, .chunk = 64_KiB});
             std::vector<void*>     blocks;
             for (int i = 0; i < 14; ++i) { blocks.push_back(mr.allocate(s, 4_KiB)); }
-            void* const wall = mr.allocate(t, 4_KiB); // or the last would be one with the others
+            // Keeps the last block from coalescing with the others.
+            void* const wall = mr.allocate(t, 4_KiB);
             void* const last = mr.allocate(s, 4_KiB);
             for (void* const p : blocks) { doubles::busy(s, p, 4_KiB); }
             for (void* const p : blocks) { mr.deallocate(s, p, 4_KiB); }
-            void* const taken = mr.allocate(t, 4_KiB); // an event covers them
+            void* const taken = mr.allocate(t, 4_KiB); // causes an event that covers them
             CHECK(mr.usage().waits == 1);
             mr.deallocate(t, taken, 4_KiB);
             mr.deallocate(t, wall, 4_KiB);
             sim_graph::begin(s, sim_capture_mode::relaxed);
-            mr.deallocate(s, last, 4_KiB); // it may be the graph's, but it is not accessed
+            mr.deallocate(s, last, 4_KiB); // it may belong to the graph, but it is not accessed
             if (trims) {
                 CHECK(mr.trim() == 0);
             } else {
@@ -174,7 +175,8 @@ TEST_CASE(
     auto const             here = mr.mark();
     doubles::busy(s, mr.allocate(s, 1_MiB), 1_MiB); // in a chunk of its own
     mr.unwind(here);
-    mr.deallocate(t, mr.allocate(t, 512_KiB), 512_KiB); // an event covers the other half
+    // Causes an event that covers the other half.
+    mr.deallocate(t, mr.allocate(t, 512_KiB), 512_KiB);
     CHECK(mr.usage().events == 1);
     doubles::busy(s, a, 1_MiB);
     mr.reset();

@@ -119,7 +119,7 @@ TEST_CASE(
     void* const               c = mr.allocate(other, 1_MiB);
     doubles::busy(*s, a, 2_MiB, 5ms);
     mr.deallocate(*s, a, 1_MiB);
-    CHECK(mr.usage().events == 0); // it has more of it
+    CHECK(mr.usage().events == 0); // the stream uses more of the chunk
     mr.deallocate(*s, b, 1_MiB);
     CHECK(mr.usage().events == 1);
     s.reset();

@@ -11,7 +11,7 @@ using namespace vram;
 
 namespace {
 
-/// A layer that is right, for the wrong ones to differ in one thing each.
+/// A correct layer, from which each of the wrong ones differs in one point.
 template <synchronous_resource Upstream, class Self>
 struct almost : layer_base<Upstream> {
     using typename layer_base<Upstream>::stream;
@@ -37,7 +37,7 @@ struct almost : layer_base<Upstream> {
     Self& self() noexcept { return static_cast<Self&>(*this); }
 };
 
-/// Passes on an alignment that it made up.
+/// Passes another alignment to its upstream.
 template <synchronous_resource Upstream>
 struct misaligning : almost<Upstream, misaligning<Upstream>> {
     using almost<Upstream, misaligning>::almost;
@@ -78,7 +78,7 @@ struct shrinking : almost<Upstream, shrinking<Upstream>> {
     }
 };
 
-/// Never gives large blocks back.
+/// Never returns large blocks to its upstream.
 template <synchronous_resource Upstream>
 struct leaking : almost<Upstream, leaking<Upstream>> {
     using almost<Upstream, leaking>::almost;
@@ -91,7 +91,7 @@ struct leaking : almost<Upstream, leaking<Upstream>> {
     }
 };
 
-/// Counts before it asks, and forgets to count back.
+/// Counts before it allocates, and does not correct the count after a refusal.
 template <synchronous_resource Upstream>
 struct forgetting : almost<Upstream, forgetting<Upstream>> {
     using almost<Upstream, forgetting>::almost;
@@ -108,7 +108,7 @@ struct forgetting : almost<Upstream, forgetting<Upstream>> {
     std::size_t used = 0;
 };
 
-/// Loses a block when the host has no memory to write it down.
+/// Loses a block if no host memory is left to record it.
 template <synchronous_resource Upstream>
 struct careless : almost<Upstream, careless<Upstream>> {
     using almost<Upstream, careless>::almost;

@@ -93,7 +93,7 @@ consteval bool pairs_over(list<Layer...> all) {
 static_assert(each_over<nothing>(layers{}) && each_over<full>(layers{}));
 static_assert(pairs_over<nothing>(layers{}) && pairs_over<full>(layers{}));
 
-// Over the least there can be, no layer invents a power that is not its own to give.
+// Over a minimal upstream no layer has a power of its own.
 template <class Layer>
 inline constexpr bool invents_nothing =
     !fallible_resource<Layer> && !owning_resource<Layer> && synchronous_resource<Layer>;

@@ -37,7 +37,7 @@ TEST_CASE("pool: a move assignment takes the peaks of the other, and keeps memor
     a.deallocate_sync(q, 3_MiB);
     a.deallocate_sync(r, 4_MiB);
     CHECK(a.trim() == 7_MiB);
-    a.reset_peaks(); // or an eighth more than the most that was out could be held
+    a.reset_peaks(); // otherwise an eighth more than the peak could stay reserved
     auto b = make(gone);
     b      = std::move(a);
     q      = b.allocate_sync(3_MiB);

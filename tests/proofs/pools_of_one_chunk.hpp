@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file
-/// `for_pools_of_one_chunk` asks something of every pool of vram, over the simulated device.
+/// \file `for_pools_of_one_chunk` runs a test on every pool of vram, over the simulated device.
 
 #include <vram/base/bytes.hpp>               // literals
 #include <vram/layer/stream_ordered.hpp>     // stream_ordered

@@ -27,7 +27,7 @@ namespace {
 
 using soak_upstream = stream_ordered<sim_resource>;
 
-/// Writes and reads blocks of the simulated device, in kernels that say so.
+/// Writes and reads blocks of the simulated device, in kernels that declare their accesses.
 class sim_painter {
 public:
     void write(sim_stream_view s, void* p, std::size_t bytes, std::uint64_t number) {
@@ -61,7 +61,7 @@ struct soak_end {
     laws::soak_figures did;
 };
 
-/// A load through the memory that `make` makes.
+/// Runs a load on the memory resource that `make` creates.
 template <class Make>
 soak_end soak_on_sim(laws::soak_options o, Make make) {
     o.most = 64_KiB;

@@ -19,16 +19,16 @@ struct block {
     std::uintptr_t at        = 0;
     std::size_t    bytes     = 0;
     std::size_t    alignment = 0;
-    unsigned       taker     = 0;     ///< the stream that it was asked for on
-    unsigned       user      = 0;     ///< the stream that it was last used on
-    std::uint64_t  number    = 0;     ///< number that is written into it, if it is used at all
-    std::uint64_t  born      = 0;     ///< how many blocks its player had taken before
-    bool           sync      = false; ///< it was asked for without a stream
-    bool           captured  = false; ///< in a capture, and graphs may still use the memory
+    unsigned       taker     = 0;     ///< the stream on which it was allocated
+    unsigned       user      = 0;     ///< the stream that used it last
+    std::uint64_t  number    = 0;     ///< the number written into it, if it is used at all
+    std::uint64_t  born      = 0;     ///< number of blocks that its player allocated before it
+    bool           sync      = false; ///< true if it was allocated for any stream
+    bool           captured  = false; ///< true if graphs may still use the memory
 
     [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(at); }
 
-    /// A kernel writes the number into it.
+    /// A kernel writes the number into the block.
     void write(vram::sim_stream_view s, vram::sim_time duration) const {
         vram::sim_launch(s, {.name = "write", .writes = {{pointer(), bytes}}, .duration = duration},
                          [b = *this] {
@@ -37,7 +37,7 @@ struct block {
                              }
                          });
     }
-    /// A kernel reads it, and counts in `stale` if the number is missing.
+    /// A kernel reads the block, and increments `stale` if the number is missing.
     void read(vram::sim_stream_view s, vram::sim_time duration,
               std::atomic<std::size_t>& stale) const {
         vram::sim_launch(s, {.name = "read", .reads = {{pointer(), bytes}}, .duration = duration},

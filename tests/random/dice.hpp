@@ -22,11 +22,11 @@ public:
         z               = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
         return z ^ (z >> 31);
     }
-    /// 0 to `n - 1`; `n` is below 2^32.
+    /// Returns a number from 0 to `n - 1`; `n` is below 2^32.
     std::size_t below(std::size_t n) noexcept { return (next() >> 32) * n >> 32; }
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     bool one_in(std::size_t n) noexcept { return below(n) == 0; }
-    /// 1 to `most`, each power of two as often as the next.
+    /// Returns a number from 1 to `most`, each power of two as often as the next.
     std::size_t size(std::size_t most) noexcept {
         std::size_t const n = std::size_t{1}
                               << (1 + below(static_cast<std::size_t>(std::bit_width(most))));

@@ -85,7 +85,7 @@ private:
         arm();
         go_(plan_.threads - 1 + depth_, some);
         --depth_;
-        // Also those of the other players in between.
+        // Returns the operations, with those of the other players in between.
         shared_.meddled = before + some;
         arm();
     }
@@ -97,7 +97,7 @@ private:
     unsigned     depth_ = 0;
 };
 
-/// `make(round)` makes the pool. Returns the first thing that was wrong, in words; empty: nothing.
+/// `make(round)` creates the pool. Returns a description of the first error, or an empty string.
 template <class Make>
 std::string play(round const& plan, Make make) {
     using pool_type = decltype(make(plan));

@@ -72,7 +72,7 @@ public:
         shared_.kept.reset();
         pool_.forget_captures();
     }
-    /// A block of another player is this one's.
+    /// Adds a block that another player has passed on.
     void adopt(block const& b) {
         blocks_.push_back(b);
         out_ += b.bytes;
@@ -85,7 +85,7 @@ private:
 
     static constexpr bool unwinds = requires(R& r) { r.unwind(r.mark()); };
 
-    /// The one that is captured is another's.
+    /// Returns true if the captured stream belongs to another player.
     unsigned any_stream() noexcept {
         unsigned const first = !captures_ && plan_.streams > 1 ? 1 : 0;
         return first + static_cast<unsigned>(dice_.below(plan_.streams - first));
@@ -96,7 +96,7 @@ private:
         b.taker = b.user;
         if (dice_.one_in(8)) { b.alignment = std::size_t{1} << dice_.below(17); }
         if (plan_.coarse && dice_.one_in(2)) { b.alignment = plan_.node.page << dice_.below(4); }
-        if constexpr (unwinds) { // only there blocks follow each other byte by byte otherwise
+        if constexpr (unwinds) { // only such pools allocate without gaps otherwise
             if (b.alignment < laws::claims::granule) { b.alignment = laws::claims::granule; }
         }
         if (out_ + b.bytes > room || blocks_.size() >= most) {
@@ -106,7 +106,7 @@ private:
         void* const p = ask(b);
         if (p == nullptr) {
             ++refused_;
-            if constexpr (unwinds) { give_all_back(); } // nothing less helps it
+            if constexpr (unwinds) { give_all_back(); } // only freeing all blocks can make room
             return;
         }
         b.at = reinterpret_cast<std::uintptr_t>(p);
@@ -194,7 +194,7 @@ private:
             shared_.passed.pop_back();
         }
     }
-    /// The one that is captured in this round.
+    /// Returns the stream that is captured in this round.
     [[nodiscard]] vram::sim_stream_view captured() const { return shared_.streams[0]; }
 
     /// Allocates and frees blocks during a capture: their memory belongs to the graph until
@@ -214,7 +214,8 @@ private:
         bool const         once = dice_.one_in(4);
         vram::sim_graph::begin(captured(), mode_of_capture());
         shared_.capturing = true;
-        doubles::interrupted_platform::interrupt(); // others, just now and just before the end
+        // Runs other players at the beginning and at the end of the capture.
+        doubles::interrupted_platform::interrupt();
         for (int left = static_cast<int>(dice_.below(24)); left > 0 || !own.empty(); --left) {
             if (left > 0 && dice_.one_in(2)) {
                 take_captured(own);
@@ -242,7 +243,7 @@ private:
         constexpr vram::sim_capture_mode all[] = {global, thread_local_only, relaxed};
         return all[dice_.below(std::size(all))];
     }
-    /// The place of a block that the captured stream used last, or how many there are.
+    /// Returns the index of a block that the captured stream used last, or the number of blocks.
     [[nodiscard]] std::size_t one_of_captured() noexcept {
         std::size_t const first = blocks_.empty() ? 0 : dice_.below(blocks_.size());
         for (std::size_t i = first; i < blocks_.size(); ++i) {

@@ -76,23 +76,24 @@ struct round {
         return threads != 1 || who == (meddlers != 0 ? seed % 2 : 0);
     }
 
-    std::uint64_t      seed;
-    unsigned           streams;
-    unsigned           threads;
-    sizes              kind;
-    std::size_t        max_size;   ///< of the pool
-    std::size_t        largest;    ///< block
-    bool               scarce;     ///< all that the pool may hold may be asked for
-    std::size_t        room;       ///< largest number of live bytes
-    std::size_t        blocks;     ///< largest number of live blocks
-    std::size_t        watched;    ///< a block is used if it contains a multiple of this
-    std::size_t        operations; ///< of all threads together
-    bool               graphs;
-    unsigned           meddlers; ///< additional players, during waits of the single thread
-    bool               by_seed; ///< threads take turns as the seed says; else they run as they will
-    vram::event_policy events;
-    std::size_t        handle; ///< bytes that a pool over virtual memory takes at once
-    bool               coarse; ///< half of the blocks are aligned to a page or more
+    std::uint64_t seed;
+    unsigned      streams;
+    unsigned      threads;
+    sizes         kind;
+    std::size_t   max_size;   ///< of the pool
+    std::size_t   largest;    ///< block
+    bool          scarce;     ///< all that the pool may hold may be asked for
+    std::size_t   room;       ///< largest number of live bytes
+    std::size_t   blocks;     ///< largest number of live blocks
+    std::size_t   watched;    ///< a block is used if it contains a multiple of this
+    std::size_t   operations; ///< of all threads together
+    bool          graphs;
+    unsigned      meddlers; ///< additional players, during waits of the single thread
+    /// True if the seed determines the order of threads; otherwise they run freely.
+    bool                       by_seed;
+    vram::event_policy         events;
+    std::size_t                handle; ///< bytes that a pool over virtual memory takes at once
+    bool                       coarse; ///< half of the blocks are aligned to a page or more
     std::array<std::size_t, 8> some{};
     vram::sim_options          node;
 };

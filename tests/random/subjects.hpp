@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file
-/// `subjects` are the pools that random operations are run on, by name.
+/// \file `subjects` are the pools on which random operations are run, by name.
 
 #include "../doubles/interrupted_platform.hpp" // interrupted_memory
 #include "../doubles/interrupted_source.hpp"   // interrupted_source

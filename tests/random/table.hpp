@@ -26,7 +26,7 @@ namespace trial {
 struct table {
     explicit table(round const& r) : plan{r}, streams{r.streams} {}
 
-    /// Takes note of a mistake; only the first is kept.
+    /// Records an error; only the first is kept.
     void wrong(std::string what) {
         std::lock_guard const held{first};
         if (!stop.exchange(true)) { mistake = std::move(what); }
@@ -35,7 +35,7 @@ struct table {
     round const&                         plan;
     laws::stream_set<vram::sim_platform> streams;
     laws::claims                         taken;
-    /// Guards `passed`; the simulated device sees who passes blocks.
+    /// Protects `passed`; the simulated device observes which thread passes blocks.
     vram::detail::sim_lock        door;
     std::vector<block>            passed{};          ///< blocks that any thread may pick up
     std::unique_ptr<laws::claims> kept{};            ///< memory of graphs; null: there are none

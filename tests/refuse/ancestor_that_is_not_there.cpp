@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: (has_ancestor|no instance of)
-// Asking a stack for a layer that it does not have is found when it is compiled.
+// A stack does not have the requested layer: an error at compile time.
 #include <vram/layer/ancestor.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/statistics.hpp>

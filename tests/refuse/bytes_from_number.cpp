@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: (conversion|could not convert|no suitable constructor).*bytes
-// Bytes and a plain number are not mixed up: a count is named as one.
+// A plain number is not converted to bytes: it may be a count.
 #include <vram/base/bytes.hpp>
 
 vram::bytes const size = 64;

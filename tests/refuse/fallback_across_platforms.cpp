@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse-first: belong to one platform: write
-// Two resources that stand in for each other are of one platform.
+// Both resources of a fallback must have the same platform.
 #include <vram/layer/fallback.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/null_resource.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: pool_options
 // refuse-first clang++: (pool_options|inital_size)
-// No compiler names the option between plain braces; with the name of the options all do.
+// With plain braces no compiler names the option; with the name of the options all of them do.
 #include <vram/pool/pool.hpp>
 #include <vram/source/host_resource.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse-first: inital_size
-// With the name of the options before the braces, each compiler names the option that there is not.
+// With the name of the options before the braces, every compiler names the unknown option.
 #include <vram/pool/pool.hpp>
 #include <vram/source/host_resource.hpp>
 

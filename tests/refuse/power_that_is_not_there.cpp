@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: (constraints not satisfied|invalid reference to function 'owns'|no matching|no instance of)
-// A power that the upstream lacks is not there: no stub that fails when it is called.
+// A layer lacks each power that its upstream lacks; there is no stub that fails when it is called.
 #include <vram/layer/statistics.hpp>
 #include <vram/source/host_resource.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: (deleted|implicitly-deleted)
-// A range has one keeper.
+// Only one resource may allocate from a range.
 #include <vram/source/region_resource.hpp>
 
 char                          buffer[64];

@@ -18,12 +18,12 @@ using namespace vram::detail;
 
 namespace {
 
-/// A program over a few streams, buffers and the host. Before an access it makes the accessor wait
-/// for every conflicting access before, through whichever of the ways comes up: an event, a query,
-/// a synchronise.
+/// A program with a few streams, buffers and the host. Before an access, the accessor waits for
+/// every earlier conflicting access, by a randomly chosen method: an event, a query, or a
+/// synchronisation.
 class program {
 public:
-    /// `forget`: which of the waits is left out; 0: none.
+    /// `forget` is the number of the wait that is left out, or 0 for none.
     explicit program(std::uint64_t seed, std::uint64_t forget = 0)
         : random_{seed},
           forget_{forget},

@@ -15,9 +15,9 @@ using namespace vram;
 
 namespace {
 
-/// Fails the first, second, ... host allocation of `operation(node)` until it survives; after each
-/// failure `operation` is made again with none failing, and at the end the device must be as it
-/// was.
+/// Fails the first, second, ... host allocation of `operation(node)` until it succeeds. After each
+/// failure `operation` is called again without one. At the end the device must be in its former
+/// state.
 template <class Operation>
 int walk(Operation operation) {
     for (int nth = 1; nth < 200; ++nth) {

@@ -324,7 +324,7 @@ TEST_CASE("sim_copy: the host does not wait for sim_copy_sync between devices") 
     sim_copy_sync(p, t.d, 1000);
     CHECK(t.node.now() == 0us);
     sim_launch(t.s, {.reads = {{p, 1000}}});
-    CHECK(t.node.reports().size() == 1); // the host knows nothing of its end
+    CHECK(t.node.reports().size() == 1); // the host is not ordered after the copy
     sim_device{}.synchronize();
     far.deallocate_sync(p, 1000);
 }

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Two threads that each take `steps` steps; every run's order of steps goes into `seen`.
+/// Two threads that each take `steps` steps; the order of each run is added to `seen`.
 sim_explored two_threads(int steps, unsigned preemptions, std::set<std::string>& seen) {
     return sim_explore({.node = {.preemptions = preemptions}}, [&](sim_node&) {
         std::string order;
@@ -31,7 +31,7 @@ sim_explored two_threads(int steps, unsigned preemptions, std::set<std::string>&
     });
 }
 
-/// Two threads that add one to a number in two steps: wrong in some orders.
+/// Two threads that each increment a number in two steps: the result is wrong in some orders.
 void lost_update(sim_node&) {
     int        number = 0;
     auto const body   = [&] {
@@ -123,8 +123,8 @@ TEST_CASE("sim_explore: random orders find a lost update, and the seed repeats i
 TEST_CASE("sim_explore: the deadlock of a notification that comes too early is found" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
-    // The waiter looks at the flag, lets the gate go, and waits for a notice that may have come in
-    // between.
+    // The waiter reads the flag, releases the gate, and waits for a notification that may have come
+    // in between.
     auto const found = sim_explore({.print = false}, [](sim_node&) {
         sim_gate   g;
         bool       ready = false;

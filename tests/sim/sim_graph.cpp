@@ -358,7 +358,7 @@ TEST_CASE("sim_graph: a captured host function releases the work before its node
             one.gate->notify();
         },
         &m);
-    sim_copy(g.s, h, g.p, 8); // after the host function: not known to the thread that waits
+    sim_copy(g.s, h, g.p, 8); // after the host function; the waiting thread is not ordered after it
     sim_graph const graph = sim_graph::end(g.s);
     graph.launch(g.s);
     {

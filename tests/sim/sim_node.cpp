@@ -105,7 +105,7 @@ TEST_CASE("sim_node: the end makes a participating caller an ordinary thread") {
         {
             sim_thread t{sim_device{}, [] {}};
             sim_work(sim_time{1});
-            sim_work(sim_time{0});                   // the thread had its turn, and ended
+            sim_work(sim_time{0});                   // the thread has run and ended
             std::thread ordinary{[&] { t.join(); }}; // so this thread never joins its own
             ordinary.join();
         }

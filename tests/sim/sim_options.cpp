@@ -14,7 +14,7 @@ TEST_CASE("sim_options: the defaults are one device and all checks that a correc
     CHECK_FALSE(o.checks.uninitialised);
     CHECK_FALSE(o.checks.capacity);
     CHECK(o.call_cost == sim_time{0});
-    CHECK(o.query_cost > sim_time{0}); // a loop that asks must get on
+    CHECK(o.query_cost > sim_time{0}); // a loop of queries must end
     CHECK(o.host_copy_bandwidth == 0); // the host copies in no time
     CHECK_FALSE(o.host_page_tables);
     CHECK(o.threads == sim_order::by_time);

@@ -68,7 +68,7 @@ TEST_CASE("sim_stream: work on a destroyed stream, and a wait for it, are refuse
     refused([&] { sim_copy(dead, p, q, 64); });
     refused([&] { (void)async.allocate(dead, 64); });
     CHECK(told.count() == 0);
-    async.deallocate(dead, q, 64); // the block outlives its raw stream, and is freed all the same
+    async.deallocate(dead, q, 64); // the block outlives its raw stream and is freed anyway
     CHECK(told.count() == 1);      // dead_stream
     CHECK(async.usage().live == 0);
     mr.deallocate_sync(p, 64);
@@ -112,5 +112,5 @@ TEST_CASE("sim_stream: many short-lived streams leave little state behind") {
         e.synchronize();
     }
     vector_clock other;
-    CHECK(node.machine().checker.actor(other) < 20); // places in the clocks are used again
+    CHECK(node.machine().checker.actor(other) < 20); // components of the vector clocks are reused
 }

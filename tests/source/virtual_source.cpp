@@ -34,7 +34,7 @@ std::byte* take_pages(sim_source& mr, std::size_t pages) {
     return static_cast<std::byte*>(mr.allocate_sync(pages * one_page));
 }
 
-/// Writes all of a block by the device, and lets it.
+/// The device writes the whole block, and completes.
 void use_all(void* p, std::size_t bytes) {
     sim_stream s;
     sim_fill(s, p, std::byte{9}, bytes);
@@ -98,7 +98,7 @@ TEST_CASE("virtual_source: a block begins at a page, for all sizes of page and a
         for (std::size_t alignment = one_page / 2; alignment <= 16 * one_page; alignment *= 2) {
             auto* const p = static_cast<std::byte*>(mr.allocate_sync(2 * page, alignment));
             CHECK(is_aligned(p, alignment));
-            CHECK(mr.drop(p, page) == page); // which is all of its first page
+            CHECK(mr.drop(p, page) == page); // its whole first page
             CHECK(mr.mapped(p, 2 * page) == page);
             CHECK(mr.fill(p, 1));
             use_all(p, 2 * page);
@@ -261,7 +261,8 @@ TEST_CASE("virtual_source: a refusal has the numbers of the span and the device"
         CHECK(e.numbers().alignment == 512);
         CHECK(e.numbers().live == 4 * one_page);
         CHECK(e.numbers().reserved == 4 * one_page);
-        CHECK(e.numbers().device_free == 6 * one_page); // the pages of the attempt are back
+        // The pages of the failed attempt were returned.
+        CHECK(e.numbers().device_free == 6 * one_page);
         CHECK(e.numbers().device_total == 10 * one_page);
     }
     CHECK(mr.try_allocate_sync(7 * one_page) == nullptr);
@@ -412,7 +413,7 @@ TEST_CASE("virtual_source: after random operations with failures, every page is 
     };
     for (unsigned seed = 1; seed <= 20; ++seed) {
         CAPTURE(seed);
-        mishaps const told; // of pages that would not go
+        mishaps const told; // of pages that could not be unmapped
         sim_node      node{doubles::small_pages(40)};
         std::mt19937  random{seed};
         auto const    below = [&](std::size_t n) { return random() % n; };

@@ -409,7 +409,7 @@ TEST_CASE("staging: after any failed call the prefix is complete, nothing is in 
 }
 
 TEST_CASE("staging: failed host allocations are errors too") {
-    doubles::mishaps const told; // a gate of the simulated machine may lack memory, and says so
+    doubles::mishaps const told; // the simulated machine may report that a gate lacks memory
     std::size_t            threw = 0;
     sim_node               node{{.on_report = sim_on_report::collect}};
     sim_stream const       stream;
@@ -417,7 +417,7 @@ TEST_CASE("staging: failed host allocations are errors too") {
     on_device              device{bytes};
     auto                   from = files::content(bytes);
     {
-        staging stage{stream, small(1)}; // the bomb ticks in this thread
+        staging stage{stream, small(1)}; // `bombing` affects only this thread
         for (std::uint64_t n = 1; n < 200; n += laws::stride) {
             bool             failed = false;
             std::size_t      whole  = bytes;
@@ -427,7 +427,7 @@ TEST_CASE("staging: failed host allocations are errors too") {
             } catch (staging_error const& e) {
                 failed = true;
                 whole  = e.whole();
-            } catch (std::bad_alloc const&) { // not even the error could be made
+            } catch (std::bad_alloc const&) { // no memory was left for the error itself
                 failed = true;
                 whole  = 0;
             }

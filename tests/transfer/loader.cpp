@@ -99,7 +99,8 @@ TEST_CASE("loader: a range of vectors is copied, and empty vectors are skipped")
     CHECK(seen == std::vector{1, 2, 3, 4, 5, 6});
 
     auto generated = std::views::iota(0, 3) | std::views::transform([](int n) {
-                         return std::vector<int>(2, n); // made on the way, gone at once
+                         // A temporary that is destroyed after its copy.
+                         return std::vector<int>(2, n);
                      });
     seen.clear();
     for (auto& b : loader{generated, host_platform::stream{}, {.batch_bytes = 64}}) {
@@ -321,9 +322,9 @@ TEST_CASE("loader: any failure in its constructor leaves nothing behind") {
             } catch (std::exception const&) { failed = true; }
             stream.synchronize();
             node.finish();
-            CHECK(node.reports().empty()); // no leak among them
+            CHECK(node.reports().empty()); // also no leak
         }
-        CHECK(nth > 2); // the walk met at least one
+        CHECK(nth > 2); // at least one call was made to fail
     }
 }
 
@@ -382,7 +383,7 @@ TEST_CASE("loader: after the start nothing is allocated and the host waits for n
     CHECK(load.statistics().host_waits == 0);
 }
 
-#ifndef VRAM_TESTS_TSAN // there, threads run freely and virtual time means little
+#ifndef VRAM_TESTS_TSAN // with it threads run freely, and virtual time has no meaning
 namespace {
 /// The time that `batches` batches take from the first fill to the end of the last kernel.
 sim_time loop(std::size_t batches, sim_time fill_time, std::size_t bytes, sim_time kernel,

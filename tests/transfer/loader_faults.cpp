@@ -91,7 +91,7 @@ void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
         CHECK(node.reports().empty());
         if (!hit) { return; }
     }
-    CHECK(most < 200); // the walk came to its end
+    CHECK(most < 200); // the loop ended by itself
 }
 
 } // namespace loader_faults

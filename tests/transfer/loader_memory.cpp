@@ -363,7 +363,7 @@ template <class Child>
 int forked(Child child) {
     pid_t const pid = ::fork();
     if (pid == 0) {
-        ::alarm(20); // else it would wait for threads that it has not
+        ::alarm(20); // otherwise it would wait for threads that do not exist in the child
         ::_exit(child());
     }
     int status = 0;
@@ -395,7 +395,7 @@ TEST_CASE("loader: in a forked child, its use is an error") {
               return told && asks ? 7 : 0;
           }) == 7);
     ++at;
-    CHECK(at->index() == 1); // and here it goes on
+    CHECK(at->index() == 1); // the loop continues here
 #endif
 }
 
@@ -406,7 +406,8 @@ TEST_CASE("loader: a forked child waits for no thread, at any time of the fork")
     auto   at   = load.begin();
     auto   kept = std::move(*at);
     {
-        std::jthread const asks{[&](std::stop_token const& over) { // and holds the gate mostly
+        // Holds the gate nearly all the time.
+        std::jthread const asks{[&](std::stop_token const& over) {
             while (!over.stop_requested()) { (void)load.states(); }
         }};
         for (int i = 0; i < 20; ++i) {

@@ -87,7 +87,8 @@ TEST_CASE("loader: unordered batches arrive as they are filled, each once") {
     sim_node   node;
     sim_stream stream;
     auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
-        if (index >= 12) { return 0; } // 13 may be asked for before 12 is known to be the end
+        // Batch 13 may be requested before batch 12 is known to be the end.
+        if (index >= 12) { return 0; }
         node.work(index % 4 == 0 ? 100us : 1us); // one in four is slow
         return to.size();
     };
@@ -247,7 +248,7 @@ TEST_CASE("loader: it can restart after its end or a stop, and only then") {
                     } catch (loader_error const& e) {
                         CHECK(e.why() == loader_error::reason::not_ended);
                     }
-                    feeding::use(stream, b); // it is the loop's as before
+                    feeding::use(stream, b); // the loop still owns the batch
                     CHECK(b.size() == numbered::bytes);
                     break;
                 }
@@ -369,7 +370,7 @@ TEST_CASE(
 }
 
 namespace loader_order {
-/// A class with everything that a source may say.
+/// A source with every optional member.
 struct whole_source {
     std::size_t               batches;
     std::vector<std::size_t>* asked;
@@ -569,7 +570,7 @@ TEST_CASE("loader: on the simulated device the timeout applies to a source that 
                 }
             } catch (loader_error const& e) {
                 CHECK(e.why() == loader_error::reason::timed_out);
-                CHECK(e.index() <= 1); // of two producers the other one may stand behind it
+                CHECK(e.index() <= 1); // the other producer may wait behind it
                 CHECK(e.states().filling >= 1);
                 CHECK(std::chrono::steady_clock::now() - since >= 50ms);
                 stream.synchronize(); // the node works as before
@@ -703,7 +704,8 @@ TEST_CASE("loader: std::ref of any source is a source") {
     host_platform::stream const     stream;
     run(loader{std::ref(loader_order::three), stream, {.batch_bytes = 64}});
     run(loader{std::ref(vectors), stream});
-    run(loader{std::ref(kept), stream, {.shuffle = true}}); // it says how many, and how large
+    // It knows the number and the sizes of batches.
+    run(loader{std::ref(kept), stream, {.shuffle = true}});
     CHECK(kept.asked == 6);
     CHECK(kept.begun == 1);
 }

@@ -164,7 +164,7 @@ private:
         case step::among_others: to(load(s, t, use) == shared ? step::exchange : step::line); break;
         case step::exchange: exchange(step::look_again, step::line); break;
         case step::look_again: look_again(step::count, step::line); break;
-        case step::count: // the first may have had it often enough
+        case step::count: // the first thread may have taken the lock often enough
             to(step::inside)->threads[index].for_itself = false;
             if (who == 0) { to(step::inside, put(use, alone))->threads[0].for_itself = false; }
             break;
@@ -291,7 +291,7 @@ TEST_CASE("brief_lock: the first thread gets its bias back each time the others 
                 take();
             }
         };
-        take(); // so that it is ours
+        take(); // so that the lock is biased to this thread
         {
             worker const a{0, visit}, b{1, visit};
             while (here != 2) { std::this_thread::yield(); }
@@ -317,6 +317,6 @@ TEST_CASE("brief_lock: a moved guard admits the next thread, even if the first o
     }};
     for (int i = 0; i < 5000 && !in; ++i) { std::this_thread::sleep_for(1ms); }
     CHECK(in);
-    { auto const again = lock.hold(); } // which lets it in if it was not
+    { auto const again = lock.hold(); } // lets the other thread in if it waits still
     next.join();
 }

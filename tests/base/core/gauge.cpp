@@ -50,7 +50,8 @@ TEST_CASE("gauge: with many threads the level never exceeds the limit, and no fi
     auto const small = [&] {
         for (int i = 0; i < 20'000; ++i) {
             if (!g.try_add(10, 100)) {
-                // Only a large one that is in may be the reason, and then 81 are used.
+                // Only the 81 of another thread can be the reason of a refusal, and then more than
+                // 100 would be used.
                 refused = refused || g.used() > 100;
                 continue;
             }

@@ -97,7 +97,7 @@ TEST_CASE_TEMPLATE("cuda_context: a pool that ends after a reset creates no new 
         cuda_stream const one, two;
         void* const       p = memory.allocate(one, 1000);
         memory.deallocate(one, p, 1000);
-        void* const q = memory.allocate(two, 1000); // may be behind an event
+        void* const q = memory.allocate(two, 1000); // may wait for an event
         memory.deallocate(two, q, 1000);
         REQUIRE(cudaDeviceReset() == cudaSuccess);
     }
@@ -153,7 +153,7 @@ TEST_CASE("cuda_context: what a reset has freed is not freed again") {
     CHECK(doubles::cudart::calls("cudaFreeHost") == 0);
     CHECK(doubles::cudart::calls("cudaHostUnregister") == 0);
     CHECK(told.count() == 1);
-    memory.deallocate_sync(memory.allocate_sync(100), 100); // the resource goes on
+    memory.deallocate_sync(memory.allocate_sync(100), 100); // the resource can be used again
     CHECK(doubles::cudart::calls("cudaFree") == 1);
     CHECK(doubles::cudart::out().device_blocks == 0);
 }

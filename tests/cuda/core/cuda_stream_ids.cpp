@@ -63,8 +63,9 @@ TEST_CASE("cuda_stream_ids: a cuda_stream that has ended is known, until its han
     CHECK_FALSE(cuda_stream_view{}.ended());
     cudaStream_t other = nullptr;
     cuda_check(cudaStreamCreate(&other));
-    if (other == raw) {                         // as the double does at once
-        CHECK(cuda_stream_view{other}.ended()); // for all that is known
+    if (other == raw) { // as the double does at once
+        // Another stream with that handle is not known to exist.
+        CHECK(cuda_stream_view{other}.ended());
         CHECK(cuda_stream_view{other}.id() != 0);
     }
     CHECK_FALSE(cuda_stream_view{other}.ended());
@@ -124,7 +125,7 @@ TEST_CASE("cuda_stream_ids: a query after the end does not revive a stream") {
     }
     CHECK(cuda_stream_ids::ended(raw));
     std::thread{[&] {
-        cudaStream_t other = nullptr; // of that handle, so that its device can be asked
+        cudaStream_t other = nullptr; // a stream with that handle, whose device can be queried
         cuda_check(cudaStreamCreate(&other));
         CHECK(other == raw);
         cuda_stream_ids::note(raw, id);
@@ -137,7 +138,7 @@ TEST_CASE("cuda_stream_ids: a query after the end does not revive a stream") {
 TEST_CASE(
     "cuda_stream_ids: a thread with an earlier query sees the end of a stream by another thread") {
     machine const here;
-    cudaStream_t  some[40]; // so many that a thread keeps several of them in one place
+    cudaStream_t  some[40]; // more than a thread has places for
     for (cudaStream_t& each : some) {
         cuda_check(cudaStreamCreate(&each));
         cuda_stream_ids::forget(each); // some stream of an earlier test may have had that handle
@@ -151,7 +152,7 @@ TEST_CASE(
         }
         std::thread{[&] { cuda_stream_ids::end(some[last], last + 1); }}.join();
     }
-    cuda_stream_ids::note(some[7], 100); // that handle is another's
+    cuda_stream_ids::note(some[7], 100); // the handle means another stream
     CHECK_FALSE(cuda_stream_ids::ended(some[7]));
     cuda_stream_ids::end(some[7], 100);
     CHECK(cuda_stream_ids::ended(some[7]));
@@ -196,7 +197,7 @@ TEST_CASE("cuda_stream_ids: a stream that cannot be recorded is not taken for it
     doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
     CHECK(cuda_stream_view{other}.id() != 0);
     CHECK(doubles::cudart::forgive());
-    CHECK_FALSE(cuda_stream_ids::ended(other)); // the later one of that handle
+    CHECK_FALSE(cuda_stream_ids::ended(other)); // the later stream with that handle
     CHECK_FALSE(cuda_stream_ids::recall(other));
     cuda_check(cudaStreamDestroy(other));
     CHECK(cudaPeekAtLastError() == cudaSuccess);

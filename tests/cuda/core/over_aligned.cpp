@@ -47,7 +47,7 @@ TEST_CASE("over_aligned: a free with another alignment is reported, and the bloc
     CHECK(over_aligned::take_back(p, 100, 16) == room.data());
     CHECK(told.count(error_kind::wrong_alignment) == 1);
     CHECK(over_aligned::take_back(room.data(), 100, 4096) ==
-          room.data()); // asked with a smaller one
+          room.data()); // the program requested a smaller alignment
     CHECK(told.count(error_kind::wrong_alignment) == 2);
     CHECK(over_aligned::count() == 0);
 }

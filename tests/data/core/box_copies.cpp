@@ -90,14 +90,14 @@ TEST_CASE("box_copies: contiguous dimensions are merged, so four may need one co
     box_copies<4>(doubles::at(4096), {tight, zero}, doubles::at(8192), {extent, zero}, box, 4,
                   keep);
     REQUIRE(all.size() == 1);
-    CHECK(all[0].width == 2 * 7 * 8 * 4); // rows and slices are one
+    CHECK(all[0].width == 2 * 7 * 8 * 4); // rows and slices are contiguous
     CHECK(all[0].height == 5);
     CHECK(all[0].from_pitch == 6 * 7 * 8 * 4);
     all.clear();
     box_copies<4>(doubles::at(4096), {extent, zero}, doubles::at(8192), {extent, zero}, extent, 4,
                   keep);
     REQUIRE(all.size() == 1);
-    CHECK(all[0].width == 5 * 6 * 7 * 8 * 4); // the whole of it is one
+    CHECK(all[0].width == 5 * 6 * 7 * 8 * 4); // the whole box is contiguous
     CHECK(all[0].height == 1);
     CHECK(all[0].depth == 1);
 }

@@ -92,7 +92,7 @@ bool forgive() { return calls_book::here().forgive(); }
 void before_call(std::uint64_t nth, std::function<void()> what) {
     interrupts_this_thread() = {nth, std::move(what)};
 }
-bool nobody_comes_in() {
+bool cancel_before_call() {
     bool const never         = interrupts_this_thread().calls != 0;
     interrupts_this_thread() = {};
     return !never;

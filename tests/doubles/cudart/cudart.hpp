@@ -86,11 +86,11 @@ void fail_nth(std::uint64_t nth, cudaError_t status);
 /// Cancels the plan. Returns true if it has taken effect.
 bool forgive();
 
-/// Calls `what()` once, before this thread's `nth` call from here on, in place of another thread.
+/// Calls `what()` once, before this thread's `nth` call from now on, in place of another thread.
 /// Calls made by `what` are not counted.
 void before_call(std::uint64_t nth, std::function<void()> what);
-/// Cancels that. Returns true if the function has been called.
-bool nobody_comes_in();
+/// Cancels the plan of `before_call`. Returns true if the function was called.
+bool cancel_before_call();
 
 /// From now on every call fails with `status`, and clearing the error does not help, as after a
 /// kernel broke the context.

@@ -63,7 +63,7 @@ TEST_CASE(
     doubles::mishaps told;
     CHECK(calls.try_allocate(&mr, {}, unsatisfiable, 256, {}) == nullptr);
     CHECK(calls.try_allocate_sync(&mr, unsatisfiable, 256, {}) == nullptr);
-    CHECK(told.count() == 0); // a no is no error_kind
+    CHECK(told.count() == 0); // a refusal is not reported as an error
     void* const p = calls.try_allocate(&mr, {}, 100, 256, {});
     REQUIRE(p != nullptr);
     calls.deallocate(&mr, {}, p, 100, 256, {});
@@ -89,7 +89,7 @@ TEST_CASE("resource_calls: try_allocate is called if the resource has it") {
     using failing = doubles::failing_resource<doubles::archetype<>>;
     failing     mr{doubles::archetype<>{}, plan};
     auto const& calls = calls_of<failing>;
-    plan.as_machine_failure(); // a thrown one would be of another type
+    plan.as_machine_failure(); // a thrown error must be of another type
     plan.fail_nth(1);
     CHECK(calls.try_allocate(&mr, {}, 100, 256, {}) == nullptr);
     plan.fail_nth(1);

@@ -78,10 +78,11 @@ TEST_CASE("arena_shard: a remote free keeps its stream, or none, as it was made"
     void* const q = mr.allocate(a, 1_MiB);
     CHECK(q == p);
     CHECK(mr.usage().waits == 1);     // its stream waits,
-    CHECK(node.now() - before < 1ms); // and no other wait
+    CHECK(node.now() - before < 1ms); // and the host does not
     doubles::busy(a, q, 1_MiB);
     a.synchronize();
-    mr.deallocate({}, mr.allocate({}, 256), 256); // now it knows the default stream, which is not
+    // Now the shard knows the default stream, which is not queued.
+    mr.deallocate({}, mr.allocate({}, 256), 256);
     mr.free_remotely(nullptr, q, 1_MiB, default_alignment);
     mr.drain_remote_frees();
     CHECK(mr.usage().pending == 256); // meant here
@@ -183,7 +184,7 @@ TEST_CASE(
     CHECK(questions() == 1);
     for (int i = 0; i < 10; ++i) { CHECK(questions() == 0); }
     own.retire(other);
-    CHECK(questions() == 1); // another may have its handle by now
+    CHECK(questions() == 1); // another stream may have its handle by now
 }
 
 TEST_CASE("arena_shard: a remote free on a stream without an id is immediate") {

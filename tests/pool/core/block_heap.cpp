@@ -65,8 +65,8 @@ std::size_t bytes_free(block_heap const& heap) {
     return free;
 }
 
-/// Every byte of every chunk is in exactly one block, and the figures agree. Free neighbours are
-/// one block, or the heap says that there may be some that are not.
+/// Requires that every byte of every chunk is in exactly one block, that the counts agree, and that
+/// free neighbours were coalesced unless the heap reports that some may not be.
 bool sound(block_heap const& heap) {
     std::size_t all = 0, live = 0;
     bool        parted = false;
@@ -146,11 +146,13 @@ TEST_CASE("block_heap: the best fit is taken, and the part of a block without a 
     give(heap, a, {}, never);
     give(heap, c, {}, never);
     CHECK(take(heap, 2048)->address == hole);
-    give(heap, b, tags{{b->address, b->end(), 1, 0}}, never); // joins with a's place, at its end
+    // Is merged with the free block of a, behind it.
+    give(heap, b, tags{{b->address, b->end(), 1, 0}}, never);
     auto const place = heap.find(4096, 256, clean, false);
     CHECK(place.cost == availability::ready);
     CHECK(place.start == 0x100000);
-    auto const large = heap.find(4096 + 256, 256, clean, false); // not without waiting: elsewhere
+    // The whole would need a wait, so another place is found.
+    auto const large = heap.find(4096 + 256, 256, clean, false);
     CHECK(large.cost == availability::ready);
     CHECK(large.start > hole);
 }
@@ -270,7 +272,7 @@ TEST_CASE("block_heap: a pending use is not coalesced with a graph's use of its 
             heap.add(at(0x100000), 4 * 512, 256, {});
             std::vector<block*> blocks;
             for (std::size_t i = 0; i < 4; ++i) { blocks.push_back(take(heap, 512)); }
-            for (std::size_t const i : order) { // every second one is a graph's
+            for (std::size_t const i : order) { // every second use is graph-retained
                 std::uint64_t const epoch = i % 2 == 0 ? 3 : tag::captured;
                 give(heap, blocks[i], tags{{blocks[i]->address, blocks[i]->end(), epoch, 2}},
                      never);
@@ -317,7 +319,8 @@ TEST_CASE("block_heap: a chunk that can grow always ends with a free block, whic
     CHECK(a->address == 0x100000);
     CHECK(end_of_chunk(heap)->bytes == 2048);
     give(heap, a, {}, always);
-    CHECK(take(heap, 512)->address == 0x100000); // the hole, though the end is the larger
+    // The hole is used, although the end of the chunk is larger.
+    CHECK(take(heap, 512)->address == 0x100000);
     CHECK(take(heap, 1024)->address == 0x100800);
     block* const last = take(heap, 1024);
     CHECK(last->address == 0x100c00);
@@ -328,7 +331,7 @@ TEST_CASE("block_heap: a chunk that can grow always ends with a free block, whic
     CHECK(take(heap, 1024) == nullptr);
     CHECK(sound(heap));
     give(heap, last, tags{{last->address, last->end(), 1, 0}}, never);
-    CHECK(end_of_chunk(heap)->address == 0x100c00); // they are one, and wait
+    CHECK(end_of_chunk(heap)->address == 0x100c00); // they are merged and have pending uses
     CHECK(end_of_chunk(heap)->slot == 0);
     CHECK(sound(heap));
     give(heap, b, {}, always);
@@ -338,12 +341,12 @@ TEST_CASE("block_heap: a chunk that can grow always ends with a free block, whic
 TEST_CASE("block_heap: the chunk that needs the fewest bytes grows, and is not used until it has") {
     block_heap heap{true};
     heap.add(at(0x200000), 8192, 256, {});
-    heap.add(at(0x100000), 4096, 256, {}); // is looked at first
+    heap.add(at(0x100000), 4096, 256, {}); // examined first
     auto const m = heap.begin_growth(12288, 256, clean);
     CHECK(m.base == at(0x200000));
     CHECK(m.bytes == 8192);
     CHECK(m.by == 4096);
-    CHECK(heap.chunks()[heap.idle_chunk(clean)].base == at(0x100000)); // the other is smaller
+    CHECK(heap.chunks()[heap.idle_chunk(clean)].base == at(0x100000)); // the larger chunk is busy
     auto const second = heap.begin_growth(12288, 256, clean);
     CHECK(second.base == at(0x100000));
     CHECK(second.by == 8192);
@@ -353,7 +356,7 @@ TEST_CASE("block_heap: the chunk that needs the fewest bytes grows, and is not u
     CHECK(b->address == 0x200000);
     grow(heap, m, 65536);
     CHECK(take(heap, 65536)->address == 0x202000);
-    grow(heap, second, 0); // that one did not
+    grow(heap, second, 0); // that chunk did not grow
     CHECK(heap.chunks().reserved() == 4096 + 8192 + 65536);
     CHECK(heap.chunks()[heap.idle_chunk(clean)].base == at(0x100000));
     CHECK(sound(heap));
@@ -408,7 +411,7 @@ TEST_CASE("block_heap: a chunk grows past memory that a captured graph uses") {
     auto m = heap.begin_growth(1024, 256, kept); // all of it is unavailable
     CHECK(m.by == 1024);
     grow(heap, m, m.by);
-    m = heap.begin_growth(4096, 256, kept); // the part that grew is not
+    m = heap.begin_growth(4096, 256, kept); // the new part is available
     CHECK(m.by == 3072);
     grow(heap, m, m.by);
     heap.reserve();
@@ -422,7 +425,8 @@ TEST_CASE(
     "block_heap: a chunk grows correctly if no node is left for the pending uses of its end") {
     block_heap heap{true};
     heap.add(at(0x100000), 1 << 20, 256, {});
-    std::vector<block*> pieces; // every second joins two tags of its neighbours, for a note each
+    // Every second free merges the uses of its neighbours into a use_node.
+    std::vector<block*> pieces;
     for (std::size_t i = 0; i < 2000; ++i) { pieces.push_back(take(heap, 256)); }
     auto const end = heap.begin_growth(2 << 20, 256, clean);
     heap.take(heap.find(end_of_chunk(heap)->bytes, 256, clean, true), end_of_chunk(heap)->bytes);
@@ -437,7 +441,8 @@ TEST_CASE(
     }
     grow(heap, end, end.by);
     CHECK(sound(heap));
-    tags const waits = end_of_chunk(heap)->waits_for(); // then all of it waits, and no less
+    // Now all of the end has a pending use, and not less.
+    tags const waits = end_of_chunk(heap)->waits_for();
     CHECK_FALSE(waits.within(last->address, last->address + 256).empty());
     CHECK(waits.begin()->slot == 5);
     heap.coalesce_pending(always);
@@ -499,10 +504,12 @@ TEST_CASE("block_heap: random blocks in chunks that grow agree with a model") {
 
 TEST_CASE("block_heap: a block found without a search is split at its front, and the rest stays") {
     block_heap heap;
-    CHECK(heap.take_quick(256, 0, clean) == nullptr); // nothing is there, nor has room been made
+    // The heap has no memory, and nothing was reserved.
+    CHECK(heap.take_quick(256, 0, clean) == nullptr);
     heap.add(at(0x100000), 16 * 256, 256, {});
     heap.reserve();
-    block* const first = heap.take_quick(256, 0, clean); // the first of its chunk keeps its note
+    // The first block of a chunk keeps its use_node.
+    block* const first = heap.take_quick(256, 0, clean);
     REQUIRE(first != nullptr);
     CHECK(heap.chunks()[0].first == first);
     block* const second = heap.take_quick(2 * 256, 0, clean);
@@ -597,7 +604,7 @@ TEST_CASE("block_heap: a part is taken from the middle of a block although all n
     std::vector<block*> pieces;
     for (std::size_t i = 0; i < 2000; ++i) { pieces.push_back(take(heap, 256)); }
     for (std::size_t i = 0; i + 5 < pieces.size();
-         i += 6) { // five of six coalesce, if there is room
+         i += 6) { // five of six blocks coalesce, if there is a use_node
         for (std::size_t j = 0; j < 5; ++j) {
             block* const b = pieces[i + j];
             if (j != 2) { block_tags::hold(b, {b->address, b->end(), 1, j}); }
@@ -607,7 +614,8 @@ TEST_CASE("block_heap: a part is taken from the middle of a block although all n
     block* const five = heap.chunks()[0].first;
     REQUIRE(five->bytes == 5 * 256);
     heap.reserve();
-    block* const middle = heap.take({five, five->address + 2 * 256}, 256); // two tags either side
+    // Two uses on either side.
+    block* const middle = heap.take({five, five->address + 2 * 256}, 256);
     CHECK(sound(heap));
     auto const who = [](block const* b) {
         std::vector<std::size_t> slots;
@@ -769,7 +777,7 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
                     FAIL("not sound after step " << i);
                 }
             }
-            CHECK(made <= 4); // none of the reused ones is lost
+            CHECK(made <= 4); // no reused use_node is lost
             for (block* const b : out) { heap.give(b, always); }
             heap.coalesce_pending(always);
             CHECK(heap.chunks()[0].idle());
@@ -801,7 +809,8 @@ TEST_CASE("block_heap: the rest of a block whose front is taken keeps exactly it
         b = heap.take_quick(4 * 256, 2, costs_nothing);
         give(heap, b, tags{{b->address, b->end(), epoch, 1}}, never);
         b = heap.take_quick(4 * 256, 1, costs_nothing);
-        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never); // one has all of it again
+        // One block contains all memory again.
+        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never);
         block const* const whole = heap.chunks()[0].first->after;
         CHECK(whole->bytes == 8 * 256);
         CHECK(whole->slot == 2);
@@ -847,7 +856,7 @@ TEST_CASE("block_heap: without a free node, blocks that need no new one coalesce
         give_back(pieces[i], 0);
         give_back(pieces[i + 1], 1);
     }
-    REQUIRE(pieces[1977]->bytes == 256);              // it would need a note
+    REQUIRE(pieces[1977]->bytes == 256);              // it would need a use_node
     CHECK(heap.take_quick(256, 1, clean) == nullptr); // the slower path creates some
     give_back(pieces[1990], 2);
     heap.give(noted, never); // which has one

@@ -56,13 +56,13 @@ TEST_CASE("block_tags: one pending use of a whole block is in the block, and oth
     f.notes.hold(&f.left, tags{{0x10100, 0x10200, 3, 1}}); // a part
     CHECK(f.left.slot == block::several);
     CHECK(f.left.waits_for().begin()->begin == 0x10100);
-    f.notes.hold(&f.left, tags{{0x0, 0x20000, 3, 1}}); // more than all of it
+    f.notes.hold(&f.left, tags{{0x0, 0x20000, 3, 1}}); // the use covers more than the block
     CHECK(f.left.slot == 1);
 }
 
 TEST_CASE("block_tags: a node is freed when it is no longer needed") {
     two_blocks f;
-    while (!f.notes.empty()) { // all notes are in use but one
+    while (!f.notes.empty()) { // uses all nodes except one
         block b;
         b.address = 0x10000;
         b.bytes   = 0x1000;
@@ -185,14 +185,14 @@ TEST_CASE("block_tags: uses that exceed a node are not merged, and nothing chang
         CHECK(pieces(full) == tags::most);
         CHECK(other.slot == 99);
         block_tags::hold(&other, {0, 0, 5, 1});
-        CHECK(f.notes.merge_uses(&other, &full, not_yet)); // one of those that are there
+        CHECK(f.notes.merge_uses(&other, &full, not_yet)); // takes an existing use_node
         CHECK(full.slot == block::nobody);
     }
 }
 
 TEST_CASE("block_tags: a merge of two nodes frees one of them") {
     two_blocks f;
-    while (f.notes.has(3)) { // no more than two
+    while (f.notes.has(3)) { // leaves at most two
         block b;
         b.address = 0x10000;
         b.bytes   = 0x1000;

@@ -73,7 +73,7 @@ TEST_CASE("chunk_directory: peaks can be reset and raised, and move along") {
     CHECK(figures(all, 400) ==
           memory_usage{.reserved = 500, .peak_live = 400, .peak_reserved = 500, .restarts = 1});
     all.raise_peaks({.peak_live = 900, .peak_reserved = 1500});
-    all.raise_peaks({.peak_live = 800, .peak_reserved = 1400}); // lower: nothing is new
+    all.raise_peaks({.peak_live = 800, .peak_reserved = 1400}); // lower values change nothing
     CHECK(figures(all, 400) ==
           memory_usage{.reserved = 500, .peak_live = 900, .peak_reserved = 1500, .restarts = 3});
     CHECK(figures(all, 901).peak_live == 901);
@@ -136,7 +136,7 @@ TEST_CASE("chunk_directory: after any failure the reservation is dropped and not
             plan.fail_nth(0);
         }
         CHECK(all.reserved() == 0);
-        void* const p = all.take<true>(0, nullptr, 1000, 256); // all of the limit is there
+        void* const p = all.take<true>(0, nullptr, 1000, 256); // the whole limit is available
         all.give(p, 1000, 256);
     }
     CHECK(book.blocks() == 0);
@@ -224,7 +224,7 @@ TEST_CASE("chunk_directory: memory being allocated or returned counts against th
     CHECK(all.reserved() == 600);
     up.meanwhile = [&] {
         CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr);
-    }; // nor is it back
+    }; // the chunk is not returned yet
     all.give(p, 600, 256);
     void* const q = all.take<true>(1, nullptr, 1000, 256);
     CHECK(all.reserved() == 1000);
@@ -239,11 +239,11 @@ TEST_CASE("chunk_directory: a concurrent request for ready memory causes no refu
     CHECK(all.take_at_once(0, {}, 600, 256) == nullptr);
     CHECK(p != nullptr);
     CHECK(all.take_at_once(0, {}, 600, 256) == nullptr);
-    CHECK(up.asked == 1); // there is no room for it
+    CHECK(up.asked == 1); // the limit has no room for it
     all.give(p, 401, 256);
     up.lends     = true;
     up.meanwhile = [&] { p = all.take<true>(1, nullptr, 401, 256); };
-    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr); // the other was faster
+    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr); // the other thread was faster
     CHECK(up.came_in_order == 1);
     CHECK(up.usage().live == 401);
     CHECK(all.reserved() == 401);
@@ -264,7 +264,7 @@ TEST_CASE("chunk_directory: a ready chunk without a place in the map is returned
     CHECK(up.came_in_order == 1);
     CHECK(up.usage().live == 0);
     CHECK(all.reserved() == 0);
-    p = all.take_at_once(0, {}, 1000, 256); // all of the limit is there
+    p = all.take_at_once(0, {}, 1000, 256); // the whole limit is available
     CHECK(all.owner_of(p) == 0);
     all.give(p, 1000, 256);
 }

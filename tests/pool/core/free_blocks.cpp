@@ -14,7 +14,7 @@ using namespace vram::detail;
 
 namespace {
 
-constexpr std::size_t used_by_graph = 9; ///< the slot whose memory cannot be had
+constexpr std::size_t used_by_graph = 9; ///< the slot whose memory is unavailable
 /// One wait for the memory of any stream.
 struct {
     availability operator()(tags const& held) const {
@@ -30,7 +30,7 @@ struct {
     }
 } constexpr one_wait{};
 
-/// A free block, and whether another comes after it: only the last of a chunk can grow.
+/// A free block. `next` is the block behind it, if any: only the last block of a chunk can grow.
 block free_piece(std::uintptr_t address, std::size_t bytes, block* after = nullptr) {
     block b;
     b.address = address;
@@ -114,7 +114,8 @@ TEST_CASE("free_blocks: a better fit that needs a wait is reported beside one th
     tight.slot = 1;
     all.resize(&large, 4096);
     CHECK(all.find(4096, 256, one_wait, false).where == &large);
-    CHECK(all.find(4096, 256, one_wait, false).tighter == nullptr); // it is no tighter
+    // The other block is not smaller.
+    CHECK(all.find(4096, 256, one_wait, false).tighter == nullptr);
 }
 
 TEST_CASE(
@@ -144,7 +145,8 @@ TEST_CASE("free_blocks: an empty end is an end, and holds no block") {
     all.remove(&empty);
     CHECK(all.find(512, 256, one_wait, true).where == &end);
     CHECK(all.find(512, 1 << 20, one_wait, true).where == &end);
-    CHECK(all.find(512, 1 << 22, one_wait, true).where == nullptr); // not at such an address
+    // The block contains no such address.
+    CHECK(all.find(512, 1 << 22, one_wait, true).where == nullptr);
 }
 
 TEST_CASE("free_blocks: a part that is ready is found at the front or the back of a block") {
@@ -177,7 +179,7 @@ TEST_CASE("free_blocks: in the end of a chunk the lowest ready part is taken") {
     CHECK(aligned.cost == availability::ready);
     CHECK(aligned.start == 0x101000);
     CHECK(all.find(8192, 256, one_wait, false).cost ==
-          availability::needs_wait); // all of it, with the parts that wait
+          availability::needs_wait); // the whole block, with the parts that need a wait
 }
 
 TEST_CASE("free_blocks: a captured graph's use of a chunk's end does not exclude the rest") {
@@ -200,7 +202,7 @@ TEST_CASE("free_blocks: a search of all blocks finds the one that is ready") {
     block       next;
     block       dear[64];
     block       clean = free_piece(0x900000, 4096, &next);
-    all.insert(&clean); // the first one in is the last one seen
+    all.insert(&clean); // the block inserted first is examined last
     for (std::size_t i = 0; i < 64; ++i) {
         dear[i]      = free_piece(0x100000 + i * 0x2000, 4096, &next);
         dear[i].slot = 1;
@@ -241,12 +243,12 @@ TEST_CASE(
     all.insert(&end);
     CHECK(all.quick(1 << 20, 0, one_wait) == &a);
     CHECK(all.quick((1 << 20) + 256, 0, one_wait) ==
-          &c); // `a` is too small for that, and hides `b`
+          &c); // `a` is too small, and comes before `b` in their bin
     all.remove(&b);
     all.insert(&b);
     CHECK(all.quick((1 << 20) + 256, 0, one_wait) == &b);
     CHECK(all.quick((1 << 20) + 512, 0, one_wait) == &c);
-    CHECK(all.quick(9 << 20, 0, one_wait) == &end); // the end of a chunk comes last
+    CHECK(all.quick(9 << 20, 0, one_wait) == &end); // the end of a chunk is examined last
     CHECK(all.quick(65 << 20, 0, one_wait) == nullptr);
     b.slot = 4; // of another stream
     CHECK(all.quick(1 << 20, 0, one_wait) == nullptr);
@@ -255,7 +257,7 @@ TEST_CASE(
     CHECK(all.quick(1 << 20, 4, one_wait) == nullptr);
     use_node note;
     wait_in_parts(b, note, {b.address, b.address + 256, 1, 4}, {b.address + 256, b.end(), 1, 5});
-    CHECK(all.quick(1 << 20, 4, one_wait) == nullptr); // that takes a closer look
+    CHECK(all.quick(1 << 20, 4, one_wait) == nullptr); // only a search by `find` examines parts
     all.remove(&b);
     CHECK(all.quick(1 << 20, 4, one_wait) == &a);
     c.bare = true;
@@ -282,7 +284,7 @@ TEST_CASE(
         all.insert(each);
     }
     all.insert(&rest);
-    CHECK(all.quick(8 * page, 0, one_wait) == &whole); // though `part` came last
+    CHECK(all.quick(8 * page, 0, one_wait) == &whole); // although `part` was inserted last
     CHECK(all.find(16 * page, 256, one_wait, true).where == &whole);
     all.remove(&whole);
     CHECK(all.quick(8 * page, 0, one_wait) == &part);

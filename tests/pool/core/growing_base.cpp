@@ -102,14 +102,15 @@ TEST_CASE("growing_base: a ready chunk without a descriptor is returned in its s
     sim_stream_view const            order = s;
     void* const                      p     = mr.upstream().allocate(s, 1_MiB);
     doubles::busy(s, p, 1_MiB);
-    mr.upstream().deallocate(s, p, 1_MiB); // the stream's again at once, though it is still busy
+    // The stream may use the memory at once, although its work is unfinished.
+    mr.upstream().deallocate(s, p, 1_MiB);
     CHECK_THROWS_AS((void)mr.chunk_without_books(1_MiB, &order), std::bad_alloc);
     CHECK_FALSE(s.done());
     CHECK(mr.held().upstream == 2);
     CHECK(mr.held().reserved == 0);
     sim_graph::begin(s);
     CHECK_THROWS_AS((void)mr.chunk_without_books(1_MiB, &order), std::bad_alloc);
-    CHECK_NOTHROW((void)sim_graph::end(s)); // nor is a capture broken
+    CHECK_NOTHROW((void)sim_graph::end(s)); // no capture is broken either
     void* const q = mr.upstream().allocate(other, 1_MiB);
     doubles::busy(other, q, 1_MiB);
     mr.upstream().deallocate(other, q, 1_MiB);

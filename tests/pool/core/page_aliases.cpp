@@ -34,7 +34,7 @@ std::vector<page_place> together_with(page_aliases const& rings, page_place cons
 TEST_CASE("page_aliases: a page is alone until paired, and again when one of two leaves") {
     page_aliases rings = rings_of(2, 4);
     CHECK(together_with(rings, {0, 1}).empty());
-    rings.part({0, 1}); // from no other page
+    rings.part({0, 1}); // the page is in no ring
     rings.pair({0, 1}, {1, 2});
     CHECK(rings.size() == 2);
     CHECK(together_with(rings, {0, 1}) == std::vector<page_place>{{1, 2}});
@@ -70,7 +70,7 @@ TEST_CASE("page_aliases: if a chunk is removed, the last one gets its number in 
     rings.pair({2, 0}, {1, 1});
     rings.pair({0, 0}, {2, 1});
     rings.remove(0);
-    CHECK(rings.size() == 2); // the one of the chunk that is gone left the other alone
+    CHECK(rings.size() == 2); // the ring of the removed chunk ended, the other one stayed
     CHECK(together_with(rings, {1, 1}) == std::vector<page_place>{{0, 0}});
     rings.remove(1);
     CHECK(rings.size() == 0);

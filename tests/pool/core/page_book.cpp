@@ -58,9 +58,9 @@ TEST_CASE("page_book: a move goes from the first backed pages to the first unbac
     book.move(front, back, 3 * leaf);
     CHECK(book.mapped(front) == leaf);
     CHECK(book.mapped(back) == 3 * leaf);
-    CHECK(book.mapped({front.chunk, 3, 4}) == leaf); // the last of the front stayed
+    CHECK(book.mapped({front.chunk, 3, 4}) == leaf); // the last page of the front still has memory
     CHECK(book.missing({back.chunk, 7, 8}) == leaf);
-    CHECK(book.back(back, 1).first == 6); // the last is without
+    CHECK(book.back(back, 1).first == 6); // the last page has none
     CHECK(book.back(back, 2 * leaf).first == 5);
     CHECK(book.back(back, 9 * leaf).first == 4);
     book.set(front, true);
@@ -147,7 +147,7 @@ TEST_CASE("page_book: a page without its memory is unbacked until it has memory 
     book.set(front, false); // freed
     CHECK_FALSE(book.left(front));
     for (std::size_t i = 0; i != 8; ++i) { book.look({front.chunk, i}, i >= 4); }
-    CHECK(book.left(front)); // it has none: that may have gone anywhere
+    CHECK(book.left(front)); // pages without memory: it may have moved anywhere
     CHECK_FALSE(book.left(back));
     CHECK(book.fresh(front) == 0);
 }
@@ -169,8 +169,9 @@ TEST_CASE("page_book: memory that left a page is found at its present page while
     CHECK(found(0).known);
     CHECK(found(0).where == vram::detail::page_place{back.chunk, 4});
     CHECK(found(1).where == vram::detail::page_place{back.chunk, 5});
-    CHECK_FALSE(found(2).known);                                              // which has its own
-    CHECK_FALSE(book.source_of({front.chunk, 0}, {front.chunk, 0, 5}).known); // of two in one run
+    CHECK_FALSE(found(2).known); // that page has memory of its own
+    // Two pages of the run had the same memory.
+    CHECK_FALSE(book.source_of({front.chunk, 0}, {front.chunk, 0, 5}).known);
     CHECK(book.source_of({front.chunk, 0}, {front.chunk, 0, 4}).known);
     book.move({back.chunk, 4, 5}, {back.chunk, 6, 7}, leaf); // and on, to a third
     CHECK(found(0).where == vram::detail::page_place{back.chunk, 6});
@@ -181,16 +182,16 @@ TEST_CASE("page_book: memory that left a page is found at its present page while
     book.set({back.chunk, 4, 5}, true); // new memory
     CHECK_FALSE(book.source_of({back.chunk, 4}, {}).known);
     CHECK(book.source_of({back.chunk, 6}, {}).where == vram::detail::page_place{front.chunk, 0});
-    book.set({front.chunk, 0, 1}, false); // the device has it
+    book.set({front.chunk, 0, 1}, false); // the memory was returned to the device
     CHECK_FALSE(book.source_of({back.chunk, 6}, {}).known);
     CHECK(book.fresh({back.chunk, 6, 7}) == leaf); // nothing can return
     CHECK(book.shared() == 2);
 
     book.find({front.chunk, 0}, address_of(far_base));
-    book.find({front.chunk, 3}, address_of(far_base - leaf)); // none of ours: nothing happens
+    book.find({front.chunk, 3}, address_of(far_base - leaf)); // not in a chunk: nothing changes
     book.look({front.chunk, 0}, false);
     CHECK(found(0).where == vram::detail::page_place{1, 0});
-    CHECK(book.remove(address_of(near_base)) == 4 * leaf); // the other has its number now
+    CHECK(book.remove(address_of(near_base)) == 4 * leaf); // the other chunk gets its number
     CHECK(book.shared() == 0);
     CHECK(book.has({0, 0}));
 }

@@ -94,7 +94,7 @@ TEST_CASE("pool with slack: a repeating program stops mapping pages, unmaps none
         CHECK(node.faults().calls(sim_call_kind::unmap) == 0);
         CHECK(node.faults().calls(sim_call_kind::synchronize) == 0);
         CHECK(mr.usage().waits == 0);
-        CHECK(mr.usage().upstream > upstream); // memory went to and fro
+        CHECK(mr.usage().upstream > upstream); // memory was remapped in both directions
         CHECK(mr.usage().reserved == 8 * wide_enough);
         CHECK(node.figures().used == 8 * wide_enough);
     }
@@ -109,7 +109,8 @@ TEST_CASE("pool with slack: it uses new memory first, up to the slack") {
                           {0.375, 11}, {9, 11},   {no_limit, 11}};
     for (auto const& [slack, held] : expected) {
         CAPTURE(slack);
-        sim_node node{doubles::small_pages(8 * 32)}; // a device of which 8 pages are not worth it
+        // A device of which 8 pages are too little for sharing.
+        sim_node node{doubles::small_pages(8 * 32)};
         {
             sim_stream     s;
             sharing_pool   mr = sharing_with({.slack = slack});
@@ -236,7 +237,7 @@ TEST_CASE("pool with slack: it shares no page with a pending use of another stre
         worker.synchronize();
         void* const next = mr.allocate(other, wide_enough + small_page);
         busy(other, next, wide_enough + small_page);
-        CHECK(mr.usage().reserved == 4 * wide_enough + small_page); // now it is available
+        CHECK(mr.usage().reserved == 4 * wide_enough + small_page); // now the memory is available
         mr.deallocate(other, next, wide_enough + small_page);
         mr.deallocate(other, wide, 2 * wide_enough);
         mr.deallocate(worker, wall, wide_enough);
@@ -259,11 +260,12 @@ TEST_CASE("pool with slack: it moves no page while its stream is captured") {
         for (void*& one : out) { busy(s, one = mr.allocate(s, wide_enough), wide_enough); }
         for (int const i : {1, 3, 5}) { mr.deallocate(s, out[i], wide_enough); }
         sim_graph::begin(s);
-        void* const wide = mr.allocate(s, 3 * wide_enough); // their memory is at these addresses
+        // The shared memory is mapped at these addresses.
+        void* const wide = mr.allocate(s, 3 * wide_enough);
         busy(s, wide, 3 * wide_enough);
         sim_graph graph = sim_graph::end(s);
         CHECK(mr.usage().reserved > 8 * wide_enough);
-        graph.launch(other); // beside unfinished work of the stream
+        graph.launch(other); // at the same time as unfinished work of the stream
         other.synchronize();
         mr.deallocate(other, wide, 3 * wide_enough);
         mr.deallocate(other, small, 100);
@@ -292,7 +294,8 @@ TEST_CASE("pool with slack: it uses free pages if the device, or the limit, has 
                 busy(s, wide, 2 * wide_enough);
                 CHECK(mr.usage().reserved == 4 * wide_enough);
                 std::uint64_t const waits = node.faults().calls(sim_call_kind::synchronize);
-                CHECK((waits == 0) == (slack != no_limit)); // else pages went, and others came
+                // Without sharing, free pages are unmapped, after a wait, and new ones are mapped.
+                CHECK((waits == 0) == (slack != no_limit));
                 mr.deallocate(s, wide, 2 * wide_enough);
                 for (int const i : {0, 2}) { mr.deallocate(s, p[i], wide_enough); }
             }
@@ -484,7 +487,7 @@ TEST_CASE("pool with slack: a page that could not be moved once is no longer wan
         give(one, wide_enough);
         void* const has_one = take(wide_enough + small_page); // the memory of the first
         void* const w3      = take(2 * wide_enough);
-        CHECK(take(wide_enough) == one); // which cannot have that again
+        CHECK(take(wide_enough) == one); // these addresses cannot get their former memory again
         give(two, 3 * wide_enough);
         void* const has_two = take(4 * wide_enough);
         void* const w4      = take(4 * wide_enough);
@@ -519,10 +522,10 @@ TEST_CASE("pool with slack: no page of a chunk that another thread frees is want
         void* const wall                = mr.allocate(s, 2 * page);
         void* const end                 = mr.allocate(s, 5 * page);
         mr.deallocate(s, a, 2 * page);
-        void* const there = mr.allocate(s, 7 * page); // has the memory of `a`, in that chunk
+        void* const there = mr.allocate(s, 7 * page); // has the memory of `a`, in the second chunk
         mr.deallocate(s, b, 4 * page);
         mr.deallocate(s, end, 5 * page);
-        void* const here = mr.allocate(s, 9 * page); // has that of `b`, in the first
+        void* const here = mr.allocate(s, 9 * page); // has the memory of `b`, in the first chunk
         mr.deallocate(s, here, 9 * page);
         void* const front = mr.allocate(s, 4 * page);
         s.synchronize();

@@ -298,7 +298,7 @@ TEST_CASE("pool of pages: a repeating program stops mapping pages, and waits for
         for (int i = 0; i < 5; ++i) { step(); }
         CHECK(doubles::page_calls(node) == mapped);
         CHECK(node.faults().calls(sim_call_kind::synchronize) == waits);
-        CHECK(mr.usage().upstream > upstream); // pages went to and fro
+        CHECK(mr.usage().upstream > upstream); // memory was remapped in both directions
         CHECK(mr.usage().reserved == 8 * several + stays);
         mr.deallocate(s, kept, stays);
     }
@@ -315,8 +315,9 @@ TEST_CASE("pool of pages: a request does not wait for the work of its own stream
         sim_stream        s;
         busy(s, nullptr, 0, 5ms);
         void* const p = mr.allocate(s, bytes);
-        CHECK(mr.usage().reserved == 4 * several); // pages moved that never were there,
-        CHECK(node.now() < 5ms);                   // and no pages with a pending use
+        // Pages without former memory got that of others.
+        CHECK(mr.usage().reserved == 4 * several);
+        CHECK(node.now() < 5ms); // none of them with a pending use
         busy(s, p, bytes);
         mr.deallocate(s, p, bytes);
         holes.give_back(mr);
@@ -555,7 +556,7 @@ TEST_CASE("pool of pages: the rest of a block is kept if its stream cannot be wa
         CAPTURE(remap);
         std::size_t lost = 0;
         bool        hit  = true;
-        for (std::uint64_t n = 1; hit; ++n) { // which host memory is refused
+        for (std::uint64_t n = 1; hit; ++n) { // fails the n-th host allocation
             CAPTURE(n);
             doubles::mishaps const told;
             sim_node               node{doubles::small_pages(4096)};
@@ -573,11 +574,12 @@ TEST_CASE("pool of pages: the rest of a block is kept if its stream cannot be wa
             std::size_t const there = mr.free_memory().bytes;
             CHECK(there % small_page != 0);
             busy(t, more, several, 5ms);
-            if (remap) { mr.deallocate(t, more, several); } // which it waits for, to have its pages
+            // The request waits for the kernel, to use its pages.
+            if (remap) { mr.deallocate(t, more, several); }
             std::size_t const live = mr.usage().live;
             // Before the missing memory is allocated.
             doubles::interrupted_platform::meanwhile = [&] {
-                mr.retire(s); // so that it must be noted anew
+                mr.retire(s); // so that the stream must be recorded again
                 node.faults().when([](sim_call_info const&) { return true; });
                 armed.emplace(n);
             };
@@ -1013,7 +1015,8 @@ TEST_CASE("pool of pages: trim waits for a remap of another thread") {
         sim_thread moves{sim_device{}, [&] {
                              doubles::interrupted_platform::meanwhile = [&] {
                                  doubles::interrupted_platform::meanwhile = [&] {
-                                     moving.count_down(); // the other has so long to come too early
+                                     // The other thread has this long to come too early.
+                                     moving.count_down();
                                      std::this_thread::sleep_for(50ms);
                                  };
                              };
@@ -1053,7 +1056,7 @@ TEST_CASE("pool of pages: the remapping thread's own request is refused") {
 TEST_CASE("pool of pages: other threads may coalesce very many blocks while a chunk grows") {
     for (int const pairs : {126, 127, 140}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
-        doubles::mishaps const told; // that all of this is still out
+        doubles::mishaps const told; // receives the leak report of all these blocks
         sim_stream             a, b, c;
         bool const             full = false;
         pool<narrow_resource>  mr{narrow_resource{full}};
@@ -1063,7 +1066,7 @@ TEST_CASE("pool of pages: other threads may coalesce very many blocks while a ch
         for (int i = 0; i < pairs; ++i) {
             of_a.push_back(mr.allocate(a, small));
             of_b.push_back(mr.allocate(b, small));
-            (void)mr.allocate(c, 256); // which keeps this pair from the next
+            (void)mr.allocate(c, 256); // separates this pair from the next
         }
         std::uintptr_t const next = place(mr.allocate(c, 256)) + 256;
         std::uintptr_t const at   = align(next, 64_KiB) + 8_KiB;
@@ -1153,7 +1156,7 @@ TEST_CASE("pool of pages: behind a block no page with a pending use is remapped"
         mr.deallocate(s, wall, 2_MiB);
         came = true;
     };
-    CHECK(mr.allocate(y, 7_MiB) == front); // with the pages that had gone
+    CHECK(mr.allocate(y, 7_MiB) == front); // with the pages that were moved away before
     CHECK(came);
     expect_no_report(node);
     mr.deallocate(y, front, 7_MiB);
@@ -1209,7 +1212,7 @@ TEST_CASE("pool of pages: a capture remaps no page with a pending use") {
 }
 
 TEST_CASE("pool of pages: no page that a captured stream uses is remapped") {
-    for (std::size_t const idle : {0_B, 5_MiB}) { // nothing of the block; of one page a part
+    for (std::size_t const idle : {0_B, 5_MiB}) { // no page of the block; or a part of one page
         sim_node node{{.on_report = sim_on_report::collect}};
         {
             pages_that_left f{{}, idle};

@@ -78,7 +78,7 @@ TEST_CASE("paged_heap: of the usable blocks, the one with the fewest unbacked by
     sixteen_pages      f;
     sim_stream         s;
     std::size_t const  sizes[] = {2 * page, page, 3 * page, page};
-    std::vector<void*> row; // two holes, and a wall behind each
+    std::vector<void*> row; // two holes, with a live block behind each
     for (std::size_t const bytes : sizes) { row.push_back(f.take(s, bytes)); }
     f.give(s, row[0], sizes[0]);
     f.give(s, row[2], sizes[2]);
@@ -155,17 +155,17 @@ TEST_CASE("paged_heap: ready memory is used before other memory of the same bloc
 }
 
 TEST_CASE("paged_heap: another stream gets an unbacked block with a stream's memory after a wait") {
-    for (bool const somebodys : {false, true}) {
+    for (bool const in_use : {false, true}) {
         sixteen_pages         f;
         sim_stream            s, other;
         sim_stream_view const view = s;
         block* const          b    = f.take_bare(s, page, lacks_nothing);
         REQUIRE(b != nullptr);
-        f.heap.give_bare(b, somebodys ? &view : nullptr, 0);
+        f.heap.give_bare(b, in_use ? &view : nullptr, 0);
         sim_launch(s, {.name = "earlier", .duration = 1ms});
         block* const next = f.take_bare(other, page, lacks_nothing);
         REQUIRE(next != nullptr);
-        CHECK(f.usage().waits == (somebodys ? 1 : 0));
+        CHECK(f.usage().waits == (in_use ? 1 : 0));
         f.heap.give_bare(next, nullptr, 0);
     }
 }
@@ -179,7 +179,7 @@ TEST_CASE("paged_heap: memory of a stream that cannot be waited for stays reserv
     REQUIRE(b != nullptr);
     f.node.faults().when([](sim_call_info const&) { return true; });
     {
-        doubles::bombing armed{1}; // it cannot be noted
+        doubles::bombing armed{1}; // the use cannot be recorded
         f.heap.give_bare(b, &view, page);
         CHECK(armed.defuse());
     }
@@ -237,7 +237,7 @@ TEST_CASE("paged_heap: a block that was waited for and returned has its earlier 
         REQUIRE(again != nullptr);
         CHECK(f.usage().waits == 2);
         (void)f.heap.filled(again);
-        CHECK(again->slot == block::nobody); // its client is behind all of that
+        CHECK(again->slot == block::nobody); // the stream that uses it is ordered after all of that
         f.give(third, again->pointer(), pages * page);
     }
 }
@@ -269,12 +269,13 @@ TEST_CASE("paged_heap: a quarantined block is unavailable until it is returned")
     void* const           q = f.take(s, 4 * page);
     f.give(s, p, 4 * page);
     CHECK(f.heap.may_have_pages(page, 8 * page));
-    CHECK_FALSE(f.heap.may_have_pages(page, 8 * page + 1)); // the end has that, and one has 4
+    // The end has 8 pages, and another block has 4.
+    CHECK_FALSE(f.heap.may_have_pages(page, 8 * page + 1));
     auto const end = f.set_aside(&another);
     REQUIRE(end.size() == 1); // the other free piece would take a wait
     CHECK(end[0]->address == sixteen_pages::base + 8 * page);
     f.give_again(end[0], false);
-    auto const both = f.set_aside(&view); // from the end on
+    auto const both = f.set_aside(&view); // in order from the end
     REQUIRE(both.size() == 2);
     CHECK(both[1]->pointer() == p);
     CHECK(f.take(s, page) == nullptr);

@@ -23,7 +23,7 @@ slab_chunk::entry shelf_note(std::uint32_t     slot,
 
 TEST_CASE("slab_free_lists: each stream's blocks are ordered by age, and any can be removed") {
     slab_free_lists shelves;
-    CHECK(shelves.oldest(3) == nullptr); // a stream that has no shelf yet
+    CHECK(shelves.oldest(3) == nullptr); // a stream without a list
     CHECK(shelves.take_newest(3) == nullptr);
     CHECK(shelves.retained(3) == nullptr);
     shelves.reserve(2);
@@ -45,7 +45,7 @@ TEST_CASE("slab_free_lists: each stream's blocks are ordered by age, and any can
     CHECK(shelves.take_newest(2) == &entries[1]);
     CHECK(shelves.take_newest(2) == nullptr);
     CHECK(shelves.oldest(2) == nullptr);
-    shelves.add_oldest(&entries[0]); // the only one is the newest too
+    shelves.add_oldest(&entries[0]); // the only block is also the newest
     CHECK(shelves.take_newest(2) == &entries[0]);
     CHECK(shelves.oldest(1) == &other);
 }

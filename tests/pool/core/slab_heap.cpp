@@ -19,7 +19,7 @@ using doubles::at;
 
 namespace {
 
-/// Every block is in one place, and the figures agree.
+/// Requires that every block is in one place, and that the counts agree.
 bool counts_agree(slab_heap const& heap) {
     std::size_t out = 0, all = 0;
     for (slab_heap::chunk const* c : heap.chunks()) {
@@ -57,7 +57,7 @@ TEST_CASE("slab_heap: the lowest clean block is taken first, and found by its ad
     CHECK(heap.find(at(0x100000 - 3072)) == nullptr);
     heap.give_clean(heap.find(at(0x100000 + 70 * 3072)));
     heap.give_clean(heap.find(at(0x100000 + 3 * 3072)));
-    CHECK(heap.find(at(0x100000 + 3 * 3072)) == nullptr); // it is not out
+    CHECK(heap.find(at(0x100000 + 3 * 3072)) == nullptr); // it is not live
     CHECK(heap.take_clean()->address == at(0x100000 + 3 * 3072));
     CHECK(heap.take_clean()->address == at(0x100000 + 70 * 3072));
     CHECK(counts_agree(heap));
@@ -142,7 +142,7 @@ TEST_CASE("slab_heap: quarantined blocks are unavailable until captures are forg
     slab_heap moved{std::move(heap)};
     moved.end_captures([](std::size_t) { return std::uint64_t{9}; });
     CHECK(moved.take_clean() == n[3]);
-    for (std::size_t const i : {0, 1, 2}) { // by their epochs, however they came
+    for (std::size_t const i : {0, 1, 2}) { // sorted by epoch, in whatever order they were freed
         CHECK(moved.oldest(1) == n[i]);
         CHECK(moved.take(n[i]) == n[i]);
     }

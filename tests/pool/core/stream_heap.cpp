@@ -121,7 +121,7 @@ TEST_CASE("stream_heap: a block that a captured stream uses is skipped") {
     void* const p = f.take(s, 1 << 20);
     f.give(s, p, 1 << 20);
     sim_graph::begin(s);
-    CHECK(f.take(other, 256) == nullptr); // nothing can say how far that stream is
+    CHECK(f.take(other, 256) == nullptr); // the progress of a captured stream is unknown
     (void)sim_graph::end(s);
     CHECK(f.take(other, 256) == nullptr); // and a graph may use the memory
     f.heap.forget_captures();
@@ -169,7 +169,7 @@ TEST_CASE("stream_heap: a host wait for parts of a block leaves no use behind") 
     std::size_t const          half = 1 << 19;
     heap_of_sim::request const all{.asked = 2 * half};
     std::uint64_t              usual = 0, most = 0;
-    for (int i = 0; i < 400; ++i) { // more often than notes are made at a time
+    for (int i = 0; i < 400; ++i) { // more often than nodes are allocated at a time
         std::uint64_t const before = doubles::host_allocations();
         void* const         p      = f.take(a, half);
         void* const         q      = f.take(b, half);
@@ -258,7 +258,8 @@ TEST_CASE("stream_heap: a byte with pending uses of two streams is pending once"
         out.push_back(b);
     }
     REQUIRE(out.size() == 10);
-    for (std::size_t i = 0; i < 10; ++i) { // more pieces than a block has tags: they span others
+    // More pieces than a block can have uses: some uses are merged.
+    for (std::size_t i = 0; i < 10; ++i) {
         on = s[i % 2];
         CHECK(heap.give(out[i], 4096, 256, &on));
     }
@@ -277,7 +278,7 @@ TEST_CASE("stream_heap: small blocks stay cached if larger cached ones suffice")
     f.give(s, high, 500 << 10);
     void* const p = f.take(s, 400 << 10);
     CHECK(p == high);
-    CHECK(f.heap.take_quick(s, 4096, 256)->pointer() == small); // which was not joined
+    CHECK(f.heap.take_quick(s, 4096, 256)->pointer() == small); // this block was not coalesced
     f.give(s, small, 4096);
     f.give(s, p, 400 << 10);
     CHECK(f.take(s, 1 << 20) == low); // and is now
@@ -335,7 +336,8 @@ TEST_CASE("stream_heap: the last freed large block is reused as it is") {
     f.give(s, low, 8_MiB);
     CHECK(f.heap.give_quick(f.heap.live(high, 4_MiB), 4_MiB, 256, s));
     CHECK(f.heap.live(high, 4_MiB) == nullptr);
-    CHECK(f.heap.take_quick(s, 4_MiB, 256)->pointer() == high); // joined, it would begin at `low`
+    // Coalesced, it would begin at `low`.
+    CHECK(f.heap.take_quick(s, 4_MiB, 256)->pointer() == high);
     CHECK(f.heap.usage(all_of).live == 14_MiB);
     SUBCASE("and is joined for another size") {
         f.give(s, high, 4_MiB);
@@ -405,7 +407,7 @@ TEST_CASE("stream_heap: a very large block is not cached, nor one at the end of 
     CHECK_FALSE(rests(growing, high, 8_MiB));
     CHECK(growing.largest() == growing.all - 10_MiB);
     growing.give(s, low, 2_MiB);
-    for (bool const moved : {false, true}) { // and none is larger than it was made for
+    for (bool const moved : {false, true}) { // no cached block exceeds the limit of the constructor
         large_fixture<> low_fixture{moved ? 4_MiB : 2_MiB};
         if (moved) {
             heap_of_sim other{event_policy::lazy, false, false, 2_MiB};
@@ -484,7 +486,7 @@ TEST_CASE("stream_heap: other threads may split very many blocks during a failed
         sim_node                          node{{.on_report = sim_on_report::collect}};
         sim_stream                        a, b, c;
         std::size_t const                 all = 64_KiB + 1_MiB + 256 + 3_MiB + 256 + 256_KiB;
-        doubles::mishaps const            told; // that all of this is still out
+        doubles::mishaps const            told; // receives the leak report of all these blocks
         pool<doubles::interrupted_memory> mr{{.initial_size = all, .max_size = all}};
         (void)mr.allocate(a, 64_KiB);
         void* const of_a = mr.allocate(a, 512_KiB);

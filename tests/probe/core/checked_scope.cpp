@@ -57,7 +57,8 @@ TEST_CASE("checked_scope: an exception that leaves the scope is not replaced") {
     } catch (std::runtime_error const&) {}
     CHECK(asked == 0);
 
-    struct in_unwinding { // a scope that runs while another exception is on its way is still asked
+    // A scope inside a destructor that runs during another exception is still checked.
+    struct in_unwinding {
         memory_type& memory;
         int&         asked;
         ~in_unwinding() {

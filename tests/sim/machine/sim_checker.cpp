@@ -20,7 +20,7 @@ using namespace vram::detail;
 
 namespace {
 
-/// A node that only collects, with two streams, device memory `d` and pinned memory `h`.
+/// A node that collects its reports, with two streams, device memory `d` and pinned memory `h`.
 struct crime_scene {
     explicit crime_scene(sim_options o = {}) : node{collecting(o)} {}
 
@@ -44,7 +44,7 @@ struct crime_scene {
         }
     }
 
-    /// The one report that is there, of the kind wanted, with both operations.
+    /// Requires that there is exactly one report, of the given kind, with both operations.
     sim_report one(sim_mistake kind, bool both = true) {
         auto const all = node.take_reports();
         REQUIRE(all.size() == 1);

@@ -142,7 +142,7 @@ TEST_CASE("sim_gate: a host function of a stream may notify") {
         },
         &both);
     auto held = both.gate.hold();
-    both.gate.wait(held, [&] { return both.ready; }); // waiting lets time go on
+    both.gate.wait(held, [&] { return both.ready; }); // virtual time advances during the wait
     held.unlock();
     CHECK(node.now() == 40us);
 }
@@ -263,7 +263,7 @@ TEST_CASE(
     std::atomic<bool> started{false};
     std::thread       ordinary{[&] {
         while (!started) { std::this_thread::yield(); }
-        std::this_thread::sleep_for(30ms); // it waits by now
+        std::this_thread::sleep_for(30ms); // the other thread waits by now
         {
             auto held = g.hold();
             ready     = true;
@@ -312,7 +312,7 @@ TEST_CASE("sim_gate: a host function may hold it, and releases the earlier work 
         if (gated) {
             sim_call_host(stream, land, &shared);
         } else {
-            land(&shared); // by this thread, which knows nothing of the copy's end
+            land(&shared); // by this thread, which is not ordered after the copy
         }
         writer.join();
         stream.synchronize();
@@ -367,7 +367,8 @@ TEST_CASE(
     sim_thread        stuck{sim_device{}, [&] {
                          node.work(1us);
                          blocked = true;
-                         while (!go) { std::this_thread::sleep_for(1ms); } // unseen by the machine
+                         // A wait that the machine does not observe.
+                         while (!go) { std::this_thread::sleep_for(1ms); }
                          {
                              auto held = g.hold();
                              ++steps;

@@ -42,7 +42,8 @@ std::size_t races(bool ordered) {
 
 TEST_CASE("sim_lock: work before a release happens before work after the next acquisition") {
     CHECK(races(true) == 0);
-    if (sim_ordered_threads) { CHECK(races(false) == 1); } // else the two may meet by luck
+    // Otherwise the lock may order the two by chance.
+    if (sim_ordered_threads) { CHECK(races(false) == 1); }
 }
 
 TEST_CASE("sim_lock: a moved lock is unlocked") {
@@ -99,7 +100,7 @@ TEST_CASE("sim_lock: the holder may wait for a stream while other threads wait f
     CHECK(node.now() >= 200us);
     if (sim_ordered_threads) {
         CHECK(there[0] == 100us);
-        CHECK(there[1] == 200us); // it asked at 10, and had the lock from 100 on
+        CHECK(there[1] == 200us); // requested at 10, held from 100 on
     }
     CHECK(node.reports().empty());
 }

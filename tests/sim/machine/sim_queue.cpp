@@ -45,7 +45,7 @@ TEST_CASE("sim_queue: completed waits are removed") {
 }
 
 namespace {
-/// Reports of a read on the legacy stream after a write on a stream that is no more.
+/// Returns the reports of a read on the legacy stream after a write on a stream that was destroyed.
 std::size_t reports_after_end(bool blocking) {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource memory;

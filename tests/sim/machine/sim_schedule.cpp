@@ -199,7 +199,7 @@ TEST_CASE("sim_schedule: an exception of a kernel is thrown by a wait for its ow
     sim_stream s{sim_device{1}}, other{sim_device{0}};
     sim_launch(s, {}, [] { throw 42; });
     sim_launch(other, {.duration = 9us});
-    other.synchronize(); // the kernel has thrown by then
+    other.synchronize(); // the kernel has thrown by this time
     sim_device{0}.synchronize();
     CHECK_THROWS_AS(s.synchronize(), int);
     s.synchronize();

@@ -54,8 +54,8 @@ TEST_CASE("sim_turns: a thread that holds a lock is not preempted") {
     turns.preemption_point(held, a);
     a.clock = sim_time{100};
     CHECK(b.clock < a.clock); // b is due
-    lock              somebodys;
-    lock::guard const guard = somebodys.hold();
+    lock              other;
+    lock::guard const guard = other.hold();
     turns.preemption_point(held, a); // would hand over to a thread that is not there
     turns.leave(b);
     turns.leave(a);

@@ -129,7 +129,7 @@ TEST_CASE("sim_virtual_memory: unmap waits for nothing, and work that still uses
     mapped_scene t;
     t.put(0, t.make());
     sim_launch(t.s, {.name = "late", .writes = {{t.at(0), 64}}, .duration = 1ms},
-               [p = t.at(0)] { *sim_view(p) = std::byte{1}; }); // writes into the void by then
+               [p = t.at(0)] { *sim_view(p) = std::byte{1}; }); // writes to unmapped memory by then
     t.memory.unmap(t.at(0), small_page);
     CHECK(t.node.now() < 1ms);
     auto const all = t.node.take_reports();
@@ -140,7 +140,7 @@ TEST_CASE("sim_virtual_memory: unmap waits for nothing, and work that still uses
     t.s.synchronize();
     t.put(0, t.pages[0]);
     sim_launch(t.s, {.writes = {{t.at(0), 64}}});
-    t.s.synchronize(); // now the host knows
+    t.s.synchronize(); // now the host is ordered after the kernel
     t.memory.unmap(t.at(0), small_page);
     CHECK(t.node.reports().empty());
 }

@@ -89,7 +89,7 @@ TEST_CASE(
     CHECK(all.current_owner(1) == 3);
     CHECK(all.current_owner(3) == nowhere);
     CHECK(all.current_owner(0) == nowhere); // mapped to nothing
-    all.attach(5);                          // back: nothing is mapped anew
+    all.attach(5);                          // the piece is mapped again without a call
     CHECK(all.has(5));
     CHECK(all.current_owner(3) == 5);
     CHECK(all.current_owner(1) == 5);
@@ -102,7 +102,7 @@ TEST_CASE("page_pieces: the number of a removed piece is reused") {
     int_pieces all{2};
     auto const a = piece_made(all, 1), b = piece_made(all, 2), c = piece_made(all, 3);
     CHECK(all.spares() == 3);
-    all.remove(a); // from the middle of the spares, as it were
+    all.remove(a); // removes one from the middle of the list
     CHECK(all.spares() == 2);
     CHECK(all.held() == 2);
     CHECK((all.spare_at(0) == b || all.spare_at(1) == b));

@@ -99,9 +99,10 @@ TEST_CASE("virtual_span: memory moves to other pages together with its contents"
     CHECK(*sim_view(static_cast<std::byte*>(span.address(8))) == std::byte{1});
     CHECK(*sim_view(static_cast<std::byte*>(span.address(9))) == std::byte{2});
     CHECK(*sim_view(static_cast<std::byte*>(span.address(10))) == std::byte{4});
-    CHECK(node.faults().calls(sim_call_kind::create) == made); // no memory was made or ended,
-    CHECK(node.faults().calls(sim_call_kind::free) == 1);      // except for the dropped memory
-    CHECK(span.move(4, 8, 8, 12) == 1);                        // only the last of them has none
+    // No memory was created, and none freed except the dropped page.
+    CHECK(node.faults().calls(sim_call_kind::create) == made);
+    CHECK(node.faults().calls(sim_call_kind::free) == 1);
+    CHECK(span.move(4, 8, 8, 12) == 1); // only the last page has no memory
     CHECK(mapped_pattern(span, 12) == "-----xxxxxxx");
     CHECK(span.move(0, 4, 12, 16) == 0); // nothing there to move
     check_usable(span);
@@ -189,7 +190,7 @@ TEST_CASE("virtual_span: memory that cannot be unmapped at the end is reported, 
         span.fill(0, 2);
         node.faults().at(sim_call_kind::unmap, 1, {}, 100);
     }
-    CHECK(told.count(error_kind::platform_error) == 3); // two pages, and the addresses they lie at
+    CHECK(told.count(error_kind::platform_error) == 3); // two pages and their addresses
     CHECK(node.figures().used == 2 * small_page);
 }
 
@@ -212,7 +213,7 @@ TEST_CASE("virtual_span: memory that returns to its previous address costs no dr
     CHECK(span.moved_to(11) == 3);
     CHECK(*sim_view(static_cast<std::byte*>(span.address(2))) == std::byte{3});
     check_usable(span);
-    CHECK(span.move(3, 4, 8, 9) == 1); // other memory than page 8 had last
+    CHECK(span.move(3, 4, 8, 9) == 1); // not the memory that page 8 had before
     CHECK(node.faults().calls(sim_call_kind::unmap) == 1);
     CHECK(span.moved_to(3) == 8);
     check_usable(span);
@@ -254,7 +255,7 @@ TEST_CASE("virtual_span: memory without access is not taken for memory that retu
     node.faults().at(sim_call_kind::unmap, 1); // the second is unmapped again
     CHECK(span.move(0, 2, 8, 10) == 0);
     CHECK(mapped_pattern(span, 10) == "xx--------");
-    CHECK(span.moved_to(8) == 0); // mapped to it, and of no use
+    CHECK(span.moved_to(8) == 0); // still mapped there, but not usable
     CHECK(span.moved_to(9) == span.nowhere);
     CHECK(span.move(0, 2, 8, 10) == 2);
     CHECK(mapped_pattern(span, 10) == "--------xx");
