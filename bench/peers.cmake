@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# Other GPU allocators, each a library that is loaded when a benchmark runs. One that is not here, or does not compile,
-# is left out, and the benchmarks say why.
+# Other GPU allocators, each in a library that a benchmark loads. One that is not installed, or does not compile, is
+# left out, and the benchmarks print the reason.
 #
-#   bench_peers             the targets there are
-#   bench_peer_definitions  VRAM_BENCH_PEER_NAME="file", or VRAM_BENCH_NO_NAME="why not"
+#   bench_peers             the targets that can be built
+#   bench_peer_definitions  VRAM_BENCH_PEER_NAME="file", or VRAM_BENCH_NO_NAME="reason"
 set(bench_peers)
 set(bench_peer_definitions)
 set(VRAM_WHEELS ${PROJECT_SOURCE_DIR}/.deps/wheels)
 set(VRAM_CCCL_WHEEL_DIR ${VRAM_WHEELS}/nvidia/cu13/include/cccl CACHE PATH "CCCL newer than the Toolkit's")
-set(VRAM_RMM_WHEEL_DIR ${VRAM_WHEELS} CACHE PATH "The folder that holds librmm/ and rapids_logger/")
-option(VRAM_BENCH_PEERS "Compare with the GPU allocators of others that are here" ON)
+set(VRAM_RMM_WHEEL_DIR ${VRAM_WHEELS} CACHE PATH "The folder that contains librmm/ and rapids_logger/")
+option(VRAM_BENCH_PEERS "Compare with other GPU allocators that are installed" ON)
 option(VRAM_BENCH_TORCH "Compare with the PyTorch that python3 imports" ON)
 
 # bench_peer(NAME why INCLUDES directories... LIBRARIES files... DEFINITIONS macros...)
-# subjects/NAME.cpp, unless `why` says why not.
+# Adds subjects/NAME.cpp, unless `why` is a reason to leave it out.
 function(bench_peer name why)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "INCLUDES;LIBRARIES;DEFINITIONS")
   string(TOUPPER ${name} upper)
@@ -22,7 +22,7 @@ function(bench_peer name why)
   if(NOT why)
     list(TRANSFORM arg_DEFINITIONS PREPEND -D OUTPUT_VARIABLE definitions)
     set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-    # A success is remembered for the files it was had with; an update, and a failure, is tried again.
+    # A success is remembered until one of these files changes. A failure is tried again.
     file(SHA256 ${source} key)
     string(SHA256 key "${key};${arg_LIBRARIES};${includes}")
     if(NOT VRAM_BENCH_${upper}_COMPILES OR NOT "${VRAM_BENCH_${upper}_TRIED}" STREQUAL "${key}")
@@ -48,7 +48,7 @@ function(bench_peer name why)
   target_compile_definitions(bench-peer-${name} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(bench-peer-${name} PRIVATE
     vram::cuda ${arg_LIBRARIES})
-  # Without vram_warnings: what a newer peer deprecates breaks no build.
+  # Without vram_warnings, because a newer peer may deprecate functions.
   set_target_properties(bench-peer-${name} PROPERTIES UNITY_BUILD OFF)
   set(bench_peers ${bench_peers} bench-peer-${name} PARENT_SCOPE)
   set(bench_peer_definitions ${bench_peer_definitions}

@@ -20,8 +20,8 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = TOP / "include"
 
-# Names that platform headers, older code and mathematicians define. Each expands to something no parser accepts.
-# (libstdc++ takes min and max back as soon as one of its headers is read.)
+# Macro names of platform headers, older code and mathematical libraries. Each expands to text that does not compile.
+# (libstdc++ undefines min and max as soon as one of its headers is included.)
 NAMES = """min max small far near interface check verify assume ensure require expect
 ERROR OK IN OUT VOID BOOL BYTE DELETE CONST OPTIONAL DEBUG TRUE FALSE STRICT
 I N T B0 B1 Status Success Bool None Always""".split()
@@ -29,7 +29,7 @@ HOSTILE = "".join(f"#define {name} @ {name} is a macro here @\n" for name in NAM
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror".split()
 
-# The libraries that a header of interop/ needs besides the Toolkit. A name that is missing here needs none.
+# The libraries that a header of interop/ needs besides the Toolkit. Headers without an entry need none.
 NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "torch"}
 
 
@@ -114,9 +114,9 @@ class checker:
         return results
 
     def unit(self, headers, libraries):
-        # Other libraries are not asked to survive the macros.
+        # Other libraries need not compile after the macros.
         macros = HOSTILE if headers[0].parts[0] not in ("cuda", "interop") else ""
-        if self.nvcc:  # it has read standard headers before the first line, so nothing takes these two back
+        if self.nvcc:  # nvcc includes standard headers before the first line, so nothing undefines these two later
             macros += "#undef min\n#undef max\n"
         includes = "".join(f"#include <vram/{header}>\n" for header in headers)
         errors = self.run(macros + includes + "int main() {}\n", libraries)

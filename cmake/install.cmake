@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed package: headers, CMake package files, vram.pc. The rules exist even if VRAM_INSTALL is off, for only then
-# can a project that links vram export its own libraries; `cmake --install` then leaves them out.
+# The installed package: headers, CMake package files, vram.pc. The rules exist even if VRAM_INSTALL is off, because
+# a project that links vram can export its own libraries only then; `cmake --install` then leaves them out.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

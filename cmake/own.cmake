@@ -2,13 +2,13 @@
 # The compile options of vram's own tests, examples and benchmarks.
 
 add_library(vram_warnings INTERFACE)
-# clang takes -Wconversion to mean signs as well; g++ does not, and it is g++ that is followed.
+# In clang -Wconversion includes conversions of signs, in g++ it does not. These warnings are those of g++.
 set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion $<$<BOOL:${VRAM_WERROR}>:-Werror>)
 if(NOT CMAKE_UNITY_BUILD) # in files that are compiled together, a local name of one may be a global name of another
   list(APPEND warnings -Wshadow)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-  list(APPEND warnings -Wno-tsan) # of fences, which it does not see
+  list(APPEND warnings -Wno-tsan) # it does not support fences, and warns of them
 endif()
 list(JOIN warnings "," warnings_for_nvcc)
 target_compile_options(vram_warnings INTERFACE
@@ -16,13 +16,13 @@ target_compile_options(vram_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${warnings_for_nvcc}>"
   "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${VRAM_WERROR}>>:-Werror=all-warnings>")
 
-# Options that make g++ faster without optimisation: it collects no garbage below a gigabyte, and emits no std::move.
+# Options that make g++ faster without optimisation: no garbage collection below a gigabyte, and no calls of std::move.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(vram_warnings INTERFACE
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-pipe;--param=ggc-min-heapsize=1000000;-ffold-simple-inlines>")
 endif()
 
-# Clang's sanitizers as a library: only so do the operators of tests/doubles/bombing.hpp come before theirs.
+# Clang's sanitizers as a shared library: otherwise theirs would replace the operators of tests/doubles/bombing.hpp.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
   string(REGEX REPLACE ".*-fsanitize=(a|t)(ddress|hread).*" "\\1san" sanitizer "${CMAKE_CXX_FLAGS}")
   execute_process(OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE sanitizer_library COMMAND

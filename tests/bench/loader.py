@@ -44,7 +44,7 @@ for case in CASES:
     check(f"{case}: no loop by hand is better", efficiency["side_stream"] <= efficiency["loader"], run)
 check("64 MiB filled by 8 producers and used in 5 ms take 5 ms", value[("64MiB_memcpy", "loader", "ms_per_batch")] <= 5.25, run)
 
-# --- a cell of the user's ---------------------------------------------------------------------------------------------
+# --- a cell given by the user -----------------------------------------------------------------------------------------
 
 run = loader("--bytes", "55MB", "--fill-us", 3000, "--kernel-us", 500, "--producers", 2, "--batches", 10,
              "--subject", "loader", "--json", out)
@@ -52,7 +52,7 @@ value = {(row["case"], row["metric"]): row["value"] for row in json.loads(out.re
 check("knobs make a case: 2 producers of 3 ms, copies of 1 ms, a kernel of 0.5 ms",
       run.returncode == 0 and 1.5 < value[("custom", "ms_per_batch")] < 1.8, run)
 
-# --- the picture ------------------------------------------------------------------------------------------------------
+# --- the diagram ------------------------------------------------------------------------------------------------------
 
 svg = folder / "loading.svg"
 run = loader("--svg", svg)
@@ -61,7 +61,7 @@ check("the picture has a box for each of 6 batches in 3 rows of 2 loops", run.re
 checked_in = pathlib.Path(__file__).resolve().parents[2] / "docs" / "loading.svg"
 check("it is the one in docs/", svg.read_text() == checked_in.read_text(), run)
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- selection of cases -----------------------------------------------------------------------------------------------
 
 run = loader("--list")
 check("--list names the subjects and the cases",
@@ -72,7 +72,7 @@ check("a case and a subject are taken by name",
       run.returncode == 0 and {(r["case"], r["subject"]) for r in rows} == {("64MiB_compute", "serial_pinned")}, run)
 check("a run without a bar says so", "no bar is set" in run.stdout, run)
 
-# --- what it refuses --------------------------------------------------------------------------------------------------
+# --- errors of the command line ---------------------------------------------------------------------------------------
 
 loader.refuses((
     ("an unknown option", 2, "--sise", ("--sise", "1")),

@@ -20,7 +20,7 @@ CASES = (["hot_256B", "hot_1MiB", "churn_100", "churn_1k", "churn_10k", "churn_5
          + ["cross_4", "cross_4_handed", "cross_4_scarce"]
          + ["fill_1k", "fill_8k"])
 
-# --- what it writes down ----------------------------------------------------------------------------------------------
+# --- output files -----------------------------------------------------------------------------------------------------
 
 out = folder / "out.json"
 run = pool("--quick", "--repeat", 2, "--json", out, "--subject", OURS, "--subject", f"locked<{OURS}>",
@@ -51,7 +51,7 @@ verdicts = [line for line in run.stdout.splitlines() if "  met  " in line or "  
 check("filling, the hot pairs and the crossing streams have verdicts", [line.split()[:2] for line in verdicts] ==
       [[c, OURS] for c in ("fill_8k", "hot_256B", "hot_1MiB", "cross_4", "cross_4")], run)
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- selection of cases -----------------------------------------------------------------------------------------------
 
 run = pool("--list")
 listed = run.stdout.split()
@@ -77,7 +77,7 @@ check("a subject is taken by its whole name where one has it", {row["subject"] f
 check("the turns are as many as asked for", "medians of 3 turns" in run.stdout, run)
 check("a run without a bar says so", "no bar is set" in run.stdout, run)
 
-# --- what it refuses --------------------------------------------------------------------------------------------------
+# --- errors of the command line ---------------------------------------------------------------------------------------
 
 pool.refuses((
     ("an unknown option", 2, "--sise", ("--sise", "1")),

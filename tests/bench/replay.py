@@ -22,7 +22,7 @@ OURS = "pool<stream_ordered<sim_resource>>"
 BINNED = f"binned<{OURS}>"
 out = folder / "out.json"
 
-# --- the traces that come along ---------------------------------------------------------------------------------------
+# --- the traces of the repository -------------------------------------------------------------------------------------
 
 run = replay("--list")
 check("--list names the subjects and the five traces", run.returncode == 0 and OURS in run.stdout.split() and
@@ -52,7 +52,7 @@ check("the mean over the traces is their geometric mean", math.isclose(
     value[("geometric_mean", OURS, "reserved_over_live")],
     math.sqrt(value[("multi_stream", OURS, "reserved_over_live")] * value[("unet3d_patches", OURS, "reserved_over_live")])), run)
 
-# --- what the pools hold: bars that do not depend on the machine ------------------------------------------------------
+# --- reserved bytes: bars that do not depend on the machine -----------------------------------------------------------
 
 IN_PLACE = "pool<sim_virtual_resource>(slack)"
 REMAP = "pool<sim_virtual_resource>(remap)"
@@ -82,7 +82,7 @@ check("--check ends with 1 when a bar is missed", run.returncode == 1, run)
 run = replay("--quick", "--subject", "slab", "--subject", "monotonic", "--trace", few, "--json", out)
 check("what is made for the hot pairs alone plays no trace", run.returncode == 0 and json.loads(out.read_text()) == [], run)
 
-# --- what it refuses --------------------------------------------------------------------------------------------------
+# --- errors of the command line ---------------------------------------------------------------------------------------
 
 replay.refuses((
     ("an unknown subject", 2, "no subject 'heap'; --list names them", ("--subject", "heap")),

@@ -11,7 +11,7 @@ from program import Program, rows_hold
 staging = Program("bench-staging")
 check, folder = staging.check, staging.folder
 
-# --- what it writes down ----------------------------------------------------------------------------------------------
+# --- output files -----------------------------------------------------------------------------------------------------
 
 out = folder / "out.json"
 run = staging("--quick", "--repeat", 2, "--json", out, "--folder", folder)
@@ -43,7 +43,7 @@ verdicts = [line for line in run.stdout.splitlines() if "  met  " in line or "  
 check("the ratios of the link are held against their bars, and met", run.returncode == 0 and len(verdicts) == 3
       and "3 met, 0 MISSED" in run.stdout, run)
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- selection of cases -----------------------------------------------------------------------------------------------
 
 run = staging("--list")
 check("--list names the subjects and the cases", run.returncode == 0
@@ -56,7 +56,7 @@ check("a case is taken by a part of its name",
       {row["case"] for row in rows} == {"file_to_device_8MiB", "device_to_file_8MiB"}, run)
 check("a run without a bar says so", "no bar is set" in run.stdout, run)
 
-# --- what it refuses --------------------------------------------------------------------------------------------------
+# --- errors of the command line ---------------------------------------------------------------------------------------
 
 staging.refuses((
     ("an unknown option", 2, "--sise", ("--sise", "1")),

@@ -103,7 +103,7 @@ with open(moving, "r+b") as behind, mmap.mmap(behind.fileno(), 0) as view:
 check("an answer that is not the CPU's ends with 5", run.returncode == 5, run)
 check("it is told in one line, with the batch", run.stderr.count("\n") == 1 and "batch" in run.stderr, run)
 
-# --- what it refuses ----------------------------------------------------------------------------------------------
+# --- errors of the command line -----------------------------------------------------------------------------------
 
 unreadable = feed.file("unreadable", b"secret")
 unreadable.chmod(0)

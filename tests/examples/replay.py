@@ -20,7 +20,7 @@ recorded = top / "examples" / "data" / "gpt2.csv.gz"
 small = replay.file("small.csv", HEADER + "".join(f"1,t,allocate,{i},{i * 1000},{i % 3}\n" for i in range(1, 200))
               + "".join(f"1,t,free,{i},{i * 1000},{i % 3}\n" for i in range(1, 150)))
 
-# --- what it prints -----------------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------------------
 
 run = replay(recorded, "--passes", 1)
 check("the recorded training run is replayed on the simulated device and says so",
@@ -76,7 +76,7 @@ rows = json.loads((folder / "zeros.json").read_text())
 check("nor has it one among the figures", rows_hold(rows) and all(row["value"] is not None for row in rows)
       and "peak reserved / peak live" not in {row["metric"] for row in rows}, run)
 
-# --- what becomes of the file for its figures ---------------------------------------------------------------------
+# --- the output file ----------------------------------------------------------------------------------------------
 
 kept = replay.file("kept.json", "the figures of yesterday")
 run = replay(small, "--capacity", "1MiB", "--json", kept)
@@ -116,7 +116,7 @@ run = replay(nil)
 check("a null pointer as glibc prints it is read", run.returncode == 0 and re.search(r"operations +2$", run.stdout, re.MULTILINE), run)
 replay.refuses_a_full_stdout(small)
 
-# --- what it refuses ----------------------------------------------------------------------------------------------
+# --- errors of the command line -----------------------------------------------------------------------------------
 
 replay.refuses((
     ("no trace", 2, "which trace?", ()),
