@@ -97,17 +97,17 @@ set(warnings_options)
 if(TARGET vram::cuda)
   set(warnings_options --toolkit ${toolkit_includes})
 endif()
-add_test(NAME warnings/planted COMMAND ${python} ${scripts}/warnings.py --compiler ${CMAKE_CXX_COMPILER} --self-test)
+add_test(NAME warnings/planted COMMAND ${python} ${scripts}/user_warnings.py --compiler ${CMAKE_CXX_COMPILER} --self-test)
 foreach(program IN ITEMS feed_loop stream_results stage sharing find_a_leak)
-  add_test(NAME warnings/${program} COMMAND ${python} ${scripts}/warnings.py ${warnings_options}
+  add_test(NAME warnings/${program} COMMAND ${python} ${scripts}/user_warnings.py ${warnings_options}
     --compiler ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/examples/${program}.cpp)
 endforeach()
 if(nvcc AND NOT VRAM_QUICK)
-  add_test(NAME warnings/nvcc COMMAND ${python} ${scripts}/warnings.py --compiler ${nvcc}
+  add_test(NAME warnings/nvcc COMMAND ${python} ${scripts}/user_warnings.py --compiler ${nvcc}
     ${PROJECT_SOURCE_DIR}/examples/feed_loop.cpp)
 endif()
 if(clang AND NOT VRAM_QUICK AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_test(NAME warnings/clang COMMAND ${python} ${scripts}/warnings.py ${warnings_options} --compiler ${clang}
+  add_test(NAME warnings/clang COMMAND ${python} ${scripts}/user_warnings.py ${warnings_options} --compiler ${clang}
     ${PROJECT_SOURCE_DIR}/examples/feed_loop.cpp)
 endif()
 

@@ -4,8 +4,8 @@
 
 Some warnings (-Wmaybe-uninitialized) appear only with optimisation, and the tests are compiled without.
 
-    warnings.py --compiler CXX [--toolkit DIR:DIR] FILE...    prints the warnings of each compiler (exit 1)
-    warnings.py --compiler CXX --self-test                    a planted warning is found
+    user_warnings.py --compiler CXX [--toolkit DIR:DIR] FILE...    prints the warnings of each compiler (exit 1)
+    user_warnings.py --compiler CXX --self-test                    a planted warning is found
 """
 import argparse
 import pathlib
