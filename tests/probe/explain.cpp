@@ -96,7 +96,7 @@ TEST_CASE("explain: fragmented memory is called fragmented") {
                                        .device_total = 80_GiB});
     CHECK(text == "2.00 GiB could not be allocated. The resource has reserved 8.00 GiB, of which "
                   "5.00 GiB are live; the largest free block of the other 3.00 GiB is 1.00 GiB. "
-                  "The free memory is fragmented: there is enough in sum, but no free block is "
+                  "The free memory is fragmented: its sum is large enough, but no single block is "
                   "large enough. The device has 512 MiB free of 80.0 GiB.");
 }
 

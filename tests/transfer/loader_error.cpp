@@ -34,11 +34,11 @@ TEST_CASE("loader_error: the text has the batch, the source index and the number
     using r         = loader_error::reason;
     auto const text = [](loader_error e) { return std::string{e.at(3, 17).what()}; };
     CHECK(text(loader_error{r::too_large, 0, 65, 64}) ==
-          "vram: batch 3 (source index 17) has 65 bytes, and a slot holds 64 (the option "
-          "batch_bytes)");
+          "vram: batch 3 (source index 17) has 65 bytes, but a slot has 64; increase "
+          "batch_bytes");
     CHECK(text(loader_error{r::ends_early, 0, 0, 20}) ==
-          "vram: the source returned 0 bytes for batch 3 (source index 17), and has 20 batches by "
-          "its size()");
+          "vram: the source returned 0 bytes for batch 3 (source index 17), although its size() is "
+          "20");
     CHECK(text(loader_error{r::short_batch, 0, 5, 64}).find("has 5 bytes instead of 64") !=
           std::string::npos);
     CHECK(text(loader_error::negative(-1, 0)) ==
@@ -49,6 +49,9 @@ TEST_CASE("loader_error: the text has the batch, the source index and the number
         CAPTURE(part);
         CHECK(late.find(part) != std::string::npos);
     }
+    CHECK(std::string{loader_error{r::all_held, 4, 2, 2}.what()} ==
+          "vram: batch 4 is not available: the program holds all 2 slots on the device; release a "
+          "batch, or increase device_depth");
     CHECK(loader_error{r::all_held, 4, 2, 2}.source_index() == loader_error::unknown);
     CHECK(std::string{loader_error{r::wrong_alignment, 4, 66, 64}.what()} ==
           "vram: batch 4 has 66 bytes, which is not a whole number of elements of 64 bytes");

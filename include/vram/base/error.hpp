@@ -152,14 +152,14 @@ inline void forget_device_failure() noexcept {
 inline void report_error(error const& e) noexcept {
     if (!detail::follows_failure(e)) { return detail::pass_on(e); }
     if (detail::failure_reported.exchange(true)) { return; }
-    detail::pass_on({.kind   = error_kind::platform_error,
-                     .code   = detail::failed_code.load(),
-                     .where  = e.where,
-                     .caller = e.caller,
-                     .call   = "the device",
-                     .advice = "Each later call fails likewise, and memory that cannot be freed is "
-                               "not reported. End the process; compute-sanitizer finds the kernel "
-                               "that made the error.",
+    detail::pass_on({.kind    = error_kind::platform_error,
+                     .code    = detail::failed_code.load(),
+                     .where   = e.where,
+                     .caller  = e.caller,
+                     .call    = "the device",
+                     .advice  = "Each later call fails too, and memory that cannot be freed is "
+                                "not reported. End the process; compute-sanitizer finds the kernel "
+                                "that caused the error.",
                      .text_of = detail::failed_text.load()});
 }
 

@@ -65,23 +65,22 @@ private:
             say_address("the block");
             if (e_.block_bytes != 0) { say(" was allocated with %zu bytes", e_.block_bytes); }
             say_free();
-            return advise("Free a block with the size that it was allocated with; this call freed "
-                          "nothing.");
+            return advise("Free a block with the size of its allocation; this call freed nothing.");
         case error_kind::wrong_alignment:
             say_address("the block");
             if (e_.block_alignment != 0) {
                 say(" was allocated with alignment %zu", e_.block_alignment);
             }
             say_free();
-            return advise("Free a block with the alignment that it was allocated with; this call "
-                          "freed nothing.");
+            return advise("Free a block with the alignment of its allocation; this call freed "
+                          "nothing.");
         case error_kind::dead_stream:
             if (e_.stream.known()) {
                 say_stream("stream");
             } else {
                 say("a stream");
             }
-            say(" was destroyed while memory waited for it");
+            say(" was destroyed with pending uses of freed memory");
             if (e_.bytes != 0) { say(" (%zu bytes)", e_.bytes); }
             return advise("Before cudaStreamDestroy of a raw cudaStream_t, call retire(stream) on "
                           "the resource.");
@@ -90,8 +89,8 @@ private:
             return advise("If the call is valid, an earlier call or kernel may have caused the "
                           "error.");
         case error_kind::lost_exception:
-            say_failure("a function of the user");
-            return advise("No call was left that could throw the exception.");
+            say_failure("a callback of the program");
+            return advise("No later call can throw the exception.");
         case error_kind::leak: return say_leak();
         }
     }

@@ -23,7 +23,7 @@ public:
     [[nodiscard]] std::size_t block_bytes() const noexcept { return block_; }
 
     [[nodiscard]] char const* what() const noexcept override {
-        return "vram: more than a block of this resource, in size or alignment";
+        return "vram: the request exceeds the block size or alignment of this resource";
     }
 
 private:

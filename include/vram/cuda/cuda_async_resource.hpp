@@ -181,7 +181,7 @@ private:
 
     // CUDA uses the device of the stream, not the current one, so no device is made current.
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
-        expects(valid_alignment(alignment), "the alignment is a power of two");
+        expects(valid_alignment(alignment), "the alignment must be a power of two");
         if (bytes == 0) { return cudaSuccess; }
         // If the table has an ended stream with this handle, CUDA has reused the handle for a new
         // stream, because the caller may only pass an existing one.

@@ -46,7 +46,7 @@ namespace detail {
 /// Returns CUDA's description of one side of a box: rows of `pitch` bytes, and slices of `slice /
 /// pitch` rows.
 inline cudaPitchedPtr pitched(void* p, std::size_t pitch, std::size_t slice, std::size_t width) {
-    expects(slice % pitch == 0, "cuda_copy: a slice is a whole number of rows");
+    expects(slice % pitch == 0, "cuda_copy: a slice must be a whole number of rows");
     return {p, pitch, width, slice / pitch};
 }
 
@@ -56,7 +56,7 @@ inline cudaPitchedPtr pitched(void* p, std::size_t pitch, std::size_t slice, std
 inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
     if (box.width == 0 || box.height == 0 || box.depth == 0) { return; }
     expects(box.width <= box.to_pitch && box.width <= box.from_pitch,
-            "cuda_copy: rows do not overlap");
+            "cuda_copy: rows must not overlap");
     if (box.depth == 1) {
         return cuda_check(detail::cuda_exit::or_done([&] {
             return cudaMemcpy2DAsync(box.to, box.to_pitch, box.from, box.from_pitch, box.width,

@@ -84,7 +84,7 @@ public:
         // CUDA returns this number for an unknown pointer, and for one that was freed before.
         if (what.pointer != nullptr && status == cudaErrorInvalidValue) {
             what.kind   = error_kind::foreign_pointer;
-            what.advice = "CUDA knows no such block: it was freed before, or another resource "
+            what.advice = "CUDA has no such block: it was freed before, or another resource "
                           "allocated it. Free each block once, through its resource.";
         }
         report_error(what);

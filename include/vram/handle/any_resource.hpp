@@ -111,7 +111,8 @@ private:
 
     template <class Handle>
     static Handle& checked(Handle& handle) {
-        detail::expect_resource(handle, "any_resource: the handle holds a resource");
+        detail::expect_resource(handle,
+                                "any_resource: the handle must hold a resource; it was moved from");
         return handle;
     }
 

@@ -64,7 +64,8 @@ public:
     template <class Handle>
         requires std::derived_from<Handle, base> && resource_for<Handle, Platform, Properties...>
     resource_ref(Handle& handle) : base{handle} {
-        expects(handle.holds_resource(), "resource_ref: the handle holds a resource");
+        expects(handle.holds_resource(),
+                "resource_ref: the handle must hold a resource; it was moved from");
     }
     /// A resource of another platform does not compile: the error message says what to write.
     template <detail::resource_of_another_platform<Platform> R>

@@ -194,7 +194,8 @@ public:
     /// Returns the resource of `handle`, for a borrowing handle (`resource_ref`) that is made from
     /// it: the new handle refers to the resource directly.
     friend R& referred(shared const& handle) {
-        detail::expect_resource(handle, "shared: the handle holds a resource");
+        detail::expect_resource(handle,
+                                "shared: the handle must hold a resource; it was moved from");
         return handle.get();
     }
     friend R& referred(shared& handle) { return referred(std::as_const(handle)); }

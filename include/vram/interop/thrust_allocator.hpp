@@ -107,7 +107,8 @@ public:
           stream_{s},
           held_{detail::hold_stream<cuda_platform>(s)},
           system_{s.get()} {
-        detail::expect_resource(mr_, "thrust_allocator: the handle holds a resource");
+        detail::expect_resource(
+            mr_, "thrust_allocator: the handle must hold a resource; it was moved from");
     }
     /// Borrows a stack, which must outlive the allocated memory.
     template <class R>

@@ -45,7 +45,7 @@ public:
     /// Creates the layer over `upstream`. `least`, the smallest alignment, must be a power of two.
     aligned(Upstream upstream, std::size_t least, aligned_size rounding = aligned_size::as_asked)
         : base{std::move(upstream)}, least_{least}, rounding_{rounding} {
-        expects(valid_alignment(least), "aligned: the alignment is a power of two");
+        expects(valid_alignment(least), "aligned: the alignment must be a power of two");
     }
 
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).

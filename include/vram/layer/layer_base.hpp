@@ -108,7 +108,7 @@ public:
 
 protected:
     explicit layer_base(Upstream upstream) : upstream_{std::move(upstream)} {
-        detail::expect_resource(upstream_, "the upstream holds a resource: it was not moved from");
+        detail::expect_resource(upstream_, "the upstream must hold a resource; it was moved from");
     }
     layer_base(layer_base&&)            = default;
     layer_base& operator=(layer_base&&) = default;

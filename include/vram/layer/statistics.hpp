@@ -139,7 +139,7 @@ public:
     /// Ends the open scope that began last and returns its counters.
     counters pop() {
         auto const held = lock_.hold();
-        expects(!scopes_.empty(), "statistics: pop() ends an open scope");
+        expects(!scopes_.empty(), "statistics: pop() must follow a push()");
         return close(scopes_.size() - 1);
     }
     /// Ends the scope `scope_number`, even if later ones are open. Returns its counters.
@@ -230,7 +230,7 @@ private:
     [[nodiscard]] std::size_t place(std::uint64_t scope_number) const {
         std::size_t at = scopes_.size();
         while (at != 0 && scopes_[at - 1].number != scope_number) { --at; }
-        expects(at != 0, "statistics: the scope is open");
+        expects(at != 0, "statistics: the scope must be open");
         return at - 1;
     }
     [[nodiscard]] counters since(std::size_t at) const noexcept {

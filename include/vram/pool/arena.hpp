@@ -84,7 +84,7 @@ public:
           chunks_{this->upstream_, options.max_size, options.trim_above},
           options_{options},
           growth_{std::move(growth)} {
-        expects(options.count <= most, "arena: `count` is at most 64");
+        expects(options.count <= most, "arena: `count` must be at most 64");
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
         if (options.key == arena_key::stream) {
             affinity_ = detail::stream_affinity{options_.count};

@@ -66,7 +66,7 @@ public:
     explicit binned(Upstream upstream, binned_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(options.largest != 0 && options.largest <= detail::slab_heap::largest,
-                "binned: `largest` is from 1 to 2^56 bytes");
+                "binned: `largest` must be from 1 to 2^56 bytes");
         std::size_t const count = detail::size_classes::of(options.largest) + 1;
         this->heaps_.reserve(count);
         for (std::size_t i = 0; i < count; ++i) {
@@ -182,7 +182,7 @@ private:
 
     template <bool Throwing>
     void* get_any(request r) {
-        expects(valid_alignment(r.alignment), "binned: the alignment is a power of two");
+        expects(valid_alignment(r.alignment), "binned: the alignment must be a power of two");
         if (r.asked == 0) { return nullptr; }
         std::size_t const index = class_of(r.asked, r.alignment);
         if (index == this->heaps_.size()) { return get_large<Throwing>(r); }

@@ -27,7 +27,8 @@ struct device_share_growth {
 
     /// Returns the size of the next chunk.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
-        expects(percent >= 0 && percent <= 100, "device_share_growth: `percent` is from 0 to 100");
+        expects(percent >= 0 && percent <= 100,
+                "device_share_growth: `percent` must be from 0 to 100");
         double const part = static_cast<double>(request.device_free) * percent / 100;
         std::size_t  size = align_down(static_cast<std::size_t>(part), 2_MiB);
         return request.needed > size ? request.needed : size;

@@ -33,8 +33,8 @@ struct geometric_growth {
 
     /// Returns the size of the next chunk.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
-        expects(share >= 0 && share <= 64, "geometric_growth: the share is from 0 to 64");
-        expects(valid_alignment(unit), "geometric_growth: the unit is a power of two");
+        expects(share >= 0 && share <= 64, "geometric_growth: the share must be from 0 to 64");
+        expects(valid_alignment(unit), "geometric_growth: the unit must be a power of two");
         auto const  part      = static_cast<std::size_t>(static_cast<double>(request.held) * share);
         std::size_t size      = request.needed > part ? request.needed : part;
         std::size_t const low = request.needed > 1_MiB ? least : unit;

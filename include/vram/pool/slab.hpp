@@ -65,12 +65,12 @@ public:
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
-                "slab: the block size is from 1 to 2^56 bytes");
+                "slab: the block size must be from 1 to 2^56 bytes");
         detail::expect_no_page_options(
             options, "slab: `remap` and `slack` have no effect; leave them out, or use a pool over "
                      "virtual memory");
         expects(options.initial_size <= options.max_size,
-                "slab: the initial size is within the maximum");
+                "slab: `initial_size` must not exceed `max_size`");
         this->heaps_.push(block_bytes);
         this->grow_ahead(this->heaps_[0], options.initial_size);
     }
@@ -149,7 +149,7 @@ public:
 private:
     template <bool Throwing>
     void* get_block(std::size_t bytes, std::size_t alignment, stream const* on) {
-        expects(valid_alignment(alignment), "slab: the alignment is a power of two");
+        expects(valid_alignment(alignment), "slab: the alignment must be a power of two");
         if (bytes == 0) { return nullptr; }
         detail::slab_heap& heap = this->heaps_[0];
         if (bytes > heap.stride() || alignment > heap.alignment()) {

@@ -25,15 +25,15 @@
 
 /// Fails if more memory is live at the end of the block than at its start.
 #define VRAM_CHECK_NO_LEAK(memory)                                                                 \
-    VRAM_DETAIL_SCOPE(memory,                                                                      \
-                      VRAM_DETAIL_QUESTION(vram_taken, vram_scope.bytes(), ==, vram_expected, 0,   \
-                                           "the block leaks ", VRAM_DETAIL_SIZE(vram_taken)))
+    VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_taken, vram_scope.bytes(), ==,             \
+                                                   vram_expected, 0, "the checked code leaks ",    \
+                                                   VRAM_DETAIL_SIZE(vram_taken)))
 
 /// Fails unless exactly `size` bytes more are live at the end of the block than at its start. A
 /// negative `size` means that the block frees as many.
 #define VRAM_CHECK_DELTA(memory, size)                                                             \
     VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_taken, vram_scope.difference(), ==,        \
-                                                   vram_expected, size, "the block ",              \
+                                                   vram_expected, size, "the checked code ",       \
                                                    VRAM_DETAIL_DIFFERENCE(vram_taken)))
 
 /// Fails if at any moment of the block more than `size` bytes were live beyond those at its start.
@@ -42,28 +42,30 @@
 #define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
     VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(                                                \
                                   vram_peak, vram_scope.peak(), <=, vram_allowed, size,            \
-                                  "the block rises by ",                                           \
+                                  "the checked code raises the peak of live bytes by ",            \
                                   ::doctest::String(vram_scope.peak_is_exact() ? "" : "at most "), \
                                   VRAM_DETAIL_SIZE(vram_peak)))
 
 /// Fails unless the block makes exactly `count` allocations.
 #define VRAM_CHECK_ALLOCATIONS(memory, count)                                                      \
-    VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_allocations, vram_scope.allocations(), ==, \
-                                                   vram_expected, count, "the block makes ",       \
-                                                   vram_allocations, " allocations"))
+    VRAM_DETAIL_SCOPE(memory,                                                                      \
+                      VRAM_DETAIL_QUESTION(vram_allocations, vram_scope.allocations(), ==,         \
+                                           vram_expected, count, "the checked code makes ",        \
+                                           vram_allocations, " allocations"))
 
 /// Fails if an error is reported to the error sink during the block, by any thread.
 #define VRAM_CHECK_NO_ERRORS                                                                       \
-    if (::vram::detail::checked_errors const VRAM_DETAIL_JOIN(vram_errors_of_line_, __LINE__){     \
-            [&](::vram::error_count const& vram_errors) {                                          \
-                DOCTEST_CHECK_MESSAGE(vram_errors.count() == 0, "the first error of the block: ",  \
-                                      ::doctest::String(vram_errors.first()));                     \
-            }};                                                                                    \
+    if (::vram::detail::checked_errors const VRAM_DETAIL_JOIN(                                     \
+            vram_errors_of_line_, __LINE__){[&](::vram::error_count const& vram_errors) {          \
+            DOCTEST_CHECK_MESSAGE(                                                                 \
+                vram_errors.count() == 0,                                                          \
+                "the first error of the checked code: ", ::doctest::String(vram_errors.first()));  \
+        }};                                                                                        \
         false) {                                                                                   \
     } else
 
 #define VRAM_DETAIL_DIFFERENCE(count)                                                              \
-    ::doctest::String((count) < 0 ? "frees " : "takes "),                                          \
+    ::doctest::String((count) < 0 ? "lowers the live bytes by " : "raises the live bytes by "),    \
         VRAM_DETAIL_SIZE(static_cast<std::size_t>((count) < 0 ? -(count) : (count)))
 #define VRAM_DETAIL_SIZE(count) ::doctest::String(::vram::bytes{count}.text().c_str())
 #define VRAM_DETAIL_QUESTION(value, question, relation, bound, answer, ...)                        \

@@ -73,7 +73,8 @@ private:
         say << ".";
         if (n.has_limit()) { say << " It may reserve at most " << bytes{n.limit} << "."; }
         if (unused >= wanted && n.largest_free != 0 && n.largest_free < wanted) {
-            say << " The free memory is fragmented: there is enough in sum, but no free block is "
+            say << " The free memory is fragmented: its sum is large enough, but no single block "
+                   "is "
                    "large enough.";
         }
     } else if (n.live != 0) {

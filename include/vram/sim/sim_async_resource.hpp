@@ -60,7 +60,7 @@ public:
     [[nodiscard]] void* allocate(sim_stream_view stream, std::size_t bytes,
                                  std::size_t alignment = default_alignment, at w = at::current()) {
         if (bytes == 0) { return nullptr; }
-        expects(valid_alignment(alignment), "sim: the alignment is a power of two");
+        expects(valid_alignment(alignment), "sim: the alignment must be a power of two");
         detail::sim_machine&      m = device_.machine();
         detail::sim_stream_state& s = stream.state();
         detail::sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};

@@ -51,7 +51,7 @@ public:
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
-        expects(valid_alignment(alignment), "host_resource: the alignment is a power of two");
+        expects(valid_alignment(alignment), "host_resource: the alignment must be a power of two");
         std::size_t const rounded = align(bytes, alignment);
         if (bytes == 0 || rounded > largest) { return nullptr; }
         return ::operator new(rounded, std::align_val_t{alignment}, std::nothrow);

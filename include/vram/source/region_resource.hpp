@@ -44,8 +44,8 @@ public:
     /// The range must outlive the resource. `base` may be null only if `bytes` is zero.
     region_resource(void* base, std::size_t bytes)
         : base_{reinterpret_cast<std::uintptr_t>(base)}, top_{base_}, end_{base_ + bytes} {
-        expects(end_ >= base_, "region_resource: the range ends before the address space does");
-        expects(base_ != 0 || bytes == 0, "region_resource: a null range is empty");
+        expects(end_ >= base_, "region_resource: the range must end before the address space does");
+        expects(base_ != 0 || bytes == 0, "region_resource: a range at null must be empty");
     }
     region_resource(region_resource&& other) noexcept {
         *this = static_cast<region_resource&&>(other);
@@ -77,7 +77,8 @@ public:
 
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
-        expects(valid_alignment(alignment), "region_resource: the alignment is a power of two");
+        expects(valid_alignment(alignment),
+                "region_resource: the alignment must be a power of two");
         std::uintptr_t const start = align(top_, alignment);
         if (bytes == 0 || start > end_ || bytes > end_ - start) { return nullptr; }
         top_ = start + bytes;

@@ -73,7 +73,7 @@ public:
 
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
-        expects(valid_alignment(alignment), "virtual_source: the alignment is a power of two");
+        expects(valid_alignment(alignment), "virtual_source: the alignment must be a power of two");
         if (bytes == 0) { return nullptr; }
         auto const  held = lock_.hold();
         block const b    = blocks_.place(bytes, alignment);
@@ -231,7 +231,7 @@ public:
         auto const held = lock_.hold();
         auto const page = blocks_.touched(q, 1);
         expects(!page.empty() && span_.mapped(page.first),
-                "virtual_source: only what is mapped can be exported");
+                "virtual_source: only mapped memory can be exported");
         return span_.memory().export_handle(span_.physical(page.first));
     }
 
@@ -282,8 +282,8 @@ private:
         : span_{memory, span_for(memory, options, page), page},
           blocks_{span_.range().base(), page, span_.pages()},
           keep_{options.keep / page} {
-        expects(options.keep == 0 || keep_ != 0,
-                "virtual_options: `keep` counts whole pages; write at least `handle_size`, or 0");
+        expects(options.keep == 0 || keep_ != 0, "virtual_options: `keep` must be 0 or at least "
+                                                 "`handle_size`, because it counts whole pages");
     }
 
     static std::size_t page_for(Memory const& memory, virtual_options const& options) {
@@ -297,7 +297,8 @@ private:
         return rounded(bytes == 0 ? page : bytes, page);
     }
     static std::size_t rounded(std::size_t bytes, std::size_t unit) {
-        expects(bytes <= unsatisfiable / 2, "virtual_options: no machine has so many addresses");
+        expects(bytes <= unsatisfiable / 2,
+                "virtual_options: the range must fit into the address space");
         return (bytes + unit - 1) / unit * unit;
     }
 

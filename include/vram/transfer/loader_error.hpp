@@ -35,7 +35,7 @@ public:
         already_begun,   ///< `begin()` was called a second time without a `restart()`
         wrong_alignment, ///< `span<T>`: `bytes` is not a multiple of `limit`, the size of `T`
         not_ended,       ///< `restart()` before the loop has ended, and without a `stop()`
-        timed_out,       ///< no batch came within `loader_options::timeout`; see `states()`
+        timed_out,       ///< no batch was ready within `loader_options::timeout`; see `states()`
         no_size,         ///< `shuffle` is set, but the source has no `size()`
         /// `shards` is more than 1, but the source does not receive the index of the batch.
         no_index,
@@ -125,7 +125,7 @@ private:
         case reason::wrong_alignment: return "vram: a batch is not a whole number of elements";
         case reason::not_ended:
             return "vram: restart() was called before the end of the loader and without stop()";
-        case reason::timed_out: return "vram: no batch came within the loader's timeout";
+        case reason::timed_out: return "vram: no batch was ready within the loader's timeout";
         case reason::no_size: return "vram: shuffle needs a source with size()";
         case reason::no_index:
             return "vram: shards need a source that receives the index of the batch";
@@ -150,27 +150,28 @@ private:
             (source_index_ != unknown ? " (source index " + n(source_index_) + ")" : "");
         switch (why_) {
         case reason::too_large:
-            return "vram: " + batch + " has " + n(bytes_) + " bytes, and a slot holds " +
-                   n(limit_) + " (the option batch_bytes)";
+            return "vram: " + batch + " has " + n(bytes_) + " bytes, but a slot has " + n(limit_) +
+                   "; increase batch_bytes";
         case reason::all_held:
-            return "vram: " + batch + " cannot come: the program holds all " + n(limit_) +
-                   " slots on the device; release one, or set device_depth higher";
+            return "vram: " + batch + " is not available: the program holds all " + n(limit_) +
+                   " slots on the device; release a batch, or increase device_depth";
         case reason::capturing:
             return "vram: " + batch + " cannot be taken while the stream is captured into a graph";
         case reason::wrong_alignment:
             return "vram: " + batch + " has " + n(bytes_) +
                    " bytes, which is not a whole number of elements of " + n(limit_) + " bytes";
-        case reason::timed_out: return "vram: " + batch + " did not come in time; " + waiting();
+        case reason::timed_out:
+            return "vram: " + batch + " was not ready within the timeout; " + waiting();
         case reason::source_failed:
             return "vram: the source failed at " + batch + ": " +
                    (cause_ != nullptr ? detail::what_of(cause_) : negative());
         case reason::ends_early:
-            return "vram: the source returned 0 bytes for " + batch + ", and has " + n(limit_) +
-                   " batches by its size()";
+            return "vram: the source returned 0 bytes for " + batch + ", although its size() is " +
+                   n(limit_);
         case reason::short_batch:
             return "vram: " + batch + " has " + n(bytes_) + " bytes instead of " + n(limit_) +
-                   ", and cannot be left out: shards have equally many batches if the source says "
-                   "the bytes of each batch, batch_bytes(index)";
+                   ", and cannot be left out; the source needs a batch_bytes(index) that returns "
+                   "the exact size of each batch";
         case reason::already_begun:
         case reason::not_ended:
         case reason::no_size:

@@ -56,7 +56,7 @@ class unloader {
 
     static_assert(
         std::is_void_v<std::invoke_result_t<Sink&, std::span<std::byte const>, std::size_t>>,
-        "an unloader's sink returns nothing: what it returns would be lost; it throws if it fails");
+        "an unloader's sink returns void, because a result would be lost; it throws if it fails");
 
 public:
     using platform = Platform;

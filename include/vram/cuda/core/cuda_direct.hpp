@@ -97,7 +97,7 @@ private:
     Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
 
     cudaError_t attempt(void*& p, std::size_t bytes, std::size_t alignment) {
-        expects(valid_alignment(alignment), "the alignment is a power of two");
+        expects(valid_alignment(alignment), "the alignment must be a power of two");
         if (bytes == 0) { return cudaSuccess; }
         cuda_device_guard const on{device_, std::nothrow};
         if (on.status() != cudaSuccess) { return on.status(); }

@@ -47,7 +47,7 @@ public:
                                  cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)
         : device_{device}, export_{export_handle} {
         expects(export_ == cudaMemHandleTypeNone || export_ == cudaMemHandleTypePosixFileDescriptor,
-                "cuda_virtual_memory: memory is exported as a file descriptor");
+                "cuda_virtual_memory: memory can be exported as a file descriptor only");
         cuda_exit::watch();
         (void)cuda_memory_info(device_); // initializes the driver and the device's context
         life_                          = cuda_context::now(device_).number;

@@ -67,8 +67,8 @@ public:
                           .caller    = at,
                           .alignment = alignment,
                           .cause     = block != nullptr ? over : under,
-                          .advice    = "Free a block with the alignment that it was allocated "
-                                       "with; this block was found and freed."});
+                          .advice    = "Free a block with the alignment of its allocation; "
+                                       "this block was freed."});
         }
         return block != nullptr ? block : p;
     }

@@ -181,7 +181,7 @@ struct calls_to_nothing {
     using stream = typename Platform::stream;
 
     [[noreturn]] static void refuse() {
-        broken_contract("the handle holds a resource: it was not moved from");
+        broken_contract("the handle must hold a resource; it was moved from");
     }
 
     static constexpr resource_calls<Platform> table() noexcept {

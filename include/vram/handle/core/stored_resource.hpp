@@ -26,7 +26,7 @@ public:
     using resource_type = R;
 
     explicit stored_resource(R mr) : mr_{std::move(mr)} {
-        detail::expect_resource(mr_, "the handle holds a resource: it was not moved from");
+        detail::expect_resource(mr_, "the handle must hold a resource; it was moved from");
     }
 
     [[nodiscard]] R&       get() noexcept { return mr_; }
@@ -46,7 +46,7 @@ public:
     using resource_type = R;
 
     explicit stored_resource(R& mr) : mr_{&mr} {
-        detail::expect_resource(mr, "the handle holds a resource: it was not moved from");
+        detail::expect_resource(mr, "the handle must hold a resource; it was moved from");
     }
 
     [[nodiscard]] R& get() const noexcept { return *mr_; }

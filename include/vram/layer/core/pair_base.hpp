@@ -157,8 +157,10 @@ public:
 
 protected:
     pair_base(First first, Second second) : first_{std::move(first)}, second_{std::move(second)} {
-        detail::expect_resource(first_, "the first upstream holds a resource");
-        detail::expect_resource(second_, "the second upstream holds a resource");
+        detail::expect_resource(first_,
+                                "the first upstream must hold a resource; it was moved from");
+        detail::expect_resource(second_,
+                                "the second upstream must hold a resource; it was moved from");
     }
     pair_base(pair_base&&)            = default;
     pair_base& operator=(pair_base&&) = default;

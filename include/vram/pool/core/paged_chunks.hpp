@@ -48,7 +48,7 @@ public:
     static constexpr bool idle_chunks_make_room = false;
 
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
-        expects(options.slack >= 0, "pool: the slack is not negative");
+        expects(options.slack >= 0, "pool: `slack` must not be negative");
     }
     /// Gives the heap the address of the page table. Called again after the pool was moved.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }

@@ -301,7 +301,7 @@ private:
             if (void* const p = make_room(r, held)) { return p; }
         }
         if (held.owns_lock()) { held.unlock(); }
-        expects(valid_alignment(r.alignment), "pool: the alignment is a power of two");
+        expects(valid_alignment(r.alignment), "pool: the alignment must be a power of two");
         if (r.asked == 0) { return nullptr; }
         if constexpr (Throwing) {
             return must_grow(r);

@@ -44,7 +44,7 @@ struct chunks_over<Upstream> {
 template <synchronous_resource Upstream, growth Policy>
 class pool_growth {
     static_assert(!(Policy::asks_device && has_property<Upstream, host_accessible>),
-                  "the free memory of the device says nothing about host memory: write "
+                  "the free memory of the device does not limit host memory: write "
                   "geometric_growth or fixed_growth in place of device_share_growth");
 
 public:
@@ -87,7 +87,7 @@ public:
     /// Allocates the first chunk, which has the initial size.
     template <class Core>
     void reserve(Core& core, std::size_t bytes) {
-        expects(bytes <= core.options_.max_size, "pool: the initial size is within the maximum");
+        expects(bytes <= core.options_.max_size, "pool: `initial_size` must not exceed `max_size`");
         request const all{.asked = bytes};
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         new_chunk<true>(core, all, all.bytes, nullptr);

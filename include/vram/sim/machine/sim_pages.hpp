@@ -33,7 +33,7 @@ class sim_pages {
 public:
     explicit sim_pages(sim_call& call) : call_{call}, m_{call.machine} {
         expects(valid_alignment(m_.options.page) && m_.options.page >= sim_frames::page,
-                "sim_options: a page is a power of two, of 4 KiB or more");
+                "sim_options: a page must be a power of two, of 4 KiB or more");
     }
 
     /// Reserves a range of addresses without memory.

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       at w = at::current()) {
         if (bytes == 0) { return nullptr; }
-        expects(valid_alignment(alignment), "sim: the alignment is a power of two");
+        expects(valid_alignment(alignment), "sim: the alignment must be a power of two");
         sim_machine&            m = device_.machine();
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};

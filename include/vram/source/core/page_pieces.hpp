@@ -149,7 +149,7 @@ private:
     };
 
     static std::size_t counted(std::size_t pages) {
-        expects(pages < nowhere, "page_pieces: a range has less than 2^32 - 1 pages");
+        expects(pages < nowhere, "page_pieces: a range must have less than 2^32 - 1 pages");
         return pages;
     }
 

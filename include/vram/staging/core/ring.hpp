@@ -89,7 +89,8 @@ private:
     // A member, so that its destructor frees the memory also if the constructor of `ring` throws.
     struct pinned_memory {
         pinned_memory(ring& of, unsigned threads) : owner{of} {
-            detail::expect_resource(of.pinned_, "staging: the handle holds a resource");
+            detail::expect_resource(of.pinned_,
+                                    "staging: the handle must hold a resource; it was moved from");
             expects(of.each_ != 0 && of.chunk_bytes_ != 0,
                     "staging_options: chunks and chunk_bytes must be at least 1");
             chunks = std::size_t{threads} * of.each_;

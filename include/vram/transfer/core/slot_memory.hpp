@@ -56,8 +56,10 @@ public:
           on_device_{on_device},
           on_host_{on_host},
           copies_{copies} {
-        detail::expect_resource(device_, "the resource of the device blocks holds a resource");
-        detail::expect_resource(host_, "the resource of the pinned blocks holds a resource");
+        detail::expect_resource(
+            device_, "the handle of device memory must hold a resource; it was moved from");
+        detail::expect_resource(
+            host_, "the handle of pinned memory must hold a resource; it was moved from");
     }
     slot_memory(slot_memory&&) = delete;
 
