@@ -17,8 +17,8 @@ int main() {
     // [compose]
     auto memory = sim_resource{}          // device memory
                   | with::stream_ordered  // that waits for streams,
-                  | with::pool()          // cut into blocks,
-                  | with::limiting(8_GiB) // 8 GiB of it and no more,
+                  | with::pool()          // divided into blocks,
+                  | with::limiting(8_GiB) // at most 8 GiB of it,
                   | with::statistics;     // counted
     static_assert(
         std::is_same_v<decltype(memory), statistics<limiting<pool<stream_ordered<sim_resource>>>>>);

@@ -34,7 +34,7 @@ int main() {
         });
     }
     std::fputs(report(memory).c_str(), stdout);
-    expects(sums.get(9) == 2 * 9 * 1024 * 1024, "the ninth batch is summed");
-    expects(node.reports().empty(), "the device saw no mistake");
+    expects(sums.get(9) == 2 * 9 * 1024 * 1024, "batch 9 is summed");
+    expects(node.reports().empty(), "the device found no error");
 }
 // [/first]

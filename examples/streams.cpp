@@ -109,7 +109,7 @@ void default_streams() {
 void graphs() {
     sim_node node;
     // [graph]
-    stack      memory{{.graphs = true}}; // the pool asks if a stream is being captured
+    stack      memory{{.graphs = true}}; // the pool queries if a stream is captured
     sim_stream stream;
 
     sim_graph::begin(stream); // on a GPU: cudaStreamBeginCapture
