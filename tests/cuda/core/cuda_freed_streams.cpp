@@ -234,4 +234,55 @@ TEST_CASE("cuda_freed_streams: a stream is retired and destroyed before any call
         CHECK(doubles::cudart::dangling() == 0);
     }
 }
+
+TEST_CASE("cuda_freed_streams: an event that a thread waits for is not destroyed by another one") {
+    machine const here;
+    bool          again = true;
+    for (std::uint64_t n = 1; again; ++n) {
+        cuda_freed_streams freed;
+        cudaStream_t       raw = nullptr;
+        cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+        freed.note(raw);
+        freed.retire(raw);
+        cuda_check(cudaStreamDestroy(raw));
+        // Enough streams that those without work are forgotten, before each call up to the wait.
+        auto const waits = doubles::cudart::calls("cudaEventSynchronize");
+        doubles::cudart::before_call(n, [&] {
+            bool const waited = doubles::cudart::calls("cudaEventSynchronize") != waits;
+            for (int i = 0; i != 40 && !waited; ++i) {
+                cuda_stream const s;
+                freed.note(s);
+            }
+        });
+        freed.synchronize();
+        again = doubles::cudart::nobody_comes_in();
+        freed.synchronize();
+        CHECK(freed.empty());
+        CHECK(doubles::cudart::dangling() == 0);
+    }
+}
+
+TEST_CASE("cuda_freed_streams: two threads wait for one retired stream") {
+    machine const      here;
+    cuda_freed_streams freed;
+    cudaStream_t       raw = nullptr;
+    cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+    freed.note(raw);
+    freed.retire(raw);
+    cuda_check(cudaStreamDestroy(raw));
+    int inner = 0;
+    for (std::uint64_t n = 1; n != 20 && !freed.empty(); ++n) {
+        // The other wait completes before the call of this one for the event.
+        doubles::cudart::before_call(n, [&] {
+            std::thread other{[&] { freed.synchronize(); }};
+            other.join();
+            ++inner;
+        });
+        freed.synchronize();
+        doubles::cudart::nobody_comes_in();
+    }
+    CHECK(inner == 1);
+    CHECK(freed.empty());
+    CHECK(doubles::cudart::dangling() == 0);
+}
 #endif

@@ -15,9 +15,7 @@
 #include <atomic>  // atomic
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
-#include <memory>  // shared_ptr, make_shared
-#include <utility> // move
-#include <vector>  // vector, erase_if
+#include <utility> // exchange, move
 
 namespace vram {
 namespace detail {
@@ -41,25 +39,21 @@ class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
     /// Takes over the list of streams. No other thread may use either object at that time.
-    cuda_freed_streams(cuda_freed_streams&& other) noexcept
-        : streams_{std::move(other.streams_)},
-          retired_{std::move(other.retired_)},
-          look_at_{other.look_at_} {
-        other.start_epoch();
-    }
+    cuda_freed_streams(cuda_freed_streams&& other) noexcept { take_over(other); }
     cuda_freed_streams& operator=(cuda_freed_streams&& other) noexcept {
-        streams_ = std::move(other.streams_);
-        retired_ = std::move(other.retired_);
-        look_at_ = other.look_at_;
-        start_epoch();
-        other.start_epoch();
+        if (this != &other) {
+            forget_all();
+            start_epoch();
+            take_over(other);
+        }
         return *this;
     }
+    ~cuda_freed_streams() { forget_all(); }
 
     /// Returns true if there is no stream to wait for.
     [[nodiscard]] bool empty() const noexcept {
         auto const held = lock_.hold();
-        return streams_.empty() && retired_.empty();
+        return count_ == 0;
     }
     /// Remembers that memory was freed on the stream `s`, so that `synchronize` waits for it. The
     /// calling thread must be using `s`.
@@ -76,12 +70,15 @@ public:
         }
         auto const held = lock_.hold();
         try {
-            auto const at = find(s);
-            if (at != streams_.end()) {
-                ++at->frees;
+            user* const known = *find(s);
+            if (known != nullptr) {
+                ++known->frees;
             } else {
-                if (streams_.size() + retired_.size() >= look_at_) { forget_done(); }
-                streams_.push_back({s, s.id(), s.device(), cuda_stream_ids::hold(s.get())});
+                if (count_ >= look_at_) { forget_done(); }
+                add(streams_, new user{.stream = s,
+                                       .id     = s.id(),
+                                       .where  = s.device(),
+                                       .held   = cuda_stream_ids::hold(s.get())});
             }
             if (proper) { last = {s.get(), epoch_.load(std::memory_order_relaxed)}; }
         } catch (...) {} // not remembered: no host memory, or first seen in a capture
@@ -92,21 +89,23 @@ public:
     void retire(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         try {
-            auto const at = find(s);
-            if (at == streams_.end()) { return; }
-            user const one = std::move(*at);
-            streams_.erase(at);
+            user** const at = find(s);
+            if (*at == nullptr) { return; }
+            user const one = std::move(**at);
+            erase(*at);
             start_epoch();
             cuda_device_guard const on{one.where};
-            auto const              place = std::make_shared<cuda_event>(one.where);
-            recorded const          how   = record(*place, one);
-            if (how == recorded::pending || how == recorded::done) { retired_.push_back(place); }
+            cuda_event              place{one.where};
+            recorded const          how = record(place, one);
+            if (how == recorded::pending || how == recorded::done) {
+                add(retired_, new retired_user{.place = std::move(place)});
+            }
         } catch (...) {}
     }
     /// Removes the stream `s` from the list without a CUDA call on it: it may be destroyed already.
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
-        std::erase_if(streams_, [s](user const& each) { return each.stream == s; });
+        erase_if(streams_, [s](user const& each) { return each.stream == s; });
         start_epoch();
     }
     /// Blocks the host until the work that the remembered streams have received so far is complete.
@@ -114,43 +113,42 @@ public:
     /// destroyed by its raw handle, and the per-thread default stream of another thread. It makes
     /// no call that could break a capture (`record_behind`).
     void synchronize() {
-        auto const streams = [this] {
-            auto const held = lock_.hold();
-            return streams_;
-        }();
-        for (user const& each : streams) {
-            cuda_device_guard const on{each.where};
-            cuda_event              place{each.where};
+        std::uint64_t number = end_of_numbers();
+        cuda_device   where;
+        while (find_before(number, where)) {
+            cuda_device_guard const on{where};
+            cuda_event              place{where};
             std::uint64_t           frees = 0;
             {
                 // A stream is not retired, and then destroyed, while an event is recorded on it.
-                auto const held = lock_.hold();
-                auto const at   = find(each.stream, each.id);
-                if (at == streams_.end()) { continue; }
+                auto const        held = lock_.hold();
+                user const* const each = first_before(streams_, number + 1);
+                if (each == nullptr || each->number != number) { continue; }
                 start_epoch(); // later frees take the lock and are counted
-                frees              = at->frees;
-                recorded const how = record(place, *at);
+                frees              = each->frees;
+                recorded const how = record(place, *each);
                 if (how == recorded::captured) { continue; } // the stream stays in the list
             }
             place.synchronize(); // returns immediately if `place` was not recorded
             auto const held = lock_.hold();
-            std::erase_if(streams_, [&](user const& now) {
-                return now.stream == each.stream && now.id == each.id && now.frees == frees;
-            });
+            erase_if(streams_,
+                     [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // After the streams of the first list, because some may have been retired during the loop.
-        auto const retired = [this] {
-            auto const held = lock_.hold();
-            return retired_;
-        }();
-        for (shared const& each : retired) {
-            each->synchronize();
-            auto const held = lock_.hold();
-            std::erase_if(retired_, [&](shared const& now) { return now == each; });
+        // After the loop over the streams, because some may have been retired during it.
+        number = end_of_numbers();
+        while (retired_user* const each = pin_before(number)) {
+            try {
+                each->place.synchronize();
+            } catch (...) {
+                unpin(each, false);
+                throw;
+            }
+            unpin(each, true);
         }
     }
 
 private:
+    /// An element of a list. The newest element is the first, and has the largest number.
     struct user {
         cuda_stream_view stream;
         std::uint64_t    id;
@@ -159,23 +157,109 @@ private:
         cuda_stream_hold held;
         /// Number of calls of `note` for the stream that took the lock. If it has changed during
         /// the wait of `synchronize`, the stream stays in the list.
-        std::uint64_t frees = 1;
+        std::uint64_t frees  = 1;
+        std::uint64_t number = 0;
+        user*         next   = nullptr;
     };
-    using shared = std::shared_ptr<cuda_event const>;
+    struct retired_user {
+        cuda_event    place;      ///< behind the frees of the retired stream
+        unsigned      pins   = 0; ///< number of threads that wait for `place` without the lock
+        std::uint64_t number = 0;
+        retired_user* next   = nullptr;
+    };
 
     [[nodiscard]] static recorded record(cuda_event& place, user const& each) {
         return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
+    }
+
+    // The lists. Except for the functions that take the lock themselves, the caller must hold it.
+
+    template <class Element>
+    void add(Element*& first, Element* element) noexcept {
+        element->number = ++last_number_;
+        element->next   = std::exchange(first, element);
+        ++count_;
+    }
+    /// Removes the element to which `at` points: the head of a list, or `next` of an element.
+    template <class Element>
+    void erase(Element*& at) noexcept {
+        Element* const gone = std::exchange(at, at->next);
+        --count_;
+        delete gone;
+    }
+    template <class Element, class Test>
+    void erase_if(Element*& first, Test const& test) noexcept {
+        for (Element** at = &first; *at != nullptr;) {
+            if (test(**at)) {
+                erase(*at);
+            } else {
+                at = &(*at)->next;
+            }
+        }
+    }
+    /// Returns the element with the largest number below `number`, or null.
+    template <class Element>
+    [[nodiscard]] static Element* first_before(Element* first, std::uint64_t number) noexcept {
+        while (first != nullptr && first->number >= number) { first = first->next; }
+        return first;
+    }
+    /// Takes the lock. Returns a number above those of all elements.
+    [[nodiscard]] std::uint64_t end_of_numbers() const noexcept {
+        auto const held = lock_.hold();
+        return last_number_ + 1;
+    }
+    /// Takes the lock. Sets `number` to the largest number of a stream below `number`, and `where`
+    /// to the device of that stream. Returns false if there is none.
+    bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
+        auto const        held = lock_.hold();
+        user const* const each = first_before(streams_, number);
+        if (each == nullptr) { return false; }
+        number = each->number;
+        where  = each->where;
+        return true;
+    }
+    /// Takes the lock. Sets `number` to the largest number of a retired stream below `number`, and
+    /// returns that stream, or null. No thread removes it from the list before `unpin`.
+    [[nodiscard]] retired_user* pin_before(std::uint64_t& number) noexcept {
+        auto const          held = lock_.hold();
+        retired_user* const each = first_before(retired_, number);
+        if (each != nullptr) {
+            number = each->number;
+            ++each->pins;
+        }
+        return each;
+    }
+    /// Takes the lock. If `done` is true and no other thread waits for `each`, removes it.
+    void unpin(retired_user* each, bool done) noexcept {
+        auto const held = lock_.hold();
+        --each->pins;
+        erase_if(retired_,
+                 [&](retired_user const& now) { return &now == each && done && now.pins == 0; });
     }
 
     /// Removes ended and retired streams from the list if their work is complete, so that CUDA can
     /// destroy them. A program may create a stream for each of its tasks.
     void forget_done() noexcept {
         start_epoch();
-        std::erase_if(streams_, [](user const& each) {
+        erase_if(streams_, [](user const& each) {
             return each.held.ended() && seen_done(cuda_stream_view{each.held.get()});
         });
-        std::erase_if(retired_, [](shared const& each) { return seen_done(*each); });
-        look_at_ = larger_of(usual, 2 * (streams_.size() + retired_.size()));
+        erase_if(retired_,
+                 [](retired_user const& each) { return each.pins == 0 && seen_done(each.place); });
+        look_at_ = larger_of(usual, 2 * count_);
+    }
+    void forget_all() noexcept {
+        while (streams_ != nullptr) { erase(streams_); }
+        while (retired_ != nullptr) { erase(retired_); }
+    }
+    /// Moves the elements of `other` into the empty lists of this object.
+    void take_over(cuda_freed_streams& other) noexcept {
+        streams_     = std::exchange(other.streams_, nullptr);
+        retired_     = std::exchange(other.retired_, nullptr);
+        count_       = std::exchange(other.count_, 0);
+        last_number_ = other.last_number_;
+        look_at_     = other.look_at_;
+        other.start_epoch();
     }
     /// Returns true if the work of `place`, a stream or an event, is complete. Then also calls
     /// `synchronize` on it, so that the host has seen the completion. Returns false if the query
@@ -204,15 +288,15 @@ private:
     };
     static constexpr std::size_t usual = 16;
 
-    /// Returns the position of the stream in the list, or the end. A default stream is also
-    /// compared by its id, because its handle means another stream on another thread or device.
-    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) {
-        return find(s, cuda_stream_ids::is_proper(s.get()) ? 0 : s.id());
-    }
-    /// Returns the position of the stream with this handle and id, or the end. 0 stands for any id.
-    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s, std::uint64_t id) noexcept {
-        auto at = streams_.begin();
-        while (at != streams_.end() && !(at->stream == s && (id == 0 || id == at->id))) { ++at; }
+    /// Returns the pointer of the list to the stream, or the null pointer at its end. A default
+    /// stream is also compared by its id, because its handle means another stream on another thread
+    /// or device.
+    [[nodiscard]] user** find(cuda_stream_view s) {
+        std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id(); // 0: any id
+        user**              at = &streams_;
+        while (*at != nullptr && !((*at)->stream == s && (id == 0 || id == (*at)->id))) {
+            at = &(*at)->next;
+        }
         return at;
     }
 
@@ -220,9 +304,13 @@ private:
     /// `synchronize` records an event on one.
     std::atomic<std::uint64_t> epoch_{next_epoch()};
     lock                       lock_;
-    std::vector<user>          streams_;
-    std::vector<shared>        retired_; ///< events behind the frees of retired streams
-    std::size_t look_at_ = usual;        ///< number of streams at which `note` calls `forget_done`
+    // Linked lists: containers of the standard library would add to the time that nvcc takes for
+    // each file, also for one that does not use this class.
+    user*         streams_     = nullptr;
+    retired_user* retired_     = nullptr;
+    std::size_t   count_       = 0;     ///< number of elements of both lists
+    std::uint64_t last_number_ = 0;     ///< number of the newest element
+    std::size_t   look_at_     = usual; ///< number of elements at which `note` calls `forget_done`
 };
 
 } // namespace detail
