@@ -6,10 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef>  // size_t
-#include <cstdio>   // snprintf
-#include <iterator> // size
-#include <limits>   // numeric_limits
+#include <cstddef> // size_t
+#include <cstdio>  // snprintf
+#include <limits>  // numeric_limits
 
 namespace vram {
 
@@ -31,11 +30,12 @@ struct bytes {
     /// Returns the size with at most three significant digits and the unit. Calls `snprintf` once.
     [[nodiscard]] text_type text() const noexcept {
         static constexpr char const* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+        constexpr std::size_t        last    = sizeof units / sizeof *units - 1;
         text_type                    out{};
         auto                         value = static_cast<double>(count);
         std::size_t                  unit  = 0;
         // 999.5 and more would print four digits, so 1000 KiB is printed as 0.98 MiB.
-        while (value >= 999.5 && unit + 1 < std::size(units)) {
+        while (value >= 999.5 && unit != last) {
             value /= 1024;
             ++unit;
         }

@@ -104,11 +104,18 @@ private:
         to_.reserve(room); // last, because `add` tests only this capacity
     }
 
-    std::size_t              most_;
-    std::vector<void*>       to_;
-    std::vector<void const*> from_;
-    std::vector<std::size_t> bytes_;
-    std::size_t              total_ = 0;
+    /// The type depends on `Platform`, because nvcc would else compile the functions of the vectors
+    /// in each file that includes this header.
+    template <class Element>
+    struct list {
+        using type = std::vector<Element>;
+    };
+
+    std::size_t                      most_;
+    typename list<void*>::type       to_;
+    typename list<void const*>::type from_;
+    typename list<std::size_t>::type bytes_;
+    std::size_t                      total_ = 0;
 };
 
 } // namespace vram

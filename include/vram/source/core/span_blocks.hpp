@@ -4,12 +4,12 @@
 /// \file
 /// `span_blocks` divides an address range into blocks of whole pages.
 
-#include <vram/base/align.hpp> // saturating_add
+#include <vram/base/align.hpp>           // saturating_add
+#include <vram/base/core/heap_array.hpp> // heap_array
 
-#include <cstddef> // size_t, ptrdiff_t
+#include <cstddef> // size_t
 #include <cstdint> // uintptr_t
-#include <utility> // exchange
-#include <vector>  // vector
+#include <utility> // exchange, move
 
 namespace vram {
 namespace detail {
@@ -51,7 +51,7 @@ public:
         : base_{other.base_},
           page_{other.page_},
           pages_{std::exchange(other.pages_, 0)},
-          blocks_{std::exchange(other.blocks_, {})} {}
+          blocks_{std::move(other.blocks_)} {}
 
     /// Returns a block of `bytes` bytes in a gap, at the start of a page that is a multiple of
     /// `alignment`, or an empty block if no gap suffices. Does not insert the block.
@@ -73,7 +73,12 @@ public:
         });
         return in_widest.empty() ? in_tightest : in_widest;
     }
-    void insert(block const& b) { blocks_.insert(iterator_at(begun_at(b.address)), b); }
+    void insert(block const& b) {
+        std::size_t const at = begun_at(b.address);
+        blocks_.push(b);
+        for (std::size_t i = blocks_.size() - 1; i != at; --i) { blocks_[i] = blocks_[i - 1]; }
+        blocks_[at] = b;
+    }
 
     /// Returns the block `b` with the size `bytes`, or an empty block if it would overlap the next
     /// block or exceed the range. Does not change the list.
@@ -83,8 +88,13 @@ public:
         block const       made = spread(b.address, bytes, b.first);
         return made.last <= end ? made : block{};
     }
-    void replace(block const& b) noexcept { *iterator_at(begun_at(b.address) - 1) = b; }
-    void erase(block const& b) noexcept { blocks_.erase(iterator_at(begun_at(b.address) - 1)); }
+    void replace(block const& b) noexcept { blocks_[begun_at(b.address) - 1] = b; }
+    void erase(block const& b) noexcept {
+        for (std::size_t i = begun_at(b.address); i != blocks_.size(); ++i) {
+            blocks_[i - 1] = blocks_[i];
+        }
+        blocks_.pop();
+    }
 
     /// Returns the block that begins at the address `p`, or an empty block if none does.
     [[nodiscard]] block at(void const* p) const noexcept {
@@ -131,7 +141,7 @@ public:
     void for_each(Visit const& visit) const {
         for (block const& b : blocks_) { visit(b); }
     }
-    [[nodiscard]] bool empty() const noexcept { return blocks_.empty(); }
+    [[nodiscard]] bool empty() const noexcept { return blocks_.size() == 0; }
 
 private:
     using gap = run;
@@ -158,9 +168,6 @@ private:
     [[nodiscard]] block const* last_up_to(std::uintptr_t address) const noexcept {
         std::size_t const begun = begun_at(address);
         return begun != 0 ? &blocks_[begun - 1] : nullptr;
-    }
-    [[nodiscard]] std::vector<block>::iterator iterator_at(std::size_t i) noexcept {
-        return blocks_.begin() + static_cast<std::ptrdiff_t>(i);
     }
 
     template <class Visit>
@@ -195,10 +202,10 @@ private:
         return b.last <= g.last ? b : block{};
     }
 
-    std::uintptr_t     base_;
-    std::size_t        page_;
-    std::size_t        pages_;
-    std::vector<block> blocks_; ///< all blocks, in the order of their addresses
+    std::uintptr_t    base_;
+    std::size_t       page_;
+    std::size_t       pages_;
+    heap_array<block> blocks_; ///< all blocks, in the order of their addresses
 };
 
 } // namespace detail
