@@ -35,7 +35,7 @@ struct in_order {
 struct ring_by_hand : unloader_ring<cuda_platform> {
     explicit ring_by_hand(int priority)
         : unloader_ring{{.priority = priority}, cuda_device::current()} {}
-    using unloader_ring::lane_;
+    using unloader_ring::channel_;
 };
 
 /// So many results, each full of its own number.
@@ -57,7 +57,7 @@ TEST_CASE("unloader on CUDA: its copy stream has the requested priority") {
     for (int const asked : {0, greatest}) {
         ring_by_hand const ring{asked};
         int                priority = 1;
-        cuda_check(cudaStreamGetPriority(ring.lane_.view().get(), &priority));
+        cuda_check(cudaStreamGetPriority(ring.channel_.view().get(), &priority));
         CHECK(priority == asked);
     }
 }

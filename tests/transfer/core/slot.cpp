@@ -4,6 +4,8 @@
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
 
+#include "../../doubles/mishaps.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace vram;
@@ -22,7 +24,6 @@ TEST_CASE("slot: a new slot is empty and waits for nothing") {
     CHECK_FALSE(s.in_use);
     CHECK(s.copied.done());
     s.await_users(stream);
-    s.synchronize_users();
     CHECK(node.figures().stream_waits == 0);
     CHECK(node.figures().host_waits == 0);
 }
@@ -49,9 +50,24 @@ TEST_CASE("slot: its next owner waits once for every stream that used it") {
     sim_launch(b, {.duration = 10us});
     s.record_users(a);
     CHECK(s.others_released.size() == 1);
-    s.synchronize_users();
+    CHECK(s.finish_users(a));
     CHECK(node.now() == 40us);
     CHECK_FALSE(s.in_use);
+}
+
+TEST_CASE("slot: if a wait for its users fails, the end of its last use is unknown") {
+    for (std::uint64_t const call : {1U, 2U}) { // the loop's stream, the further stream
+        sim_node               node;
+        sim_stream             a, b;
+        slot<sim_platform>     s{sim_device::current()};
+        doubles::mishaps const errors;
+        s.add_user(b);
+        node.faults().at(sim_call_kind::synchronize, call, {.status = sim_status::refused}, 2);
+        CHECK_FALSE(s.finish_users(a));
+        CHECK(s.end_unknown);
+        CHECK(errors.count() == 2); // the stream, and the device
+        CHECK(s.others.empty());
+    }
 }
 
 TEST_CASE("slot: a user waits for the copy, unless its completion flag is set") {

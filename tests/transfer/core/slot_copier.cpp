@@ -4,8 +4,6 @@
 #include <vram/base/core/gate.hpp>
 #include <vram/base/core/worker.hpp>
 #include <vram/sim/sim.hpp>
-#include <vram/source/host_platform.hpp>
-#include <vram/source/host_resource.hpp>
 
 #include "../../doubles/mishaps.hpp"
 
@@ -27,7 +25,7 @@ struct slot_copier_by_hand final : slot_copier<sim_platform> {
         for (auto& s : slots_) { s.memory = static_cast<std::byte*>(memory.allocate_sync(1000)); }
     }
     ~slot_copier_by_hand() {
-        CHECK(lane_.drain());
+        CHECK(channel_.drain(false));
         sim_platform::synchronize(sim_device{});
         for (auto& p : pinned_) { host.deallocate_sync(p.memory, 1000); }
         for (auto& s : slots_) { memory.deallocate_sync(s.memory, 1000); }
@@ -79,56 +77,4 @@ TEST_CASE("slot_copier: without callbacks, the next fill waits for the event") {
         CHECK(ring.statistics().host_waits == 1);
     }
     CHECK(node.reports().empty());
-}
-
-namespace copying_slots {
-/// A platform whose events complete on demand, with completion flags.
-struct platform_by_hand : host_platform {
-    struct event {
-        explicit event(device = {}) noexcept {}
-        int  recorded = 0;
-        bool happened = true; ///< an event that was never recorded is complete
-    };
-
-    static void record(event& e, stream) noexcept {
-        ++e.recorded;
-        e.happened = false;
-    }
-    [[nodiscard]] static bool done(event const& e) noexcept { return e.happened; }
-    static void               wait(stream, event const&) noexcept {}
-    static void               synchronize(event const&) noexcept {}
-    static void               synchronize(stream) noexcept {}
-    static void               synchronize(device) noexcept {}
-    static bool               mark(stream, std::uint32_t*, std::uint32_t) noexcept { return true; }
-};
-static_assert(completion_flags<platform_by_hand>);
-
-struct marked_slot_by_hand final : slot_copier<platform_by_hand> {
-    using copier = slot_copier<platform_by_hand>;
-
-    marked_slot_by_hand() : slot_copier{{.pinned_depth = 1, .device_depth = 1}, {}, std::nullopt} {
-        pinned_[0].flag = &mark;
-    }
-    void produce_inline() override {}
-    void fill() { filled(*await_pinned(), 0); }
-
-    using slot_supply<platform_by_hand>::check_copies;
-    using copier::pinned_;
-    using copier::slots_;
-
-    std::uint32_t mark = 0;
-};
-} // namespace copying_slots
-
-TEST_CASE(
-    "slot_copier: a copy with a completion flag also has an event, for queries before the flag") {
-    copying_slots::marked_slot_by_hand ring;
-    ring.fill();
-    CHECK(ring.pinned_[0].copied.recorded == 0);
-    CHECK(ring.slots_[0].copied.recorded == 1);
-    ring.check_copies();
-    CHECK(ring.states() == slot_states{.copying = 1, .ready = 1});
-    ring.slots_[0].copied.happened = true; // and no mark: something is wrong with the device
-    ring.check_copies();
-    CHECK(ring.states() == slot_states{.empty = 1, .ready = 1});
 }

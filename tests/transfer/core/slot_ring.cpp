@@ -21,11 +21,10 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
     using ring = slot_ring<host_platform>;
 
     explicit slot_ring_by_hand(std::size_t slots, loader_options o = {})
-        : slot_ring{(o.pinned_depth = o.device_depth = slots, o), {}} {}
+        : slot_ring{(o.pinned_depth = o.device_depth = slots, o), {}, std::nullopt} {}
 
     void produce_inline() override {}
     void released(slot&) noexcept override {}
-    void check_copies() noexcept override {}
     void copy_all() noexcept override {
         pinned* from = nullptr;
         slot*   to   = nullptr;
@@ -33,7 +32,11 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
             copies_here += std::this_thread::get_id() == here;
             if (meanwhile) { meanwhile(); }
             to->size = from->size;
-            copy_completed(*from);
+            {
+                auto const held = threads_.hold();
+                channel_.complete(*from);
+            }
+            threads_.notify();
             more = copied(from, to, nullptr);
         }
     }
@@ -46,8 +49,8 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
     /// When the consumer has so many batches, and waits for the next.
     void await_who_waits(std::size_t batches) {
         for (bool waits = false; !waits; std::this_thread::yield()) {
-            auto const held = gate_.hold();
-            waits           = consumer_waits_ && figures_.batches == batches;
+            auto const held = threads_.hold();
+            waits           = rules_.consumer_waits() && figures_.batches == batches;
         }
     }
     void fill_for_who_waits(std::size_t size) {
@@ -56,11 +59,12 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
     }
     void end(std::exception_ptr why) { ended(*await_pinned(), std::move(why)); }
 
+    static constexpr auto spin = staged_wait<host_platform>::spin;
+
     std::thread::id const here        = std::this_thread::get_id();
     int                   copies_here = 0;
     std::function<void()> meanwhile; ///< a copy is at it
 
-    using ring::awake;
     using ring::await_pinned;
     using ring::begin;
     using ring::ended;
@@ -181,7 +185,7 @@ TEST_CASE("slot_ring: a thread that waits is woken for a batch that another thre
                               ring.meanwhile = [&] {
                                   begun = 2;
                                   ring.await_who_waits(1);
-                                  std::this_thread::sleep_for(5 * ring.awake); // it sleeps by now
+                                  std::this_thread::sleep_for(5 * ring.spin); // it sleeps by now
                               };
                               ring.fill(2);
                           }};
@@ -203,7 +207,7 @@ TEST_CASE("slot_ring: a released batch leaves the copy to a producer that polls"
     for (slot_states now; now.filled + now.waiting != 2; now = ring.states()) {
         std::this_thread::yield();
     }
-    std::this_thread::sleep_for(5 * ring.awake); // it does not stay awake for so long
+    std::this_thread::sleep_for(5 * ring.spin); // it does not stay awake for so long
     int const before = ring.copies_here;
     ring.release(*s, {});
     CHECK(ring.copies_here == before);
@@ -216,14 +220,14 @@ TEST_CASE("slot_ring: a released batch leaves the copy to a producer that polls"
 namespace {
 /// One slot, filled on the device by the consumer itself; released after the consumer found none.
 struct slot_ring_inline final : slot_ring<host_platform> {
-    slot_ring_inline() : slot_ring{{.depth = 0, .pinned_depth = 0, .device_depth = 1}, {}} {}
+    slot_ring_inline()
+        : slot_ring{{.depth = 0, .pinned_depth = 0, .device_depth = 1}, {}, std::nullopt} {}
 
     void produce_inline() override {
         if (slot* const s = slot_now()) { return posted(*s, 0); }
         if (kept != nullptr) { release(*std::exchange(kept, nullptr), {}); }
     }
     void released(slot&) noexcept override {}
-    void check_copies() noexcept override {}
     void copy_all() noexcept override {}
 
     slot* kept = nullptr;

@@ -6,6 +6,7 @@
 
 #include <vram/base/contract.hpp>                // expects
 #include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
+#include <vram/base/core/worker.hpp>             // the thread of platforms where time is real
 #include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
 #include <vram/concepts/powers.hpp>              // synchronous_resource
 #include <vram/transfer/core/batch_source.hpp>   // batch_source
@@ -96,7 +97,7 @@ public:
         this->await_copier();
         // If no wait proves that all callbacks have run and all completion flags are written, the
         // memory that they access must stay allocated.
-        bool const over = this->lane_.drain() && (!memory_.has_flags() || this->lane_.finish());
+        bool const over = this->channel_.drain(memory_.has_flags());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
@@ -130,7 +131,7 @@ private:
           where_{Platform::device_of(consumer)},
           held_{hold_stream<Platform>(consumer)},
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
-                  this->lane_.view()},
+                  this->channel_.view()},
           inline_{asked.depth == 0} {
         loader_options const& o     = this->options_;
         std::size_t const     given = source_.batch_bytes();
@@ -249,13 +250,13 @@ private:
             });
         } else {
             slot&        s  = this->slots_.front();
-            stream const on = this->lane_.view();
+            stream const on = this->channel_.view();
             s.await_users(on);
             s.end_unknown = true;
             bytes         = answer(last, last, [&] {
                 return source_.enqueue({s.memory, this->options_.batch_bytes}, last, on);
             });
-            s.end_unknown = !this->lane_.finish();
+            s.end_unknown = !this->channel_.finish();
         }
         if (bytes == 0) { throw ends_early().at(last, last); }
         asked_of_          = total_;
@@ -318,7 +319,7 @@ private:
     void produce(slot& s) noexcept
         requires(!batch_source<Source>::fills)
     {
-        stream const       on       = this->lane_.view();
+        stream const       on       = this->channel_.view();
         bool               enqueued = false;
         std::exception_ptr why;
         try {
@@ -347,7 +348,7 @@ private:
             e.at(s.index, s.asked);
             why = std::current_exception();
         } catch (...) { why = std::current_exception(); }
-        if (why != nullptr && enqueued) { s.end_unknown = !this->lane_.finish(); }
+        if (why != nullptr && enqueued) { s.end_unknown = !this->channel_.finish(); }
         this->ended(s, std::move(why));
     }
 

@@ -5,6 +5,7 @@
 /// `slot` is a place for one batch on the device: a block of memory, and the events around it.
 
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/order/core/sure_wait.hpp>      // sure_wait
 #include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
 
 #include <cstddef> // size_t, byte
@@ -96,14 +97,17 @@ struct slot {
         for (std::size_t i = 0; i < others.size(); ++i) { Platform::wait(on, others_released[i]); }
         forget_users();
     }
-    /// Blocks the calling thread until the events that `record_users` recorded are complete.
-    void synchronize_users() {
-        if (!in_use) { return; }
-        Platform::synchronize(released);
-        for (std::size_t i = 0; i < others.size(); ++i) {
-            Platform::synchronize(others_released[i]);
-        }
+    /// Blocks the calling thread until the work on the stream `on` and on the further streams is
+    /// complete, without an event. If a wait fails, sets `end_unknown` and returns false: the block
+    /// must then not be used again.
+    [[nodiscard]] bool finish_users(stream on) noexcept {
+        auto const complete = [](stream of) {
+            return sure_wait<Platform>(of, [of] { return Platform::device_of(of); });
+        };
+        end_unknown = !complete(on);
+        for (stream other : others) { end_unknown = !complete(other) || end_unknown; }
         forget_users();
+        return !end_unknown;
     }
     void forget_users() noexcept {
         others.clear();

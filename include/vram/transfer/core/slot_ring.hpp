@@ -4,9 +4,7 @@
 /// \file
 /// `slot_ring` passes filled blocks to a loader's loop as batches, and takes them back.
 
-#include <vram/base/core/durations.hpp>          // nanoseconds
 #include <vram/base/core/report_caught.hpp>      // report_caught
-#include <vram/order/core/sure_wait.hpp>         // sure_wait
 #include <vram/transfer/core/profiler_range.hpp> // profiler_range
 #include <vram/transfer/core/slot_supply.hpp>    // slot_supply
 #include <vram/transfer/core/use_times.hpp>      // use_times
@@ -16,6 +14,7 @@
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception
 #include <memory>    // enable_shared_from_this
+#include <optional>  // optional
 #include <utility>   // move
 
 namespace vram {
@@ -27,7 +26,7 @@ namespace detail {
 ///           that batch.
 /// Threads   Any number of threads may release batches. One thread, that of the loop (the
 ///           consumer), asks for the next batch.
-/// Cost      A step of the consumer takes the lock `gate_` twice. Nothing is allocated.
+/// Cost      A step of the consumer takes the lock of the loader twice. Nothing is allocated.
 template <class Platform>
 class slot_ring : public slot_supply<Platform>,
                   public std::enable_shared_from_this<slot_ring<Platform>> {
@@ -77,7 +76,7 @@ public:
                            .resource = "loader",
                            .call     = "the record of a released batch"});
             // If the wait failed, the block may be in use and is never overwritten.
-            if (!await_users_of(s, on)) { return; }
+            if (!s.finish_users(on)) { return; }
         }
         released(s);
         give(s);
@@ -86,8 +85,8 @@ public:
 protected:
     using typename supply::guard;
 
-    slot_ring(loader_options const& options, device where)
-        : supply{options, where},
+    slot_ring(loader_options const& options, device where, std::optional<stream> copies)
+        : supply{options, where, copies},
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
@@ -99,20 +98,20 @@ protected:
     /// Starts a new pass over the source. No producer is running and no copy is in progress. Other
     /// threads may release batches of an earlier pass during the call.
     void begin(std::size_t batches, index_order order) noexcept {
-        auto const held = this->gate_.hold();
-        // Every callback has run, or never will.
-        for (auto& p : this->pinned_) { p.completed_early = 0; }
+        auto const held = this->threads_.hold();
+        this->channel_.end_all();
         this->table_.begin(batches, std::move(order));
-        taken_          = 0;
-        passed_ns_      = this->figures_.wall_ns;
-        this->stopping_ = ended_ = false;
+        taken_     = 0;
+        passed_ns_ = this->figures_.wall_ns;
+        ended_     = false;
+        this->rules_.start();
     }
     void stop() noexcept {
         {
-            auto const held = this->gate_.hold();
-            this->stopping_ = true;
+            auto const held = this->threads_.hold();
+            this->rules_.stop();
         }
-        this->gate_.notify();
+        this->threads_.notify();
         ended_ = true;
     }
     [[nodiscard]] bool at_end() const noexcept { return ended_; }
@@ -120,19 +119,15 @@ protected:
     use_times<Platform> times_;
 
 private:
-    static constexpr bool bounds_real_time =
-        requires(typename Platform::gate& g, guard& held, std::chrono::nanoseconds most,
-                 bool (*ready)()) { g.wait_at_most(held, most, ready); };
-
     slot* await_ready() {
         auto const since = clock::now();
         produce_inline();
-        std::uint64_t spare   = 0;
-        auto          held    = this->gate_.hold();
-        this->consumer_waits_ = true;
-        bool const came       = copy_or_wait(held, spare);
-        this->consumer_waits_ = false;
-        if (this->can_copy()) { this->notify_awake(); }
+        std::uint64_t spare = 0;
+        auto          held  = this->threads_.hold();
+        this->rules_.consumer_waits(true);
+        bool const came = copy_or_wait(held, spare);
+        this->rules_.consumer_waits(false);
+        if (this->can_copy()) { this->threads_.notify_awake(); }
         auto const now = clock::now();
         this->figures_.stall_ns += now - since - spare;
         if (!came) {
@@ -144,12 +139,13 @@ private:
             this->figures_.bytes += s->size;
             return s;
         }
-        if (!this->stopping_ && !this->table_.exhausted()) {
+        if (!this->rules_.stopping() && !this->table_.exhausted()) {
             throw loader_error{loader_error::reason::all_held, taken_, this->slots_.size(),
                                this->slots_.size()};
         }
         ended_ = true;
-        if (auto const problem = this->table_.error(); problem != nullptr && !this->stopping_) {
+        if (auto const problem = this->table_.error();
+            problem != nullptr && !this->rules_.stopping()) {
             std::rethrow_exception(problem);
         }
         return nullptr;
@@ -161,21 +157,23 @@ private:
     /// while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
-            bool const came = wait(held, [&] {
+            bool const came = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
                 return this->table_.ready() || this->can_copy() || can_fill_here() ||
-                       this->stopping_ || this->table_.exhausted() || this->table_.all_held();
+                       this->rules_.stopping() || this->table_.exhausted() ||
+                       this->table_.all_held();
             });
             // If a batch is ready, the loop does not depend on the copy.
             bool const there = this->table_.ready();
             bool const fills = can_fill_here();
-            bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
+            bool const mine =
+                this->rules_.consumer_copies(this->can_copy(), there, this->threads_.waiting());
             if (!fills && !mine) { return came; }
-            auto const since       = clock::now();
-            this->consumer_copies_ = true;
+            auto const since = clock::now();
+            this->rules_.consumer_works(true);
             held.unlock();
             fills ? produce_inline() : this->copy_all();
-            held                   = this->gate_.hold();
-            this->consumer_copies_ = false;
+            held = this->threads_.hold();
+            this->rules_.consumer_works(false);
             if (there) { spare += clock::now() - since; }
         }
     }
@@ -184,51 +182,21 @@ private:
     [[nodiscard]] bool can_fill_here() const noexcept {
         auto const& b = this->table_;
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
-               !b.ready() && !b.no_more() && !this->stopping_;
+               !b.ready() && !b.no_more() && !this->rules_.stopping();
     }
-    template <class Ready>
-    bool wait(guard& held, Ready ready) {
-        if constexpr (supply::stays_awake) {
-            if (this->gate_.wait_awake(held, supply::awake, ready)) { return true; }
-        }
-        auto const most = this->options_.timeout;
-        if (most.count() != 0) {
-            // Limits the wait in virtual time, and in real time too.
-            if constexpr (bounds_real_time) {
-                return this->gate_.wait_at_most(held, most, ready);
-            } else {
-                return this->gate_.wait_for(held, most, ready);
-            }
-        }
-        this->gate_.wait(held, ready);
-        return true;
-    }
-
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {
-            auto const held = this->gate_.hold();
+            auto const held = this->threads_.hold();
             this->table_.give(s);
-            fills = this->idle_ != 0 && this->pinned_.empty();
-            // Waking a sleeping producer would take longer than copying on this thread.
-            theirs = this->awake_ != 0 && this->can_copy();
-            mine   = !theirs && this->can_copy();
+            auto const& others = this->threads_.waiting();
+            fills              = others.idle != 0 && this->pinned_.empty();
+            theirs             = this->rules_.left_to_producer(this->can_copy(), others);
+            mine               = !theirs && this->can_copy();
         }
-        if (fills) { this->gate_.notify(); }
-        if (theirs) { this->notify_awake(); }
+        if (fills) { this->threads_.notify(); }
+        if (theirs) { this->threads_.notify_awake(); }
         if (mine) { this->copy_all(); }
-    }
-    /// Blocks the calling thread until all uses of the device block `s` are complete, on the stream
-    /// `on` and on the further streams. Returns false if a wait failed: the block must then not be
-    /// overwritten.
-    static bool await_users_of(slot& s, stream on) noexcept {
-        auto const device_of = [](stream of) { return [of] { return Platform::device_of(of); }; };
-        s.end_unknown        = !sure_wait<Platform>(on, device_of(on));
-        for (stream other : s.others) {
-            s.end_unknown = !sure_wait<Platform>(other, device_of(other)) || s.end_unknown;
-        }
-        s.forget_users();
-        return !s.end_unknown;
     }
 
     /// Number of batches that the loop took in this pass over the source.

@@ -10,7 +10,6 @@
 #include <vram/transfer/slot_states.hpp>      // slot_states
 
 #include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
 #include <utility>   // move, exchange
 #include <vector>    // vector
@@ -112,18 +111,12 @@ public:
         from = filled_.pop();
         to   = free_.pop();
         pass_over();
-        from->now      = Pinned::state::copying;
-        from->enqueued = false;
-        ++from->copy_number;
-        from->sequence = ++sequence_;
-        to->index      = from->index;
-        copying_       = true;
-        ++in_flight_;
+        from->now = Pinned::state::copying;
+        to->index = from->index;
+        copying_  = true;
     }
     /// Returns true if a thread is enqueueing a copy.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
-    /// Returns the number of copies that were begun and are not known to be complete.
-    [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
     /// Records that the copy into the device block `s` is enqueued, or failed with the exception
     /// `problem`; then the loop ends before that batch.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
@@ -141,7 +134,6 @@ public:
     }
     /// Makes the pinned block `p` empty again, because its copy is complete.
     void make_empty(Pinned& p) noexcept {
-        if (p.now == Pinned::state::copying) { --in_flight_; }
         p.now      = Pinned::state::empty;
         p.left_out = false;
         empty_.push(p);
@@ -225,10 +217,8 @@ private:
     slot_queue<Slot>     ready_;
     std::exception_ptr   error_; ///< exception to throw after the last batch, or null
     /// Number of batches that the loop gets, or `none` if not known.
-    std::size_t   end_       = none;
-    std::size_t   index_     = 0; ///< index of the next batch to be assigned to a block
-    std::size_t   in_flight_ = 0;
-    std::uint64_t sequence_  = 0; ///< number of copies begun so far
+    std::size_t end_   = none;
+    std::size_t index_ = 0; ///< index of the next batch to be assigned to a block
     /// Number of device blocks with batches that the loop uses.
     std::size_t held_    = 0;
     std::size_t slots_   = 0;     ///< number of all device blocks

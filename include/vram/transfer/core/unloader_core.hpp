@@ -49,7 +49,7 @@ public:
           where_{Platform::device_of(producer)},
           held_{hold_stream<Platform>(producer)},
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
-                  this->lane_.view()} {
+                  this->channel_.view()} {
         {
             numa_local<Platform> const here{where_, options.numa_local};
             std::size_t const          budget = options.completion_flags ? options.budget : 0;
@@ -67,7 +67,7 @@ public:
         thread_.join();
         // If no wait proves that all callbacks have run and all completion flags are written, the
         // memory that they access must stay allocated.
-        bool const over = this->lane_.drain() && (!memory_.has_flags() || this->lane_.finish());
+        bool const over = this->channel_.drain(memory_.has_flags());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 

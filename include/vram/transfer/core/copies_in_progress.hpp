@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `copies_in_progress` records which pinned blocks have a copy that is not known to be complete.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// Pinned blocks with a copy between them and the device. A copy begins (`begin`), is enqueued, and
+/// is complete if one of three signs shows it: its completion flag (a word in pinned memory that
+/// the device writes), a callback, or a query of its event.
+///
+/// Threads   One thread at a time; the caller holds the lock of the blocks.
+/// Cost      The search for the oldest copy examines every block. The constructor allocates.
+template <class Pinned>
+class copies_in_progress {
+public:
+    using event = typename Pinned::event;
+
+    /// The copies of `blocks`, which must neither move nor grow while this object exists.
+    explicit copies_in_progress(std::vector<Pinned>& blocks) : blocks_{blocks} {}
+
+    /// Begins a copy of the block `p`. The copy is not enqueued yet.
+    void begin(Pinned& p) noexcept {
+        p.now      = Pinned::state::copying;
+        p.enqueued = false;
+        ++p.copy_number;
+        p.sequence = ++sequence_;
+        ++count_;
+    }
+    /// Records that the copy of the block `p` is enqueued. Does nothing if the copy is complete
+    /// already; the block may then contain another batch.
+    void enqueued(Pinned& p) noexcept { p.enqueued = p.now == Pinned::state::copying; }
+    /// Ends the copy of the block `p`, which is complete or was not enqueued.
+    void end(Pinned& p) noexcept {
+        --count_;
+        p.now      = Pinned::state::empty;
+        p.enqueued = false;
+    }
+    /// Ends the copy number `which` of the block `p`, because a query of its event showed that it
+    /// is complete. Returns false, and does nothing, if this copy has ended already.
+    [[nodiscard]] bool end_before_callback(Pinned& p, std::uint64_t which) noexcept {
+        if (p.now != Pinned::state::copying || p.copy_number != which) { return false; }
+        if (!p.flagged) { ++p.completed_early; }
+        end(p);
+        return true;
+    }
+    /// Ends the copy of the block `p`, because its callback runs. Returns false, and does nothing,
+    /// if `end_before_callback` has ended this copy before.
+    [[nodiscard]] bool end_by_callback(Pinned& p) noexcept {
+        if (p.completed_early != 0) {
+            --p.completed_early;
+            return false;
+        }
+        end(p);
+        return true;
+    }
+    /// Ends all copies. Every callback has run, or never will.
+    void end_all() noexcept {
+        for (Pinned& p : blocks_) {
+            p.completed_early = 0;
+            if (p.now == Pinned::state::copying) { end(p); }
+        }
+    }
+
+    /// Returns the number of copies that were begun and have not ended.
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+
+    /// Returns the block of the oldest enqueued copy with a completion flag, or null.
+    [[nodiscard]] Pinned* oldest_flagged() noexcept {
+        Pinned* first = nullptr;
+        for (Pinned& p : blocks_) {
+            bool const flies = p.enqueued && p.flagged;
+            if (flies && (first == nullptr || p.sequence < first->sequence)) { first = &p; }
+        }
+        return first;
+    }
+
+    /// An enqueued copy that has not ended. `which` is the number of the copy among those of its
+    /// block, or 0 if there is no such copy. `over` is an event that completes no earlier than the
+    /// copy.
+    struct enqueued_copy {
+        std::uint64_t which = 0;
+        event const*  over  = nullptr;
+    };
+    [[nodiscard]] static enqueued_copy copy_of(Pinned const& p) noexcept {
+        return p.enqueued ? enqueued_copy{p.copy_number, p.over} : enqueued_copy{};
+    }
+
+private:
+    std::vector<Pinned>& blocks_;
+    std::size_t          count_    = 0;
+    std::uint64_t        sequence_ = 0; ///< number of copies begun so far
+};
+
+} // namespace detail
+} // namespace vram

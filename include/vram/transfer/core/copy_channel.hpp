@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `copy_channel` enqueues copies between pinned and device blocks, and detects when they end.
+
+#include <vram/base/core/report_caught.hpp>          // report_caught
+#include <vram/base/error_kind.hpp>                  // error_kind
+#include <vram/concepts/core/is_ending.hpp>          // is_ending
+#include <vram/transfer/core/copies_in_progress.hpp> // copies_in_progress
+#include <vram/transfer/core/copy_lane.hpp>          // copy_lane
+#include <vram/transfer/core/copy_problem.hpp>       // copy_problem
+#include <vram/transfer/core/pinned_slot.hpp>        // pinned_slot
+#include <vram/transfer/core/profiler_range.hpp>     // profiler_range
+#include <vram/transfer/core/slot.hpp>               // slot
+#include <vram/transfer/core/staged_wait.hpp>        // staged_wait
+#include <vram/transfer/loader_error.hpp>            // loader_error
+
+#include <cstddef>   // size_t, byte
+#include <exception> // exception_ptr, current_exception, make_exception_ptr
+#include <optional>  // optional
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// The part of a loader or an unloader that learns the end of its copies. The channel calls it with
+/// the lock held.
+template <class Platform>
+struct copy_owner {
+    /// The last copy of the block `p` is complete.
+    virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
+    /// The device has failed: the event of a copy returned the error `why`.
+    virtual void device_failed(std::exception_ptr why) noexcept = 0;
+
+protected:
+    ~copy_owner() = default;
+};
+
+/// Copies between the pinned and the device blocks of a loader (`upload`) or of an unloader
+/// (`download`), on a stream of their own. The copy stream first waits for the last uses of the
+/// device block. At the end of a copy, a callback or a completion flag (a word in pinned memory
+/// that the device writes) ends it, and no host thread waits.
+///
+/// Failure   `upload` and `download` return the exception of a copy that cannot be enqueued. If a
+///           callback cannot be enqueued, the copy counts as ended, and the thread that uses the
+///           pinned block next waits for its event (`pinned_slot::in_flight`). The error of a
+///           device that fails later is found by `check` and passed to the owner.
+/// Threads   One thread at a time copies. Functions that say so are called with the lock held. No
+///           function of the platform is called while the lock is held, because a callback may need
+///           the lock.
+/// Streams   One stream carries the copies, and another one the callbacks.
+/// Cost      A copy costs one stream wait and one event; without a completion flag also a second
+///           event, and the wait and the call of the callback. Nothing is allocated.
+template <class Platform>
+class copy_channel {
+public:
+    using slot   = detail::slot<Platform>;
+    using pinned = pinned_slot<Platform>;
+    using stream = typename Platform::stream;
+    using device = typename Platform::device;
+
+    /// Options of a channel that do not change.
+    struct settings {
+        bool downloads = false; ///< true for an unloader's channel
+        int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
+        bool call_back = true;  ///< false if a host thread waits for each end instead
+    };
+
+    /// Copies of the blocks `blocks`, on the stream `given` or on a new one. `threads` is the lock
+    /// that guards the blocks. All three must outlive the channel.
+    copy_channel(copy_owner<Platform>& owner, staged_wait<Platform>& threads,
+                 std::vector<pinned>& blocks, device where, std::optional<stream> given,
+                 settings const& how)
+        : owner_{owner},
+          threads_{threads},
+          blocks_{blocks},
+          copies_{blocks},
+          lane_{where, given, how.priority},
+          how_{how} {}
+    copy_channel(copy_channel&&) = delete;
+
+    /// Returns the copy stream.
+    [[nodiscard]] stream view() const { return lane_.view(); }
+
+    /// Begins a copy of the block `p`: `upload` or `download` follows. The lock is held.
+    void begin(pinned& p) noexcept {
+        p.owner = this;
+        copies_.begin(p);
+    }
+    /// Records that the copy of `p`, for which `upload` or `download` returned null, is enqueued.
+    /// Returns true if its end is still to come. The lock is held.
+    bool enqueued(pinned& p) noexcept {
+        copies_.enqueued(p);
+        return p.enqueued;
+    }
+
+    /// Enqueues the copy of a batch from the pinned block `from` to the device block `to`. Returns
+    /// null, or the exception if that failed. The copy may end before this function returns.
+    [[nodiscard]] std::exception_ptr upload(pinned& from, slot& to) noexcept {
+        to.size   = from.size;
+        to.filled = from.filled;
+        to.asked  = from.asked;
+        return enqueue(from, to, to.memory, from.memory, to.asked);
+    }
+    /// Enqueues the copy of a result from the device block `from` to the pinned block `to`, like
+    /// `upload`. Returns `loader_error{ended}` if the process is ending, when no copy runs.
+    [[nodiscard]] std::exception_ptr download(slot& from, pinned& to) noexcept {
+        to.size  = from.size;
+        to.index = from.index;
+        if (is_ending<Platform>()) { return ended(to.index); }
+        return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
+    }
+
+    // The functions of `Copies` in `staged_wait`.
+    [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
+    [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
+    /// Ends the copy of the block `p`, which is complete. The lock is held.
+    void complete(pinned& p) noexcept {
+        copies_.end(p);
+        owner_.copy_ended(p);
+    }
+    /// Ends each copy that its completion flag shows to be complete. The lock is held.
+    void complete_flagged() noexcept {
+        if constexpr (completion_flags<Platform>) {
+            for (;;) {
+                pinned* const p = copies_.oldest_flagged();
+                if (p == nullptr || !pinned::flag_reached(p->flag, p->copy_number)) { return; }
+                complete(*p);
+            }
+        }
+    }
+    /// Queries the event of each enqueued copy. Ends the copies that are complete, and passes an
+    /// error to the owner: a device that has failed calls no callbacks and writes no flags.
+    void check() noexcept {
+        if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
+        for (pinned& p : blocks_) {
+            try {
+                auto const copy = copy_of(p);
+                if (copy.which == 0 || !Platform::done(*copy.over)) { continue; }
+                // The event is complete: this does not wait, and throws if the copy failed.
+                Platform::synchronize(*copy.over);
+                end_before_callback(p, copy.which);
+            } catch (...) { return fail(std::current_exception()); }
+        }
+    }
+
+    /// Ends all copies: every callback has run, or never will. The lock is held.
+    void end_all() noexcept { copies_.end_all(); }
+    /// Blocks the calling thread until all enqueued copies have run. Returns false if no wait
+    /// guarantees this.
+    [[nodiscard]] bool finish() noexcept { return lane_.finish(); }
+    /// Blocks the calling thread until all callbacks have returned and, if there are flags, all
+    /// completion flags are written. Returns false if no wait guarantees this: the memory that they
+    /// access must then stay allocated.
+    [[nodiscard]] bool drain(bool flags) noexcept {
+        return lane_.drain() && (!flags || lane_.finish());
+    }
+
+private:
+    static std::exception_ptr ended(std::size_t index) noexcept {
+        return std::make_exception_ptr(loader_error{loader_error::reason::ended, index});
+    }
+    std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
+                               std::size_t asked) noexcept {
+        profiler_range<Platform> const shown{"vram copy"};
+        bool                           started = false;
+        try {
+            stream const on = view();
+            s.await_users(on);
+            if (p.timed) { Platform::record(p.begun, on); }
+            if (p.size != 0) { Platform::copy(on, to, from, p.size); }
+            started   = true;
+            p.flagged = false;
+            if (p.timed) { Platform::record(p.copied, on); }
+            if (how_.call_back) { lane_.set_flag(p); }
+            // With a completion flag, no event of the pinned block is needed.
+            if (!p.timed && !p.flagged) { Platform::record(p.copied, on); }
+            Platform::record(s.copied, on);
+            p.over        = p.flagged ? &s.copied : &p.copied;
+            s.flag        = p.flagged ? p.flag : nullptr;
+            s.copy_number = p.copy_number;
+            p.unmeasured  = p.timed;
+            arrange_end(p, s);
+            return nullptr;
+        } catch (...) {
+            std::exception_ptr problem = copy_problem<Platform>(p.index, asked);
+            if (started) { s.end_unknown = p.end_unknown = !lane_.finish(); }
+            return problem;
+        }
+    }
+    /// Arranges that the enqueued copy between `p` and `s` ends: by its completion flag, by a
+    /// callback, or by a wait of the thread that uses the block next.
+    void arrange_end(pinned& p, slot& s) noexcept {
+        if (p.flagged) { return; }
+        if (how_.call_back) {
+            try {
+                return lane_.call_after(s.copied, on_copied, &p);
+            } catch (...) {
+                report_caught({.kind     = error_kind::platform_error,
+                               .pointer  = p.memory,
+                               .resource = how_.downloads ? "unloader" : "loader",
+                               .call     = "the callback after a copy"});
+            }
+        }
+        p.in_flight = true;
+        {
+            auto const held = threads_.hold();
+            complete(p);
+        }
+        threads_.notify();
+    }
+    static void on_copied(void* block) {
+        pinned& p = *static_cast<pinned*>(block);
+        static_cast<copy_channel*>(p.owner)->called_back(p);
+    }
+    void called_back(pinned& p) {
+        bool wake = false;
+        {
+            auto const held = threads_.hold();
+            if (!copies_.end_by_callback(p)) { return; }
+            owner_.copy_ended(p);
+            wake = threads_.waiting().idle != 0;
+        }
+        if (wake) { threads_.notify(); }
+    }
+    void end_before_callback(pinned& p, std::uint64_t which) noexcept {
+        {
+            auto const held = threads_.hold();
+            if (!copies_.end_before_callback(p, which)) { return; }
+            owner_.copy_ended(p);
+        }
+        threads_.notify();
+    }
+    auto copy_of(pinned const& p) {
+        auto const held = threads_.hold();
+        return copies_.copy_of(p);
+    }
+    void fail(std::exception_ptr why) noexcept {
+        {
+            auto const held = threads_.hold();
+            owner_.device_failed(std::move(why));
+        }
+        threads_.notify();
+    }
+
+    copy_owner<Platform>&      owner_;
+    staged_wait<Platform>&     threads_;
+    std::vector<pinned>&       blocks_;
+    copies_in_progress<pinned> copies_;
+    copy_lane<Platform>        lane_;
+    settings                   how_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `staged_wait` is the lock of a loader or an unloader, and the ways in which their threads wait.
+
+#include <vram/base/core/durations.hpp>       // microseconds, nanoseconds, seconds
+#include <vram/base/core/gate.hpp>            // the gate of platforms where time is real
+#include <vram/base/core/smaller_of.hpp>      // larger_of, smaller_of
+#include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/transfer/core/await_flag.hpp>  // await_flag
+#include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
+#include <vram/transfer/core/wake_rules.hpp>  // waiting_threads
+#include <vram/transfer/platform_clock.hpp>   // platform_clock
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // declval, exchange
+
+namespace vram {
+namespace detail {
+
+/// A lock with a condition (`Platform::gate`), and waits in stages, from the fastest to the
+/// cheapest. A thread that waits for copies
+///
+///  1. polls the completion flag of the oldest copy, if it has one: for 30 us without sleep, then
+///     with pauses of 20 us. One thread at a time polls.
+///  2. Otherwise it sleeps until the callback of a copy wakes it. After one second without progress
+///     it queries the events of the copies, because a device that has failed calls no callbacks.
+///  3. If no copy is in progress, it polls for 100 us, then polls with increasing pauses as long as
+///     a batch waits for a free block on the device, and then sleeps (`wait_eagerly`); or it sleeps
+///     at once (`wait_for_copies`).
+///
+/// A `Copies` has, to be called with the lock held, `in_progress()`, `oldest_flagged()`,
+/// `complete(block)` and `complete_flagged()`, and without the lock `check()` (see `copy_channel`).
+///
+/// Threads   Any number of threads.
+/// Cost      No wait allocates. `check()` alone calls the platform.
+template <class Platform>
+class staged_wait {
+public:
+    using gate   = typename Platform::gate;
+    using guard  = decltype(std::declval<gate&>().hold());
+    using clock  = platform_clock<Platform>;
+    using pinned = pinned_slot<Platform>;
+
+    /// The time for which a thread polls before it sleeps: about that of a small batch.
+    static constexpr std::chrono::microseconds spin{100};
+    /// True if the platform's threads can poll; simulated threads in virtual time cannot.
+    static constexpr bool spins =
+        requires(gate& g, guard& held, bool (*ready)()) { g.wait_awake(held, spin, ready); };
+
+    [[nodiscard]] guard hold() { return gate_.hold(); }
+    /// Wakes all waiting threads. Each evaluates its condition again.
+    void notify() noexcept { gate_.notify(); }
+    /// Makes the threads that poll evaluate their conditions again; wakes no thread that sleeps.
+    void notify_awake() noexcept {
+        if constexpr (spins) { gate_.notify_awake(); }
+    }
+    /// Returns the threads that wait in `wait_for_copies` and `wait_eagerly`. The lock is held.
+    [[nodiscard]] waiting_threads const& waiting() const noexcept { return waiting_; }
+
+    /// Sleeps until `ready()` returns true.
+    template <class Ready>
+    void wait(guard& held, Ready const& ready) {
+        gate_.wait(held, ready);
+    }
+    /// Polls, then sleeps, until `ready()` returns true or the duration `most`, if it is not 0, has
+    /// passed; that is virtual time on the simulated device, and real time if virtual time stands
+    /// still. Returns false if the time has passed.
+    template <class Ready>
+    bool wait_at_most(guard& held, std::chrono::nanoseconds most, Ready const& ready) {
+        if constexpr (spins) {
+            if (gate_.wait_awake(held, spin, ready)) { return true; }
+        }
+        if (most.count() == 0) {
+            gate_.wait(held, ready);
+            return true;
+        }
+        if constexpr (requires(gate& g) { g.wait_at_most(held, most, ready); }) {
+            return gate_.wait_at_most(held, most, ready);
+        } else {
+            return gate_.wait_for(held, most, ready);
+        }
+    }
+
+    /// Waits until `ready()` returns true. Sleeps while no copy is in progress.
+    template <class Copies, class Ready>
+    void wait_for_copies(guard& held, Copies& copies, Ready const& ready) {
+        run(held, copies, ready,
+            [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
+    }
+    /// Waits until `ready()` returns true. While no copy is in progress, polls before it sleeps,
+    /// with pauses if `wanted()` returns true: the thread is then needed when a device block becomes
+    /// free, and another thread need not wake it. After one second it sleeps. Returns the
+    /// nanoseconds of the wait.
+    template <class Copies, class Ready, class Wanted>
+    std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
+                               Wanted const& wanted) {
+        return run(held, copies, ready, [&](auto const& enough, std::uint64_t since) {
+            auto const backs_off = [&] {
+                return spins && !waiting_.backing_off && wanted() &&
+                       clock::now() - since < watchdog_ns;
+            };
+            if (poll(held, enough)) { return; }
+            while (!enough() && backs_off()) { nap(held, enough, since); }
+            gate_.wait(held, [&] { return enough() || backs_off(); });
+        });
+    }
+
+private:
+    /// The time after which the events of copies are queried, because the device may have failed.
+    static constexpr std::chrono::seconds watchdog{1};
+    static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
+
+    /// Waits until `ready()` returns true; `rest` waits while no copy is in progress.
+    template <class Copies, class Ready, class Rest>
+    std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
+        if (ready()) { return 0; }
+        copies.complete_flagged();
+        if (ready()) { return 0; }
+        auto const    since  = clock::now();
+        std::uint64_t looked = since;
+        // Number of the copy polled last: the flag of a new one is first polled without sleeping.
+        std::uint64_t turn = 0;
+        ++waiting_.idle;
+        while (!ready()) {
+            if (should_poll(copies)) {
+                poll_flag(held, copies, ready, looked, turn);
+            } else if (copies.in_progress() != 0) {
+                if (!gate_.wait_for(held, watchdog,
+                                    [&] { return ready() || should_poll(copies); })) {
+                    check(held, copies);
+                }
+            } else {
+                rest([&] { return ready() || copies.in_progress() != 0; }, since);
+            }
+        }
+        --waiting_.idle;
+        return clock::now() - since;
+    }
+    template <class Copies>
+    void check(guard& held, Copies& copies) {
+        held.unlock();
+        copies.check();
+        held = gate_.hold();
+    }
+
+    /// Polls until `ready()` returns true, at most for the time `spin`. Returns the last result.
+    template <class Ready>
+    bool poll(guard& held, Ready const& ready) {
+        if constexpr (spins) {
+            ++waiting_.awake;
+            bool const came = gate_.wait_awake(held, spin, ready);
+            --waiting_.awake;
+            return came;
+        } else {
+            return false;
+        }
+    }
+    /// Pauses until `ready()` returns true, longer the longer the thread has waited already.
+    template <class Ready>
+    void nap(guard& held, Ready const& ready, std::uint64_t since) {
+        constexpr std::uint64_t least = 20'000, most = 1'000'000; // pauses in ns
+        std::uint64_t const pause = larger_of(least, smaller_of((clock::now() - since) / 8, most));
+        waiting_.backing_off      = true;
+        ++waiting_.awake;
+        gate_.wait_for(held, std::chrono::nanoseconds{pause}, ready);
+        --waiting_.awake;
+        waiting_.backing_off = false;
+    }
+    /// Returns true if this thread should poll the completion flags: a copy with a flag is in
+    /// progress, and no other thread polls.
+    template <class Copies>
+    [[nodiscard]] bool should_poll(Copies& copies) {
+        if constexpr (completion_flags<Platform>) {
+            return !waiting_.polling && copies.oldest_flagged() != nullptr;
+        } else {
+            return false;
+        }
+    }
+    /// Polls the completion flag of the oldest copy, and completes the copy if the flag shows its
+    /// end. The other threads wait, and one of them polls next.
+    template <class Copies, class Ready>
+    void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
+                   std::uint64_t& turn) {
+        pinned&             p     = *copies.oldest_flagged();
+        std::uint64_t const which = p.copy_number;
+        waiting_.polling          = true;
+        ++waiting_.awake;
+        bool const first = std::exchange(turn, p.sequence) != p.sequence;
+        bool const over  = await_flag<Platform>(gate_, held, p, first, ready);
+        --waiting_.awake;
+        waiting_.polling = false;
+        if (over) {
+            if (p.now == pinned::state::copying && p.copy_number == which) { copies.complete(p); }
+        } else if (clock::now() - looked > watchdog_ns) {
+            looked = clock::now();
+            check(held, copies);
+        }
+        // Another thread polls next.
+        if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
+    }
+
+    gate            gate_;
+    waiting_threads waiting_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `wake_rules` decides which thread of a loader enqueues the next copy, and which threads to wake.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstddef> // size_t
+
+namespace vram {
+namespace detail {
+
+/// The threads that wait for copies or for free blocks (see `staged_wait`).
+struct waiting_threads {
+    std::size_t idle    = 0;     ///< number of all threads that wait
+    std::size_t awake   = 0;     ///< number of those that poll instead of sleeping
+    bool        polling = false; ///< true while one of them polls the completion flags of copies
+    bool        backing_off = false; ///< true while one of them polls for a free block, with pauses
+};
+
+/// The rules by which a loader's threads share the work of copying. A copy can begin if a pair of a
+/// filled pinned block and a free device block exists (`pair`). The thread that enqueues it is
+///
+///  - the consumer (the thread of the loop), if it waits for a batch, because the producer has the
+///    next batch to fill. If a batch is ready for it already, a producer that is awake copies
+///    instead;
+///  - else a waiting producer, if one is awake when a batch is released;
+///  - else the thread that completed the pair by filling or releasing a block.
+///
+/// A thread is woken only if it can proceed, because a wake-up takes longer than a small copy.
+///
+/// Threads   One thread at a time; the caller holds the loader's lock.
+/// Cost      A few comparisons.
+class wake_rules {
+public:
+    void               start() noexcept { stopping_ = false; }
+    void               stop() noexcept { stopping_ = true; }
+    [[nodiscard]] bool stopping() const noexcept { return stopping_; }
+
+    // The consumer.
+    void consumer_waits(bool waits) noexcept { consumer_waits_ = waits; }
+    /// Records that the waiting consumer begins or ends to enqueue a copy or to fill a block.
+    void               consumer_works(bool works) noexcept { consumer_works_ = works; }
+    [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
+    /// Returns true if the waiting consumer must copy the pair; `ready` is true if it has a batch.
+    [[nodiscard]] bool consumer_copies(bool pair, bool ready,
+                                       waiting_threads const& others) const noexcept {
+        return pair && !(ready && others.awake != 0);
+    }
+
+    // The producers.
+    /// Returns true if a waiting producer must copy the pair.
+    [[nodiscard]] bool producer_copies(bool pair) const noexcept {
+        return pair && !consumer_waits_;
+    }
+
+    /// Returns true if all waiting threads must be woken after a thread has enqueued a copy, and
+    /// thereby made a batch ready. `flies` is true if the end of the copy is still to come, and
+    /// `flagged` if a completion flag shows that end; `copies` is the number of copies in progress.
+    [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
+                                        waiting_threads const& others) const noexcept {
+        bool const alone = others.awake == 0 && copies == 1;
+        // True if no thread waits for or polls the end of this copy.
+        bool const unseen = flies && others.idle != 0 && (flagged ? !others.polling : alone);
+        bool const wanted = consumer_waits_ && !consumer_works_;
+        return wanted || unseen || stopping_ || failed;
+    }
+    /// Returns true if a producer that is awake copies the pair that a release completed. Waking a
+    /// sleeping one would take longer than copying on the releasing thread.
+    [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
+        return pair && others.awake != 0;
+    }
+
+private:
+    bool consumer_waits_ = false; ///< true while the consumer waits for a batch
+    bool consumer_works_ = false; ///< true while the waiting consumer enqueues a copy or fills
+    bool stopping_       = false;
+};
+
+} // namespace detail
+} // namespace vram

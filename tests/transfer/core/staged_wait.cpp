@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/core/staged_wait.hpp> // first: the header stands alone
+
+#include <vram/base/core/worker.hpp>
+#include <vram/source/host_platform.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+using namespace vram;
+using namespace vram::detail;
+using namespace std::chrono_literals;
+
+namespace waiting_in_stages {
+/// A machine that would write completion flags; the test does.
+struct flag_platform : host_platform {
+    static bool mark(stream, std::uint32_t*, std::uint32_t) noexcept { return true; }
+};
+
+/// Copies of three blocks, in order, of which the test ends each.
+template <class Platform>
+struct copies_by_hand {
+    using pinned = pinned_slot<Platform>;
+
+    copies_by_hand() {
+        for (std::uint32_t& flag : flags) {
+            pinned& p = blocks.emplace_back(host_platform::device{}, false);
+            p.flag    = &flag;
+        }
+    }
+    void begin(std::size_t i) {
+        blocks[i].now         = pinned::state::copying;
+        blocks[i].copy_number = 1;
+        blocks[i].sequence    = i + 1;
+        ++under_way;
+    }
+    void write_flag(std::size_t i) {
+        std::atomic_ref{flags[i]}.store(1, std::memory_order_release);
+    }
+
+    [[nodiscard]] std::size_t in_progress() const noexcept { return under_way; }
+    [[nodiscard]] pinned*     oldest_flagged() noexcept {
+        for (pinned& p : blocks) {
+            if (p.now == pinned::state::copying) { return &p; }
+        }
+        return nullptr;
+    }
+    void complete(pinned& p) noexcept {
+        p.now = pinned::state::empty;
+        --under_way;
+        ++complete_ones;
+    }
+    void complete_flagged() noexcept {}
+    void check() noexcept { ++checks; }
+
+    std::uint32_t       flags[3] = {};
+    std::vector<pinned> blocks;
+    std::size_t         under_way = 0, complete_ones = 0;
+    std::atomic<int>    checks = 0;
+};
+auto const never = [] { return false; };
+} // namespace waiting_in_stages
+using namespace waiting_in_stages;
+
+TEST_CASE("staged_wait: of the threads that wait for completion flags one polls at a time") {
+    staged_wait<flag_platform>    threads;
+    copies_by_hand<flag_platform> copies;
+    std::atomic<std::size_t>      got = 0;
+    for (std::size_t i = 0; i < 3; ++i) { copies.begin(i); }
+    auto const begun = std::chrono::steady_clock::now();
+    {
+        std::vector<worker> waiting;
+        for (std::size_t i = 0; i < 3; ++i) {
+            waiting.emplace_back(0, [&] {
+                auto held = threads.hold();
+                threads.wait_for_copies(held, copies, [&] { return copies.complete_ones > got; });
+                ++got;
+            });
+        }
+        for (bool all = false; !all; std::this_thread::yield()) {
+            auto const held = threads.hold();
+            all             = threads.waiting().idle == 3;
+        }
+        for (std::size_t i = 0; i < 3; ++i) {
+            CHECK(got == i);
+            copies.write_flag(i);
+            while (got == i) { std::this_thread::yield(); }
+        }
+    }
+    CHECK(copies.checks == 0);
+    CHECK(threads.waiting().idle == 0);
+    // No thread slept until the next query of the events.
+    CHECK(std::chrono::steady_clock::now() - begun < 1s);
+}
+
+TEST_CASE("staged_wait: a copy without a sign of its end is queried after a second") {
+    staged_wait<host_platform>    threads;
+    copies_by_hand<host_platform> copies;
+    copies.begin(0);
+    auto const begun = std::chrono::steady_clock::now();
+    auto       held  = threads.hold();
+    threads.wait_for_copies(held, copies, [&] { return copies.checks != 0; });
+    CHECK(held.owns_lock());
+    CHECK(std::chrono::steady_clock::now() - begun >= 1s);
+}
+
+TEST_CASE("staged_wait: a copy whose flag is not written is queried after a second") {
+    staged_wait<flag_platform>    threads;
+    copies_by_hand<flag_platform> copies;
+    copies.begin(0);
+    auto const begun = std::chrono::steady_clock::now();
+    auto       held  = threads.hold();
+    threads.wait_for_copies(held, copies, [&] { return copies.checks != 0; });
+    CHECK(std::chrono::steady_clock::now() - begun >= 1s);
+    CHECK_FALSE(threads.waiting().polling);
+}
+
+TEST_CASE("staged_wait: without a copy in progress, a thread that waits eagerly stays awake while "
+          "it is wanted") {
+    staged_wait<host_platform>    threads;
+    copies_by_hand<host_platform> copies;
+    for (bool const wanted : {true, false}) {
+        bool         ready = false;
+        worker const waiting{0, [&] {
+                                 auto held = threads.hold();
+                                 (void)threads.wait_eagerly(
+                                     held, copies, [&] { return ready; }, [&] { return wanted; });
+                             }};
+        std::this_thread::sleep_for(50ms + 5 * threads.spin);
+        {
+            auto const held = threads.hold();
+            CHECK(threads.waiting().idle == 1);
+            CHECK((threads.waiting().awake == 1) == wanted);
+            CHECK(threads.waiting().backing_off == wanted);
+            ready = true;
+        }
+        threads.notify();
+    }
+    auto held = threads.hold();
+    CHECK(threads.wait_eagerly(held, copies, [] { return true; }, never) == 0);
+}
+
+TEST_CASE("staged_wait: a thread that waits for copies sleeps until one begins") {
+    staged_wait<host_platform>    threads;
+    copies_by_hand<host_platform> copies;
+    bool                          ready = false;
+    {
+        worker const waiting{0, [&] {
+                                 auto held = threads.hold();
+                                 threads.wait_for_copies(held, copies, [&] { return ready; });
+                             }};
+        for (bool idle = false; !idle; std::this_thread::yield()) {
+            auto const held = threads.hold();
+            idle            = threads.waiting().idle == 1;
+            CHECK(threads.waiting().awake == 0);
+        }
+        {
+            auto const held = threads.hold();
+            ready           = true;
+        }
+        threads.notify();
+    }
+    CHECK(threads.waiting().idle == 0);
+}
+
+TEST_CASE("staged_wait: a wait with a limit ends at the limit") {
+    staged_wait<host_platform> threads;
+    auto                       held = threads.hold();
+    CHECK_FALSE(threads.wait_at_most(held, 1ms, never));
+    CHECK(threads.wait_at_most(held, 1ms, [] { return true; }));
+    int calls = 0;
+    CHECK(threads.wait_at_most(held, 0ms, [&] { return ++calls > 1; }));
+}
