@@ -107,6 +107,7 @@ public:
         ++live_;
         return n;
     }
+    [[nodiscard]] bool has_clean() const noexcept { return with_clean_ != nullptr; }
     /// Allocates the free block `n`, which is in the list of a stream, and returns it. If `n` is
     /// null, returns null.
     entry* take(entry* n) noexcept {

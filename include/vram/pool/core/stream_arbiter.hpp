@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_arbiter` decides which stream may use the freed memory of a pool, and makes streams wait
+/// if needed.
+
+#include <vram/base/core/report_caught.hpp>      // report_caught
+#include <vram/base/error.hpp>                   // report_error
+#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/order/core/availability.hpp>      // availability
+#include <vram/order/core/stream_timelines.hpp>  // stream_timelines
+#include <vram/pool/core/platform_lock.hpp>      // platform_lock
+#include <vram/pool/event_policy.hpp>            // event_policy
+
+#include <cstddef> // size_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// Selects free memory for a stream, in this order: memory that is ready, memory that is ready
+/// after queries of other streams, memory that is ready after one wait. Also records the last use
+/// of freed memory. It contains all rules for streams that are being captured:
+///
+/// - Such a stream neither waits nor queries. It takes memory that its own capture freed, and
+///   memory without pending uses.
+/// - A stream without an event behind its latest frees cannot be waited for during its capture. If
+///   captures are tracked (`graphs` or `event_policy::eager`), these frees came before the capture,
+///   and the memory is unavailable until the next request. Otherwise the memory may belong to the
+///   graph, and is graph-retained.
+///
+/// A heap passes its free memory as an object with these functions. `place` is a candidate:
+///
+///     find(price)              returns the best place, with its block `where` and its `cost`
+///     query()                  called before the first wait; returns true to search again
+///     uses(place)              returns the pending uses of the place
+///     take(place, captured)    allocates the place, and returns the block
+///     reserve(place)           reserves the place while the host waits, and returns the block
+///     uses_of(block)           returns the pending uses of a reserved block
+///     accept(block)            allocates a reserved block without pending uses, and returns it
+///     put_back(block)          undoes `reserve`, and returns the block that is free afterwards
+///     retain(block, timeline)  retains memory that the captured stream of `timeline` has freed
+///
+/// Functions that take a lock guard are called with the lock held. Those that wait on the host
+/// unlock it during the wait.
+///
+/// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
+///           platform are rethrown. Nothing has changed in either case.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      Ready memory costs no call of the platform, except one query for a capture if captures
+///           are tracked.
+template <class Platform>
+class stream_arbiter {
+public:
+    using stream   = typename Platform::stream;
+    using guard    = typename platform_lock<Platform>::guard;
+    using timeline = typename stream_timelines<Platform>::timeline;
+
+    stream_arbiter(event_policy events, bool graphs) noexcept
+        : timelines_{events == event_policy::lazy},
+          events_{events},
+          graphs_{graphs},
+          plain_{events == event_policy::lazy && !graphs} {}
+
+    /// The stream that asks for memory. Both pointers are null for the host.
+    struct asker {
+        stream const* on       = nullptr;
+        timeline*     mine     = nullptr;
+        bool          captured = false; ///< true if the stream is known to be captured
+    };
+    /// Returns true if the stream is being captured. Returns false for the host (null).
+    [[nodiscard]] static bool is_captured(stream const* on) {
+        return on != nullptr && Platform::capturing(*on);
+    }
+    /// Returns the stream `on` as an asker. Queries if it is being captured only if graphs are
+    /// tracked.
+    [[nodiscard]] asker asker_for(stream const* on) {
+        timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
+        return {on, mine, graphs_ && is_captured(on)};
+    }
+
+    /// Allocates memory for `who`. If all suitable memory needs a wait, the stream (or the host)
+    /// waits; but if `must_wait` is not null, sets it to true and returns null instead. Returns
+    /// null if there is no memory that `who` may use, not even after a wait.
+    template <class Candidates>
+    [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
+        -> decltype(candidates.put_back(nullptr)) {
+        timelines_.readmit();
+        for (bool queried = false;;) {
+            auto const place = candidates.find(timelines_.for_asker(who.mine, who.captured));
+            if (place.cost == availability::ready) { return candidates.take(place, who.captured); }
+            if (place.cost == availability::unavailable) { return nullptr; }
+            if (is_captured(who.on)) { // since the search began
+                who.captured = true;
+                continue;
+            }
+            if (!std::exchange(queried, true) && candidates.query()) { continue; }
+            if (must_wait == nullptr) {
+                auto* const b = take_after_wait(candidates, place, who.mine, held);
+                if (b != nullptr) { return b; }
+                continue;
+            }
+            if (!std::exchange(*must_wait, true)) {
+                // A use may be complete although no event was recorded.
+                timelines_.ask(candidates.uses(place));
+                continue;
+            }
+            timeline const* const captured = timelines_.in_capture(candidates.uses(place));
+            if (captured == nullptr) { return nullptr; }
+            make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
+            *must_wait = false; // a captured stream cannot be waited for; try the next place
+        }
+    }
+    /// Allocates a place after a wait of the stream of `mine` (null: of the host) for its pending
+    /// uses. Returns null if one of the streams waited for is being captured; its memory is
+    /// unavailable then.
+    template <class Candidates, class Place>
+    [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
+                                       guard& held) -> decltype(candidates.put_back(nullptr)) {
+        auto*           b        = place.where;
+        timeline const* captured = nullptr;
+        if (mine != nullptr) {
+            captured = timelines_.order(*mine, candidates.uses(place));
+            if (captured == nullptr) { return candidates.take(place, false); }
+        } else {
+            b = candidates.reserve(place); // other threads may allocate during the wait
+            try {
+                do { // more uses may be added during the wait
+                    captured = timelines_.finish(candidates.uses_of(b), held);
+                } while (captured == nullptr && !is_ready(candidates.uses_of(b)));
+            } catch (...) {
+                candidates.put_back(b);
+                throw;
+            }
+            if (captured == nullptr) { return candidates.accept(b); }
+            b = candidates.put_back(b);
+        }
+        make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
+        return nullptr;
+    }
+    /// Makes the host wait for the uses in `held`. If one of their streams is being captured, makes
+    /// its memory unavailable instead; `retain(timeline)` retains it for the graph.
+    template <class Retain>
+    void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
+        timeline const* const captured = timelines_.finish(held, lock);
+        if (captured != nullptr) {
+            make_unavailable(*captured, [&] { retain(*captured); });
+        }
+    }
+
+    /// The result of recording the last use of a freed block.
+    enum class freed {
+        recorded, ///< the stream that may still use the block was recorded
+        idle,     ///< no stream uses the block
+        /// The use could be neither recorded nor waited for, so the block must stay live.
+        lost,
+    };
+    /// Calls `record(slot, epoch)` to record that the `bytes` at `p` are freed on the stream `s`:
+    /// the stream in `slot` may use them until `epoch`, or, if that is `tag::captured`, a graph
+    /// may. If that fails, waits for the stream. Errors are reported, not thrown.
+    template <class Record>
+    [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
+                                    Record const& record) noexcept {
+        try {
+            timeline& its = timelines_.of(s);
+            if (!plain_ && Platform::capturing(s)) {
+                record(its.slot(), its.epoch_of_captured_free());
+                return freed::recorded;
+            }
+            record(its.slot(), its.epoch_of_free());
+            record_if_eager(its);
+            return freed::recorded;
+        } catch (...) { report_unrecorded(p, name_of_stream<Platform>(s)); }
+        return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
+    }
+    /// As `record_free`, for a free that another thread queued. The stream is not queried, because
+    /// that thread may be capturing it.
+    template <class Record>
+    [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
+                                           Record const& record) noexcept {
+        try {
+            if (timeline* const its = timelines_.of_another(s)) {
+                record(its->slot(), its->epoch_of_free());
+                return freed::recorded;
+            }
+        } catch (...) { report_unrecorded(p, {}); }
+        return waited(timelines_.wait_for_all_devices(), p, bytes, {});
+    }
+    /// Records an event behind the latest frees of a stream if the policy is `eager`.
+    void record_if_eager(timeline& its) noexcept {
+        if (events_ == event_policy::eager) { its.try_record(); }
+    }
+
+    /// Returns true if the host may use memory with these pending uses now.
+    [[nodiscard]] bool is_ready(tags const& held) const noexcept {
+        return timelines_.of(held, nullptr, false) == availability::ready;
+    }
+    /// Returns true if a free needs neither an event nor a query for a capture.
+    [[nodiscard]] bool                              plain() const noexcept { return plain_; }
+    [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }
+    [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {
+        return timelines_;
+    }
+
+private:
+    /// Makes memory that a captured stream has freed unavailable: see the class. `retain()` retains
+    /// it for the graph.
+    template <class Retain>
+    void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
+        plain_ ? retain() : timelines_.exclude(captured.slot());
+    }
+    static void report_unrecorded(void* p, stream_name const& of) noexcept {
+        report_caught({.kind    = error_kind::platform_error,
+                       .pointer = p,
+                       .stream  = of,
+                       .call    = "recording the stream of a free"});
+    }
+    /// Returns the result of a free that could not be recorded. `done`: a wait has succeeded.
+    static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
+        if (done) { return freed::idle; }
+        report_error({.kind    = error_kind::leak,
+                      .pointer = p,
+                      .bytes   = bytes,
+                      .stream  = of,
+                      .cause   = "its stream could be neither recorded nor waited for"});
+        return freed::lost;
+    }
+
+    stream_timelines<Platform> timelines_;
+    event_policy               events_;
+    bool                       graphs_;
+    bool                       plain_;
+};
+
+} // namespace detail
+} // namespace vram
