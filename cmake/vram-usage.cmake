@@ -57,7 +57,9 @@ function(vram_cuda problem)
     set(${problem} "CUDA Toolkit: found ${found}, vram::cuda needs ${needed}" PARENT_SCOPE)
   else()
     add_library(vram::cuda INTERFACE IMPORTED) # visible like vram::vram
+    # CMake links the runtime to targets with CUDA sources, by default statically, so those do not get a second copy here.
     # ${CMAKE_DL_LIBS}: NVML and the newest driver calls are looked up at run time.
-    target_link_libraries(vram::cuda INTERFACE vram::vram CUDA::cudart ${CMAKE_DL_LIBS})
+    target_link_libraries(vram::cuda INTERFACE vram::vram CUDA::toolkit $<$<NOT:$<LINK_LANGUAGE:CUDA>>:CUDA::cudart>
+      ${CMAKE_DL_LIBS})
   endif()
 endfunction()

@@ -77,6 +77,11 @@ elseif(WAY STREQUAL "cuda_only")
   install_vram()
   build(cuda_only -D ORDER=found ${with_nvcc})
   build(cuda_only -D ORDER=added ${with_nvcc})
+  # CMake links CUDA's runtime statically. A second, shared copy would also have to be found when the program starts.
+  file(STRINGS ${folder}/consumer_cuda shared REGEX "^libcudart\\.so")
+  if(shared)
+    message(FATAL_ERROR "consumer_cuda needs ${shared} beside the static runtime")
+  endif()
 
 elseif(WAY STREQUAL "older_toolkit")
   if(NOT TOOLKIT)
