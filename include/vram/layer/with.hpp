@@ -6,10 +6,37 @@
 
 #include <vram/concepts/resource.hpp> // synchronous_resource
 
-#include <tuple>   // tuple, apply
-#include <utility> // move, forward
+#include <utility> // move
 
 namespace vram {
+
+namespace detail {
+
+/// Values in the order of their types. Costs nvcc less time than `std::tuple`.
+template <class... Values>
+struct values_of {
+    /// Returns `call(before..., values...)`.
+    template <class Call, class... Before>
+    decltype(auto) pass_to(Call const& call, Before&... before) {
+        return call(before...);
+    }
+};
+
+template <class First, class... Rest>
+struct values_of<First, Rest...> {
+    constexpr explicit values_of(First value, Rest... more)
+        : first{std::move(value)}, rest{std::move(more)...} {}
+
+    template <class Call, class... Before>
+    decltype(auto) pass_to(Call const& call, Before&... before) {
+        return rest.pass_to(call, before..., first);
+    }
+
+    First              first;
+    values_of<Rest...> rest;
+};
+
+} // namespace detail
 
 /// For each layer `x` there is a function object `with::x`. Called with the arguments of the layer,
 /// it returns an object that creates the layer when it is joined with an upstream by `|`.
@@ -23,15 +50,13 @@ template <template <class...> class Layer, class... More>
 struct pending_of {
     template <class... Args>
     struct made_of {
-        std::tuple<Args...> args;
+        detail::values_of<Args...> args;
 
         template <synchronous_resource Upstream>
         friend Layer<Upstream, More...> operator|(Upstream upstream, made_of self) {
-            return std::apply(
-                [&](Args&... each) {
-                    return Layer<Upstream, More...>(std::move(upstream), std::move(each)...);
-                },
-                self.args);
+            return self.args.pass_to([&](Args&... each) {
+                return Layer<Upstream, More...>(std::move(upstream), std::move(each)...);
+            });
         }
     };
 };
@@ -45,14 +70,15 @@ using pending = typename pending_of<Layer>::template made_of<Args...>;
 /// upstream by `|`: `source | layer<vram::limiting>(limit)`.
 template <template <class...> class Layer, class... Args>
 [[nodiscard]] constexpr auto layer(Args... args) {
-    return pending<Layer, Args...>{{std::move(args)...}};
+    return pending<Layer, Args...>{detail::values_of<Args...>{std::move(args)...}};
 }
 
 /// Returns an object that creates a `Layer<Upstream, More...>` with the arguments `args` when it is
 /// joined with an upstream by `|`: `source | layer_of<vram::fallback, Other>(std::move(other))`.
 template <template <class...> class Layer, class... More, class... Args>
 [[nodiscard]] constexpr auto layer_of(Args... args) {
-    return typename pending_of<Layer, More...>::template made_of<Args...>{{std::move(args)...}};
+    return typename pending_of<Layer, More...>::template made_of<Args...>{
+        detail::values_of<Args...>{std::move(args)...}};
 }
 
 /// The type of `with::x` for a layer `x` that needs no arguments: `source | with::x` creates the

@@ -4,14 +4,15 @@
 /// \file
 /// `report` returns the figures of each layer of a stack as a table.
 
-#include <vram/base/align.hpp>        // unsatisfiable
-#include <vram/base/bytes.hpp>        // bytes
-#include <vram/base/memory_usage.hpp> // memory_usage
-#include <vram/concepts/powers.hpp>   // measured_resource, surveyed_resource
-#include <vram/concepts/resource.hpp> // resource, synchronous_resource
-#include <vram/layer/layer_base.hpp>  // layer_base
-#include <vram/probe/core/table.hpp>  // table
-#include <vram/probe/layer_name.hpp>  // layer_name
+#include <vram/base/align.hpp>           // unsatisfiable
+#include <vram/base/bytes.hpp>           // bytes
+#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/memory_usage.hpp>    // memory_usage
+#include <vram/concepts/powers.hpp>      // measured_resource, surveyed_resource
+#include <vram/concepts/resource.hpp>    // resource, synchronous_resource
+#include <vram/layer/layer_base.hpp>     // layer_base
+#include <vram/probe/core/table.hpp>     // table
+#include <vram/probe/layer_name.hpp>     // layer_name
 
 #include <array>       // array
 #include <concepts>    // same_as
@@ -20,7 +21,6 @@
 #include <string>      // string, to_string
 #include <type_traits> // remove_cvref_t
 #include <utility>     // move
-#include <vector>      // vector
 
 namespace vram {
 
@@ -153,7 +153,7 @@ void set_usage(layer_row& row, R const& layer) {
 }
 
 template <class R>
-void add_layer(std::vector<layer_row>& rows, R const& layer, std::size_t depth) {
+void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
     layer_row row{std::string(2 * depth, ' ').append(layer_name<R>())};
     if constexpr (counting<R>) {
         auto const all = layer.overall();
@@ -168,7 +168,7 @@ void add_layer(std::vector<layer_row>& rows, R const& layer, std::size_t depth) 
         row.set(column::live, layer.used());
         row.set(column::limit, layer.limit());
     }
-    rows.push_back(std::move(row));
+    rows.push(std::move(row));
     if constexpr (standing_on_one<R>) { add_layer(rows, layer.upstream(), depth + 1); }
     if constexpr (handing_on<R>) { add_layer(rows, layer.get(), depth + 1); }
     if constexpr (standing_on_two<R>) {
@@ -198,20 +198,19 @@ void add_layer(std::vector<layer_row>& rows, R const& layer, std::size_t depth) 
 /// Cost      One call of `usage()` for each layer, and the strings.
 template <synchronous_resource Resource>
 [[nodiscard]] std::string report(Resource const& memory) {
-    std::vector<detail::layer_row> rows;
+    detail::heap_array<detail::layer_row> rows;
     detail::add_layer(rows, memory, 0);
 
-    detail::table::cells headings{"layer"};
-    for (auto const& each : detail::columns) { headings.emplace_back(each.heading); }
-    detail::table text{std::move(headings)};
+    detail::table text{1 + detail::columns.size()};
+    text.add("layer");
+    for (auto const& each : detail::columns) { text.add(each.heading); }
     for (auto const& row : rows) {
-        detail::table::cells cells{row.name()};
+        text.add(row.name());
         for (std::size_t c = 0; c < detail::columns.size(); ++c) {
             bool shown = false;
             for (auto const& each : rows) { shown = shown || each.any(c); }
-            cells.push_back(shown ? row.text(c) : "");
+            text.add(shown ? row.text(c) : "");
         }
-        text.row(std::move(cells));
     }
     return text.text();
 }

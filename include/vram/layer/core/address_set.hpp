@@ -4,12 +4,11 @@
 /// \file
 /// `address_set` is a hash set of addresses.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/core/heap_array.hpp> // heap_array
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
 #include <utility> // move, exchange
-#include <vector>  // vector
 
 namespace vram {
 namespace detail {
@@ -24,23 +23,22 @@ class address_set {
 public:
     address_set() = default;
     address_set(address_set&& other) noexcept
-        : slots_{std::move(other.slots_)}, count_{std::exchange(other.count_, 0)} {
-        other.slots_.clear();
-    }
+        : slots_{std::move(other.slots_)}, count_{std::exchange(other.count_, 0)} {}
     address_set& operator=(address_set&& other) noexcept {
         slots_ = std::move(other.slots_);
         count_ = std::exchange(other.count_, 0);
-        other.slots_.clear();
         return *this;
     }
 
     /// Makes room for `more` addresses beside those in the set, so that `insert` may add them.
     void reserve(std::size_t more) {
-        std::size_t size = slots_.empty() ? 16 : slots_.size();
+        std::size_t size = slots_.size() == 0 ? 16 : slots_.size();
         while (2 * (count_ + more) > size) { size *= 2; }
         if (size == slots_.size()) { return; }
-        std::vector<std::uintptr_t> const old =
-            std::exchange(slots_, std::vector<std::uintptr_t>(size));
+        heap_array<std::uintptr_t> fresh;
+        fresh.reserve(size);
+        while (fresh.size() != size) { fresh.push(std::uintptr_t{0}); }
+        heap_array<std::uintptr_t> const old = std::exchange(slots_, std::move(fresh));
         for (std::uintptr_t const address : old) {
             if (address != 0) { slots_[place_of(address)] = address; }
         }
@@ -99,8 +97,8 @@ private:
 
     /// The addresses; the value 0 marks a free slot. The number of slots is a power of two, or 0
     /// before the first call of `reserve`.
-    std::vector<std::uintptr_t> slots_;
-    std::size_t                 count_ = 0;
+    heap_array<std::uintptr_t> slots_;
+    std::size_t                count_ = 0;
 };
 
 } // namespace detail

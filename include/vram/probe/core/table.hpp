@@ -4,21 +4,21 @@
 /// \file
 /// `table` is text in columns, for a terminal.
 
+#include <vram/base/core/heap_array.hpp> // heap_array
 #include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t
 #include <string>  // string
 #include <utility> // move
-#include <vector>  // vector
 
 namespace vram {
 namespace detail {
 
 /// Text in columns, the first aligned left, others right. Columns without text are left out.
 ///
-///     table figures{{"layer", "live", "peak"}};
-///     figures.row({"pool", "1.00 GiB", "2.00 GiB"});
+///     table figures{3};
+///     for (char const* each : {"layer", "live", "peak"}) { figures.add(each); }
+///     for (char const* each : {"pool", "1.00 GiB", "2.00 GiB"}) { figures.add(each); }
 ///     std::fputs(figures.text().c_str(), stdout);
 ///
 /// Failure   Throws `std::bad_alloc`.
@@ -26,30 +26,27 @@ namespace detail {
 /// Cost      A string for each cell. `text()` builds the text.
 class table {
 public:
-    using cells = std::vector<std::string>;
+    /// Makes a table with this many columns, at least one.
+    explicit table(std::size_t columns) noexcept : columns_{columns} {}
 
-    explicit table(cells headings) : rows_{std::move(headings)} {}
+    /// Adds the next cell. The cells fill the rows from left to right, beginning with the headings.
+    void add(std::string cell) { cells_.push(std::move(cell)); }
 
-    /// Adds a row. If it has fewer cells than the table has headings, the others are empty;
-    /// additional cells are ignored.
-    void row(cells row) {
-        row.resize(rows_.front().size());
-        rows_.push_back(std::move(row));
-    }
-
-    /// Returns all rows, each with a newline at its end and two spaces between columns.
+    /// Returns all complete rows, each with a newline at its end and two spaces between columns.
     [[nodiscard]] std::string text() const {
-        std::vector<std::size_t> const widths = measure();
-        std::string                    out;
-        for (cells const& row : rows_) {
+        heap_array<std::size_t> widths;
+        for (std::size_t column = 0; column != columns_; ++column) { widths.push(width(column)); }
+        std::string out;
+        for (std::size_t row = 0; row != rows(); ++row) {
             std::string line;
-            for (std::size_t column = 0; column < row.size(); ++column) {
+            for (std::size_t column = 0; column != columns_; ++column) {
                 if (widths[column] == 0) { continue; }
-                std::string const gap(widths[column] - row[column].size(), ' ');
+                std::string const& cell = at(row, column);
+                std::string const  gap(widths[column] - cell.size(), ' ');
                 if (column == 0) {
-                    line += row[column] + gap;
+                    line += cell + gap;
                 } else {
-                    line += "  " + gap + row[column];
+                    line += "  " + gap + cell;
                 }
             }
             line.erase(line.find_last_not_of(' ') + 1);
@@ -59,21 +56,21 @@ public:
     }
 
 private:
-    /// Returns the width of each column; 0 for a column without text below its heading.
-    [[nodiscard]] std::vector<std::size_t> measure() const {
-        std::vector<std::size_t> widths(rows_.front().size(), 0);
-        for (std::size_t column = 0; column < widths.size(); ++column) {
-            for (std::size_t row = 1; row < rows_.size(); ++row) {
-                widths[column] = larger_of(widths[column], rows_[row][column].size());
-            }
-            if (widths[column] != 0) {
-                widths[column] = larger_of(widths[column], rows_.front()[column].size());
-            }
+    [[nodiscard]] std::size_t        rows() const noexcept { return cells_.size() / columns_; }
+    [[nodiscard]] std::string const& at(std::size_t row, std::size_t column) const noexcept {
+        return cells_[row * columns_ + column];
+    }
+    /// Returns the width of a column; 0 if it has no text below its heading.
+    [[nodiscard]] std::size_t width(std::size_t column) const noexcept {
+        std::size_t widest = 0;
+        for (std::size_t row = 1; row < rows(); ++row) {
+            widest = larger_of(widest, at(row, column).size());
         }
-        return widths;
+        return widest != 0 ? larger_of(widest, at(0, column).size()) : 0;
     }
 
-    std::vector<cells> rows_; ///< rows of the table; the first row has the headings
+    std::size_t             columns_;
+    heap_array<std::string> cells_; ///< row by row; the first row has the headings
 };
 
 } // namespace detail

@@ -4,12 +4,12 @@
 /// \file
 /// `page_pieces` records to which piece of physical memory each page of an address range is mapped.
 
-#include <vram/base/contract.hpp> // expects
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/core/heap_array.hpp> // heap_array
 
 #include <cstddef> // size_t
 #include <cstdint> // uint32_t
-#include <utility> // exchange
-#include <vector>  // vector
+#include <utility> // exchange, move
 
 namespace vram {
 namespace detail {
@@ -38,17 +38,16 @@ public:
 
     static constexpr number nowhere = ~number{0}; ///< value that means no page or no piece
 
-    explicit page_pieces(std::size_t pages) : slots_(counted(pages)) {}
-    page_pieces(page_pieces&& other) noexcept
-        : slots_{std::exchange(other.slots_, {})},
-          pieces_{std::exchange(other.pieces_, {})},
-          spares_{std::exchange(other.spares_, {})},
-          unused_{std::exchange(other.unused_, {})} {}
+    explicit page_pieces(std::size_t pages) {
+        slots_.reserve(counted(pages));
+        while (slots_.size() != pages) { slots_.push(); }
+    }
+    page_pieces(page_pieces&&) noexcept   = default;
     page_pieces& operator=(page_pieces&&) = delete;
 
     /// Allocates host memory for one more piece, so that the next `add` cannot fail.
     void reserve() {
-        if (!unused_.empty()) { return; }
+        if (unused_.size() != 0) { return; }
         if (pieces_.size() == pieces_.capacity()) {
             std::size_t const room = 2 * pieces_.size() + 8;
             // Room for every piece, so that `spare` and `remove` never allocate.
@@ -56,22 +55,21 @@ public:
             unused_.reserve(room);
             pieces_.reserve(room);
         }
-        unused_.push_back(static_cast<number>(pieces_.size()));
-        pieces_.emplace_back();
+        unused_.push(static_cast<number>(pieces_.size()));
+        pieces_.push();
     }
     /// Adds a piece with the handle `memory` as a spare (without an owner) and returns its index.
     /// The caller must have called `reserve` since the last `add`.
     number add(Handle memory) noexcept {
-        number const k = unused_.back();
-        unused_.pop_back();
-        pieces_[k] = {.memory = memory};
+        number const k = unused_.take(unused_.size() - 1);
+        pieces_[k]     = {.memory = memory};
         spare(k);
         return k;
     }
     /// Removes the piece `k`, a spare (without an owner) to which no page is mapped.
     void remove(number k) noexcept {
         no_spare(k);
-        unused_.push_back(k);
+        unused_.push(k);
     }
 
     [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
@@ -155,14 +153,14 @@ private:
 
     void spare(number k) noexcept {
         pieces_[k].spared = static_cast<number>(spares_.size());
-        spares_.push_back(k);
+        spares_.push(k);
     }
     void no_spare(number k) noexcept {
-        number const last    = spares_.back();
+        number const last    = spares_[spares_.size() - 1];
         number const at      = pieces_[k].spared;
         pieces_[last].spared = at;
         spares_[at]          = last;
-        spares_.pop_back();
+        spares_.pop();
     }
     void link(number i) noexcept {
         entry& p         = pieces_[slots_[i].piece];
@@ -177,10 +175,10 @@ private:
         (s.before != nowhere ? slots_[s.before].next : pieces_[s.piece].first_stale) = s.next;
     }
 
-    std::vector<slot>   slots_;
-    std::vector<entry>  pieces_;
-    std::vector<number> spares_; ///< indices of spare pieces; has capacity for every piece
-    std::vector<number> unused_; ///< indices of removed pieces; has capacity for every piece
+    heap_array<slot>   slots_;
+    heap_array<entry>  pieces_;
+    heap_array<number> spares_; ///< indices of spare pieces; has capacity for every piece
+    heap_array<number> unused_; ///< indices of removed pieces; has capacity for every piece
 };
 
 } // namespace detail

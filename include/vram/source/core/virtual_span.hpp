@@ -4,6 +4,7 @@
 /// \file
 /// `virtual_span` is a reserved address range that maps physical memory to each page separately.
 
+#include <vram/base/core/heap_array.hpp>      // heap_array
 #include <vram/base/core/report_caught.hpp>   // report_caught
 #include <vram/base/error.hpp>                // error_kind
 #include <vram/source/core/address_range.hpp> // address_range
@@ -12,7 +13,6 @@
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint32_t, uint64_t
 #include <utility> // move, exchange
-#include <vector>  // vector
 
 namespace vram {
 namespace detail {
@@ -79,13 +79,13 @@ public:
                     continue;
                 }
                 pieces_.attach(i); // the page is still mapped to the memory that backed it last
-                done.push_back(i);
+                done.push(i);
             }
             for (number i = to_number(first); i < last; ++i) {
                 if (mapped(i)) { continue; }
                 put(i, pieces_.spare_at(spares() - 1));
                 pieces_.attach(i);
-                done.push_back(i);
+                done.push(i);
             }
             grant(done);
         } catch (...) {
@@ -127,7 +127,7 @@ public:
                 if (from == from_end) { break; }
                 number const k = pieces_.piece(to_number(from++));
                 if (pieces_.piece(i) != k) { put(i, k); }
-                done.push_back(i);
+                done.push(i);
             }
         } catch (...) {} // the pages that were mapped before the failure are moved
         try {
@@ -181,7 +181,7 @@ public:
 
 private:
     using number  = std::uint32_t; ///< index of a page, or of a piece of physical memory
-    using numbers = std::vector<number>;
+    using numbers = heap_array<number>;
 
     static number to_number(auto i) noexcept { return static_cast<number>(i); }
 
