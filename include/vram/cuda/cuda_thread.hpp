@@ -4,13 +4,17 @@
 /// \file
 /// `cuda_thread` is a host thread with a current device.
 
-#include <vram/base/core/gate.hpp>   // gate
-#include <vram/base/core/worker.hpp> // worker
-#include <vram/cuda/cuda_device.hpp> // cuda_device
+#include <vram/base/core/meeting.hpp>        // meeting
+#include <vram/cuda/cuda_device.hpp>         // cuda_device
+#include <vram/source/core/posix_thread.hpp> // posix_thread
 
 #include <cuda_runtime_api.h> // cudaSetDevice, cudaThreadExchangeStreamCaptureMode
 
 #include <utility> // forward
+
+#if !__has_include(<pthread.h>)
+#include <vram/base/core/worker.hpp> // worker
+#endif
 
 namespace vram {
 
@@ -27,21 +31,19 @@ public:
     /// Runs `body()` on a new thread with `device` current.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
-        detail::gate door; // the new thread reports the status of its set-up here
-        bool         told    = false;
-        cudaError_t  outcome = cudaSuccess;
-        thread_ = detail::worker{device, [&, device, work = std::forward<Body>(body)]() mutable {
-                                     cudaError_t const status = set_up(device);
-                                     {
-                                         auto const held = door.hold();
-                                         outcome         = status;
-                                         told            = true;
-                                         // Under the lock, because afterwards the
-                                         // constructor may destroy `door`.
-                                         door.notify();
-                                     }
-                                     if (status == cudaSuccess) { work(); }
-                                 }};
+        detail::meeting door; // the new thread reports the status of its set-up here
+        bool            told    = false;
+        cudaError_t     outcome = cudaSuccess;
+        thread_ = host_thread{[&, device, work = std::forward<Body>(body)]() mutable {
+            cudaError_t const status = set_up(device);
+            {
+                auto const held = door.hold();
+                outcome         = status;
+                told            = true;
+                door.notify(); // under the lock: afterwards the constructor may destroy `door`
+            }
+            if (status == cudaSuccess) { work(); }
+        }};
         {
             auto held = door.hold();
             door.wait(held, [&] { return told; });
@@ -54,6 +56,16 @@ public:
     void join() noexcept { thread_.join(); }
 
 private:
+#if __has_include(<pthread.h>)
+    using host_thread = detail::posix_thread;
+#else
+    struct host_thread : detail::worker {
+        host_thread() = default;
+        template <class Body>
+        explicit host_thread(Body&& body) : worker{0, std::forward<Body>(body)} {}
+    };
+#endif
+
     static cudaError_t set_up(cuda_device device) noexcept {
         return detail::cuda_exit::or_refused([&] {
             cudaError_t const status = cudaSetDevice(device.ordinal());
@@ -63,7 +75,7 @@ private:
         });
     }
 
-    detail::worker thread_;
+    host_thread thread_;
 };
 
 } // namespace vram

@@ -7,8 +7,8 @@
 
 #include <vram/base/align.hpp>                   // default_alignment
 #include <vram/base/call_site.hpp>               // call_site
-#include <vram/base/core/gate.hpp>               // host_platform's gate
 #include <vram/base/core/lock.hpp>               // lock
+#include <vram/base/core/meeting.hpp>            // meeting
 #include <vram/base/core/report_caught.hpp>      // report_caught
 #include <vram/base/core/smaller_of.hpp>         // larger_of
 #include <vram/base/core/tally.hpp>              // tally
@@ -20,14 +20,23 @@
 #include <vram/order/core/freed_blocks.hpp>      // freed_blocks
 #include <vram/order/core/waiting_frees.hpp>     // waiting_frees
 
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <exception> // exception_ptr
-#include <new>       // bad_alloc
-#include <utility>   // exchange, move, swap
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t
+#include <exception>   // exception_ptr
+#include <new>         // bad_alloc
+#include <type_traits> // conditional_t, is_same_v
+#include <utility>     // exchange, move, swap
 
 namespace vram {
 namespace detail {
+
+class gate; // defined in base/core/gate.hpp
+
+/// The type with which threads of `Platform` wait without a time limit: that of its gates, which
+/// the simulator must know, and `meeting` on platforms where time is real.
+template <class Platform>
+using meeting_of = std::conditional_t<std::is_same_v<typename Platform::gate, gate>, meeting,
+                                      typename Platform::gate>;
 
 /// Counts live blocks, and keeps freed blocks until the streams that used them are done. The
 /// `stream_ordered` layer passes a function `give`, which is called as `give(p, bytes, alignment,
@@ -384,11 +393,11 @@ private:
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
     /// Number of threads that wait, after a refusal, for blocks that another thread returns.
-    std::size_t             refused_  = 0;
-    std::uint64_t           returned_ = 0; ///< how often blocks were returned to the upstream
-    tally                   live_;
-    memory_usage            figures_;
-    typename Platform::gate meeting_; ///< the `refused_` threads wait here
+    std::size_t          refused_  = 0;
+    std::uint64_t        returned_ = 0; ///< how often blocks were returned to the upstream
+    tally                live_;
+    memory_usage         figures_;
+    meeting_of<Platform> meeting_; ///< the `refused_` threads wait here
 };
 
 } // namespace detail

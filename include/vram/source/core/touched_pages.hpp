@@ -6,18 +6,17 @@
 
 #if __has_include(<sys/mman.h>)
 
-#include <vram/base/align.hpp>           // align
-#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/base/core/worker.hpp>     // worker
+#include <vram/base/align.hpp>               // align
+#include <vram/base/core/heap_array.hpp>     // heap_array
+#include <vram/base/core/smaller_of.hpp>     // larger_of, smaller_of
+#include <vram/source/core/posix_thread.hpp> // posix_thread
 
 #include <sys/mman.h>    // mmap, madvise, munmap
 #include <sys/syscall.h> // SYS_mbind
-#include <unistd.h>      // syscall
+#include <unistd.h>      // syscall, sysconf
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t, byte
-#include <thread>  // hardware_concurrency
-#include <vector>  // vector
 
 namespace vram {
 namespace detail {
@@ -109,13 +108,14 @@ private:
                 for (std::size_t at = 0; at < n; at += page) { from[at] = std::byte{}; }
             }
         };
-        unsigned const cores = larger_of(1U, smaller_of(std::thread::hardware_concurrency(), 16U));
-        std::size_t const helpers =
-            smaller_of<std::size_t>(how.threads != 0 ? how.threads : cores, pieces) - 1;
-        std::vector<worker> others;
+        long const        cores = smaller_of(::sysconf(_SC_NPROCESSORS_ONLN), 16L);
+        std::size_t const threads =
+            how.threads != 0 ? how.threads : static_cast<std::size_t>(larger_of(cores, 1L));
+        std::size_t const        helpers = smaller_of(threads, pieces) - 1;
+        heap_array<posix_thread> others;
         try {
             others.reserve(helpers);
-            for (std::size_t i = 0; i < helpers; ++i) { others.emplace_back(0, work); }
+            for (std::size_t i = 0; i < helpers; ++i) { others.push(work); }
         } catch (...) {} // if no further thread can be started, fewer threads touch all pages
         work();
     }

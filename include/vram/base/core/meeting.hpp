@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `meeting` is a mutex with a condition for waits without a time limit.
+
+#include <vram/base/requirements.hpp>
+
+#include <atomic> // atomic
+#include <mutex>  // mutex, unique_lock
+
+namespace vram {
+namespace detail {
+
+/// A mutex with a condition: one host thread changes data under the mutex and notifies, and another
+/// waits until the data has the expected value. A `gate` without time limits. It needs no
+/// `<condition_variable>`, which adds a fifth of a second to the time that nvcc takes for a file.
+///
+///     { auto held = m.hold(); ready = true; }   m.notify();        // one side
+///     auto held = m.hold(); m.wait(held, [&] { return ready; });   // the other
+///
+/// Threads   Any thread may call.
+class meeting {
+public:
+    using guard = std::unique_lock<std::mutex>;
+
+    [[nodiscard]] guard hold() { return guard{mutex_}; }
+
+    /// Waits until `ready()` returns true. The mutex is unlocked only while the thread sleeps.
+    template <class Ready>
+    void wait(guard& held, Ready ready) {
+        for (;;) {
+            // Before `ready()`: if the data changes after that call, the number has changed when
+            // the thread is about to sleep, and it does not sleep.
+            unsigned const seen = calls_.load(std::memory_order_acquire);
+            if (ready()) { return; }
+            held.unlock();
+            calls_.wait(seen, std::memory_order_acquire);
+            held.lock();
+        }
+    }
+
+    /// Wakes every waiting thread. Each of them then calls its `ready` again.
+    void notify() noexcept {
+        calls_.fetch_add(1, std::memory_order_release);
+        calls_.notify_all();
+    }
+
+private:
+    std::mutex            mutex_;
+    std::atomic<unsigned> calls_{0}; ///< number of calls of `notify`
+};
+
+} // namespace detail
+} // namespace vram
