@@ -2,6 +2,7 @@
 #include <vram/pool/arena.hpp> // first: the header stands alone
 
 #include <vram/base/core/brief_lock.hpp>
+#include <vram/base/core/gate.hpp>
 #include <vram/base/core/worker.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
