@@ -363,7 +363,7 @@ private:
         member& mine = pool_for(r.on);
         mine.drain_remote_frees();
         if (void* const p = ask<Throwing>(mine, r)) {
-            if (chunks_.crowded()) { tidy(r); }
+            if (chunks_.above_watermark()) { tidy(r); }
             return p;
         }
         return get_elsewhere<Throwing>(mine, r);
@@ -423,7 +423,7 @@ private:
         try {
             if (captured(r)) { return; } // streams cannot be queried during a capture
             for_each([](member& each) { each.core().trim_no_wait(); });
-            chunks_.set_crowd();
+            chunks_.reset_watermark();
         } catch (...) {
             detail::report_caught(error{.kind     = error_kind::platform_error,
                                         .resource = "arena",

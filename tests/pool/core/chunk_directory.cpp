@@ -146,24 +146,24 @@ TEST_CASE("chunk_directory: it reports a crossed watermark, and again after a re
     full_upstream   up;
     chunk_directory all{up, unsatisfiable, 1000};
     void* const     p = all.take<true>(0, nullptr, 1000, 256);
-    CHECK_FALSE(all.crowded());
+    CHECK_FALSE(all.above_watermark());
     void* const q = all.take<true>(0, nullptr, 3000, 256);
-    CHECK(all.crowded());
-    all.set_crowd();
-    CHECK_FALSE(all.crowded());
+    CHECK(all.above_watermark());
+    all.reset_watermark();
+    CHECK_FALSE(all.above_watermark());
     void* const r = all.take<true>(0, nullptr, 1000, 256); // a quarter more
-    CHECK_FALSE(all.crowded());
+    CHECK_FALSE(all.above_watermark());
     void* const s = all.take<true>(0, nullptr, 1, 256);
-    CHECK(all.crowded());
+    CHECK(all.above_watermark());
     all.give(q, 3000, 256);
     all.give(r, 1000, 256);
     all.give(s, 1, 256);
     all.give(p, 1000, 256);
-    all.set_crowd(); // never less than the initial value
+    all.reset_watermark(); // never less than the initial value
     void* const t = all.take<true>(0, nullptr, 1000, 256);
-    CHECK_FALSE(all.crowded());
+    CHECK_FALSE(all.above_watermark());
     void* const u = all.take<true>(0, nullptr, 1, 256);
-    CHECK(all.crowded());
+    CHECK(all.above_watermark());
     all.give(t, 1000, 256);
     all.give(u, 1, 256);
 }
@@ -236,14 +236,14 @@ TEST_CASE("chunk_directory: a concurrent request for ready memory causes no refu
     chunk_directory             all{up, 1000, unsatisfiable};
     void*                       p = nullptr;
     up.meanwhile                  = [&] { p = all.take<true>(1, nullptr, 401, 256); };
-    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr);
+    CHECK(all.take_ready(0, {}, 600, 256) == nullptr);
     CHECK(p != nullptr);
-    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr);
+    CHECK(all.take_ready(0, {}, 600, 256) == nullptr);
     CHECK(up.asked == 1); // the limit has no room for it
     all.give(p, 401, 256);
     up.lends     = true;
     up.meanwhile = [&] { p = all.take<true>(1, nullptr, 401, 256); };
-    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr); // the other thread was faster
+    CHECK(all.take_ready(0, {}, 600, 256) == nullptr); // the other thread was faster
     CHECK(up.came_in_order == 1);
     CHECK(up.usage().live == 401);
     CHECK(all.reserved() == 401);
@@ -257,14 +257,14 @@ TEST_CASE("chunk_directory: a ready chunk without a place in the map is returned
     void* p  = &all;
     {
         doubles::bombing armed{1};
-        p = all.take_at_once(0, {}, 600, 256);
+        p = all.take_ready(0, {}, 600, 256);
         CHECK(armed.defuse());
     }
     CHECK(p == nullptr);
     CHECK(up.came_in_order == 1);
     CHECK(up.usage().live == 0);
     CHECK(all.reserved() == 0);
-    p = all.take_at_once(0, {}, 1000, 256); // the whole limit is available
+    p = all.take_ready(0, {}, 1000, 256); // the whole limit is available
     CHECK(all.owner_of(p) == 0);
     all.give(p, 1000, 256);
 }

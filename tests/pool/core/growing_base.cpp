@@ -42,13 +42,13 @@ struct growing_pool : growing_base<Upstream> {
     void* chunk_of(std::size_t bytes) {
         return this->template grow<Throwing>(bytes, 256, nullptr, [](void* at) { return at; });
     }
-    void* chunk_without_books(std::size_t bytes, typename base::stream const* order = nullptr) {
+    void* unrecorded_chunk(std::size_t bytes, typename base::stream const* order = nullptr) {
         return this->template grow<true>(bytes, 256, order,
                                          [](void*) -> void* { throw std::bad_alloc{}; });
     }
-    void* chunk_at_once(std::size_t bytes, bool books = true) {
-        return this->grow_at_once(bytes, 256, {}, [=](void* at) {
-            if (!books) { throw std::bad_alloc{}; }
+    void* ready_chunk(std::size_t bytes, bool recorded = true) {
+        return this->grow_ready(bytes, 256, {}, [=](void* at) {
+            if (!recorded) { throw std::bad_alloc{}; }
             return at;
         });
     }
@@ -86,7 +86,7 @@ TEST_CASE("growing_base: it never exceeds the limit, and returned memory makes r
 TEST_CASE("growing_base: a chunk without host memory for its descriptor is returned, and the limit "
           "unchanged") {
     growing_pool<doubles::archetype<>> mr{1000};
-    CHECK_THROWS_AS((void)mr.chunk_without_books(1000), std::bad_alloc);
+    CHECK_THROWS_AS((void)mr.unrecorded_chunk(1000), std::bad_alloc);
     CHECK(mr.held().reserved == 0);
     CHECK(mr.upstream().usage().live == 0);
     void* const p = mr.chunk_of<true>(1000);
@@ -104,12 +104,12 @@ TEST_CASE("growing_base: a ready chunk without a descriptor is returned in its s
     doubles::busy(s, p, 1_MiB);
     // The stream may use the memory at once, although its work is unfinished.
     mr.upstream().deallocate(s, p, 1_MiB);
-    CHECK_THROWS_AS((void)mr.chunk_without_books(1_MiB, &order), std::bad_alloc);
+    CHECK_THROWS_AS((void)mr.unrecorded_chunk(1_MiB, &order), std::bad_alloc);
     CHECK_FALSE(s.done());
     CHECK(mr.held().upstream == 2);
     CHECK(mr.held().reserved == 0);
     sim_graph::begin(s);
-    CHECK_THROWS_AS((void)mr.chunk_without_books(1_MiB, &order), std::bad_alloc);
+    CHECK_THROWS_AS((void)mr.unrecorded_chunk(1_MiB, &order), std::bad_alloc);
     CHECK_NOTHROW((void)sim_graph::end(s)); // no capture is broken either
     void* const q = mr.upstream().allocate(other, 1_MiB);
     doubles::busy(other, q, 1_MiB);
@@ -160,14 +160,14 @@ TEST_CASE("growing_base: a concurrent request for ready memory causes no refusal
     doubles::lending_resource<>&              up = mr.upstream();
     void*                                     p  = nullptr;
     up.meanwhile                                 = [&] { p = mr.chunk_of<true>(401); };
-    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(mr.ready_chunk(600) == nullptr);
     CHECK(p != nullptr);
     CHECK(up.asked == 1);
-    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(mr.ready_chunk(600) == nullptr);
     CHECK(up.asked == 1); // there is no room for it
     mr.return_chunk(p, 401);
     up.lends      = true;
-    void* const q = mr.chunk_at_once(1000);
+    void* const q = mr.ready_chunk(1000);
     CHECK(q != nullptr);
     CHECK(mr.held().reserved == 1000);
     CHECK(mr.held().upstream == 3);
@@ -180,7 +180,7 @@ TEST_CASE("growing_base: a ready chunk above the limit is returned in order") {
     up.lends                                     = true;
     void* p                                      = nullptr;
     up.meanwhile                                 = [&] { p = mr.chunk_of<true>(401); };
-    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(mr.ready_chunk(600) == nullptr);
     CHECK(up.came_in_order == 1);
     CHECK(up.usage().live == 401);
     CHECK(mr.held().reserved == 401);
@@ -192,10 +192,10 @@ TEST_CASE("growing_base: without host memory there is no ready memory, and no re
     growing_pool<doubles::lending_resource<>> mr{1000};
     doubles::lending_resource<>&              up = mr.upstream();
     up.lends                                     = true;
-    CHECK(mr.chunk_at_once(600, false) == nullptr);
+    CHECK(mr.ready_chunk(600, false) == nullptr);
     CHECK(up.came_in_order == 1);
     up.fails = true;
-    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(mr.ready_chunk(600) == nullptr);
     CHECK(up.asked == 2);
     CHECK(up.usage().live == 0);
     CHECK(mr.held().reserved == 0);

@@ -38,21 +38,21 @@ public:
 
     /// `trim_above`: the reserved bytes above which idle chunks should be returned.
     chunk_directory(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
-        : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, crowd_{trim_above} {}
+        : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, watermark_{trim_above} {}
     chunk_directory(chunk_directory&& other) noexcept
-        : crowded_{other.crowded_.exchange(false)},
+        : above_watermark_{other.above_watermark_.exchange(false)},
           upstream_{other.upstream_},
           least_{other.least_},
           chunks_{std::move(other.chunks_)},
           budget_{std::move(other.budget_)},
-          crowd_{std::exchange(other.crowd_, other.least_)} {}
+          watermark_{std::exchange(other.watermark_, other.least_)} {}
     chunk_directory& operator=(chunk_directory&& other) noexcept {
-        upstream_ = other.upstream_;
-        chunks_   = std::move(other.chunks_);
-        budget_   = std::move(other.budget_);
-        least_    = other.least_;
-        crowd_    = std::exchange(other.crowd_, other.least_);
-        crowded_  = other.crowded_.exchange(false);
+        upstream_        = other.upstream_;
+        chunks_          = std::move(other.chunks_);
+        budget_          = std::move(other.budget_);
+        least_           = other.least_;
+        watermark_       = std::exchange(other.watermark_, other.least_);
+        above_watermark_ = other.above_watermark_.exchange(false);
         return *this;
     }
 
@@ -80,8 +80,8 @@ public:
     }
     /// Allocates a chunk that the stream `s` can use without a wait. Returns null if the upstream
     /// has none, if the limit refuses it, or if host memory cannot be allocated.
-    [[nodiscard]] void* take_at_once(unsigned owner, stream s, std::size_t bytes,
-                                     std::size_t alignment)
+    [[nodiscard]] void* take_ready(unsigned owner, stream s, std::size_t bytes,
+                                   std::size_t alignment)
         requires reusing_resource<Upstream>
     {
         return budget_.grow_ready(lock_, *upstream_, bytes, alignment, s, recorder(owner, bytes));
@@ -138,25 +138,27 @@ public:
     }
 
     /// Returns true if so much is reserved that idle chunks should be returned. Cost: one load.
-    [[nodiscard]] bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
-    /// Called after idle chunks were returned: `crowded` becomes true again once a quarter more
-    /// than now, and more than `trim_above`, is reserved.
-    void set_crowd() {
+    [[nodiscard]] bool above_watermark() const noexcept {
+        return above_watermark_.load(std::memory_order_relaxed);
+    }
+    /// Called after idle chunks were returned: `above_watermark` becomes true again once a quarter
+    /// more than now, and more than `trim_above`, is reserved.
+    void reset_watermark() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);
-        crowd_                 = next > least_ ? next : least_;
-        crowded_.store(false, std::memory_order_relaxed);
+        watermark_             = next > least_ ? next : least_;
+        above_watermark_.store(false, std::memory_order_relaxed);
     }
 
 private:
     /// Returns the function that `chunk_budget` calls for a new chunk, with the lock held: it
-    /// records the chunk and its owner, and sets `crowded` if too much is reserved.
+    /// records the chunk and its owner, and sets `above_watermark` if too much is reserved.
     [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
         return [this, owner, bytes](void* at) {
             chunks_.reserve(1);
             chunks_.insert(at, bytes, owner);
-            if (budget_.usage.reserved + bytes > crowd_) {
-                crowded_.store(true, std::memory_order_relaxed);
+            if (budget_.usage.reserved + bytes > watermark_) {
+                above_watermark_.store(true, std::memory_order_relaxed);
             }
             return at;
         };
@@ -171,7 +173,7 @@ private:
     }
 
     // Data that every call reads, and data that growth writes, lie on different cache lines.
-    alignas(64) std::atomic<bool> crowded_ = false;
+    alignas(64) std::atomic<bool> above_watermark_ = false;
     Upstream*   upstream_;
     std::size_t least_;
     chunk_map   chunks_;
@@ -179,7 +181,7 @@ private:
     /// The limit and the reserved bytes of all owners. The owners count live bytes themselves; the
     /// budget's `peak_live` is the value set by `raise_peaks`.
     chunk_budget budget_;
-    std::size_t  crowd_; ///< number of reserved bytes above which `crowded` becomes true
+    std::size_t watermark_; ///< number of reserved bytes above which `above_watermark` becomes true
 };
 
 } // namespace detail

@@ -100,7 +100,7 @@ protected:
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
     /// if the upstream has none: see `chunk_budget::grow_ready`.
     template <class Adopt>
-    void* grow_at_once(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
+    void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
     {
         return budget_.grow_ready(lock_, this->upstream_, size, alignment, s, adopt);

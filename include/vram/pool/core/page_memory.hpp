@@ -44,7 +44,7 @@ public:
 
     /// The exclusive right of the calling thread to change mappings. The pool's lock is held at
     /// construction and destruction, and may be released in between. An allocation that would be
-    /// refused waits for the holder first (`await_pages`).
+    /// refused waits for the holder first (`await_mappings`).
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
@@ -64,9 +64,10 @@ public:
         page_memory& owner_;
         guard        held_;
     };
-    [[nodiscard]] bool about_pages() const noexcept { return mover_ != nullptr; }
+    /// Returns true if a thread is changing mappings.
+    [[nodiscard]] bool changing_mappings() const noexcept { return mover_ != nullptr; }
     /// Waits for another thread that changes mappings. Returns false if there is none.
-    bool await_pages(guard& held) {
+    bool await_mappings(guard& held) {
         if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
         held.unlock();
         { auto const until_then = turn_.hold(); }
@@ -77,7 +78,7 @@ public:
     /// Makes a block live after memory was mapped to all of its pages. Neighbours on the same pages
     /// may now be fully backed as well.
     template <class Core>
-    void* hand_over(Core& core, block* b) noexcept {
+    void* make_live(Core& core, block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
             if (!lacks(*beside)) { core.heap_.complete(beside); }
@@ -117,14 +118,14 @@ public:
     /// page moved elsewhere: streams may still use it through this address, so no other memory may
     /// be mapped there.
     template <class Core>
-    bool fill_unleft(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
+    bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
         return !book.left(all) && fill(core, all, held);
     }
     /// Remaps the memory of the `bytes` at `from` to `to`. All pages of the first range have
     /// memory, the others have none.
     template <class Core>
-    void carry(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
+    void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
     /// Remaps memory from pages of one range to pages of another that have none. `expected` is the

@@ -41,8 +41,8 @@ public:
     /// of free pages. Only memory is used that the stream `on` may use without a wait (null: memory
     /// that no stream uses).
     template <class Core, class Target>
-    void bring(Core& core, typename Core::request const& r, stream const* on, block* b,
-               Target const& target, std::size_t others, guard& held) {
+    void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
+                        Target const& target, std::size_t others, guard& held) {
         auto const        price = core.heap_.price_for(on); // nothing throws from here on
         std::size_t const bare  = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
@@ -69,7 +69,7 @@ public:
             }
         }
         if (on != nullptr) { share_ends(core, b, target(), *on); }
-        carry_all(core, held);
+        remap_all(core, held);
         while (block* const one = aside.front()) {
             block_list::remove(one);
             core.heap_.give_again(one, this->lacks(*one));
@@ -89,10 +89,10 @@ public:
         // now.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
-        if (lack() && r.on != nullptr) { bring(core, r, r.on, b, target, 0, held); }
+        if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }
         if (!lack()) { return true; }
         bool const all = core.heap_.finish(held);
-        bring(core, r, nullptr, b, target, 0, held);
+        back_from_free(core, r, nullptr, b, target, 0, held);
         if (!all && this->book.left(target())) { return false; }
         if (lack()) { move_pages(core, r, target, held); }
         return true;
@@ -184,7 +184,7 @@ private:
     /// Performs the moves with granted source pages. The marks of other wanted pages are cleared
     /// first: while the lock is released, another thread may return the chunk of such a page.
     template <class Core>
-    void carry_all(Core& core, guard& held) {
+    void remap_all(Core& core, guard& held) {
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
             page_move const all = moves_[i];
             moves_[i].bytes     = 0;
@@ -207,7 +207,7 @@ private:
             this->book.want(this->run_at(all.from, all.bytes), false);
         }
         for (page_move const& m : moves_) {
-            if (m.bytes != 0) { this->carry(core, m.from, m.to, m.bytes, held); }
+            if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
     /// Returns the number of bytes of a move, from offset `at` on, with granted source pages.

@@ -71,12 +71,12 @@ public:
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
         auto              held  = core.lock_.hold();
-        if (pages_.about_pages()) { return nullptr; }
+        if (pages_.changing_mappings()) { return nullptr; }
         if (!captured) { slack_.set_device(bytes); }
         bool const     remap = core.options_.remap && !captured;
         bool const     ample = !core.options_.remap && slack_.excess(core, r.bytes, r) == 0;
         std::uintptr_t until = 0;
-        return stitch(
+        return back_block(
             core, r, captured,
             [&] { return bare_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
@@ -86,14 +86,14 @@ public:
                 } else if (!captured) {
                     share_pages(core, r, b, target, held);
                 }
-                if (until > b->end() && pages_.fill_unleft(core, b->address, until, held)) {
+                if (until > b->end() && pages_.fill_unmoved(core, b->address, until, held)) {
                     return;
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
-                if (!sure && pages_.fill_unleft(core, b->address, b->end(), held)) { return; }
+                if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
                 // Share free pages, because the device has no more memory.
                 if (!remap && !captured && slack_limit::applies(core)) {
-                    pages_.bring(core, r, r.on, b, target, ~std::size_t{0}, held);
+                    pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
@@ -112,20 +112,22 @@ public:
                 judged const found = by_lack(one, r);
                 return found.cost == 0 ? found : judged{};
             });
-            return b != nullptr ? pages_.hand_over(core, b) : nullptr;
+            return b != nullptr ? pages_.make_live(core, b) : nullptr;
         }
-        if (captured || pages_.about_pages() || pages_.book.shared() == 0) { return nullptr; }
-        return stitch(
+        if (captured || pages_.changing_mappings() || pages_.book.shared() == 0) { return nullptr; }
+        return back_block(
             core, r, captured,
             [&] {
                 offer(core, r);
                 return core.heap_.take_bare(
                     r, held, [&](block const& one) { return by_price(one, r, captured, false); });
             },
-            [&](block* b, auto const& target) { pages_.bring(core, r, r.on, b, target, 0, held); });
+            [&](block* b, auto const& target) {
+                pages_.back_from_free(core, r, r.on, b, target, 0, held);
+            });
     }
     /// Waits for another thread that changes mappings. Returns false if there is none.
-    bool await_others(guard& held) { return pages_.await_pages(held); }
+    bool await_others(guard& held) { return pages_.await_mappings(held); }
     /// Unmaps free pages until at most `keep` free bytes are reserved. Returns the unmapped bytes.
     template <class Core>
     std::size_t trim_within(Core& core, std::size_t keep, guard& held) {
@@ -135,8 +137,8 @@ public:
         };
         for (std::size_t bytes : {std::size_t{1}, bins::largest}) {
             while (core.unused() > keep) {
-                if (pages_.await_pages(held)) { continue; }
-                if (pages_.about_pages()) { return back; }
+                if (pages_.await_mappings(held)) { continue; }
+                if (pages_.changing_mappings()) { return back; }
                 block* b = nullptr;
                 core.heap_.set_aside(
                     bytes, core.heap_.price_for(nullptr),
@@ -208,10 +210,10 @@ private:
     /// which are `target()`. Returns null if there is no block, if another thread is changing
     /// mappings, or if some page still lacks memory.
     template <class Core, class Find, class Equip>
-    void* stitch(Core& core, request const& r, bool captured, Find const& find,
-                 Equip const& equip) {
+    void* back_block(Core& core, request const& r, bool captured, Find const& find,
+                     Equip const& equip) {
         block* const b = find();
-        if (b == nullptr || pages_.about_pages()) {
+        if (b == nullptr || pages_.changing_mappings()) {
             if (b != nullptr) { core.heap_.give_bare(b, nullptr, 0); }
             return nullptr;
         }
@@ -231,7 +233,7 @@ private:
             back();
             return nullptr;
         }
-        return pages_.hand_over(core, b);
+        return pages_.make_live(core, b);
     }
     /// Maps existing memory to the pages of a block: to each page the memory that was there last,
     /// then memory of other free pages, as much as is needed so that new memory for the rest does
@@ -246,7 +248,7 @@ private:
         std::size_t const    more = slack_.excess(core, lack, r);
         if (more == 0 && back == 0) { return; }
         std::size_t const others = more > back ? more - back : 0;
-        pages_.bring(core, r, r.on, b, target, (others + page - 1) / page, held);
+        pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
     /// Returns a free block for the request, with or without memory. If there is none, grows a
     /// chunk at its end, by as much as the growth policy wants (`more`) or as needed. `until` is
@@ -265,7 +267,7 @@ private:
         offered();
         if (block* const b = core.heap_.take_bare(r, held, judge)) { return b; }
         chunk_extension const m = core.heap_.begin_growth(r, [&](block const& tail) {
-            return remap ? tail.address : behind_what_left(tail, captured);
+            return remap ? tail.address : behind_moved_memory(tail, captured);
         });
         if (m.base == nullptr) { return nullptr; }
         std::size_t const by = grow_chunk(core, r, m, more, held, [&](std::size_t n) {
@@ -337,7 +339,7 @@ private:
     static constexpr std::size_t new_page = 64;
 
     /// Returns the lowest address in a block from which on every page can get physical memory.
-    [[nodiscard]] std::uintptr_t behind_what_left(block const& b, bool captured) const noexcept {
+    [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
         std::uintptr_t const lost =

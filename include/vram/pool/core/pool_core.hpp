@@ -327,7 +327,7 @@ private:
                 void* const p = heap_.take(r, held, false, &must_wait);
                 if (p != nullptr || !must_wait) { return p; }
                 held.unlock();
-                void* const beneath = growth_.chunk_at_once(*this, r);
+                void* const beneath = growth_.ready_chunk(*this, r);
                 held.lock();
                 if (beneath != nullptr) { return beneath; }
             }

@@ -131,7 +131,7 @@ public:
     /// null if there is none. The chunk is as large as the growth policy wants, if that needs no
     /// query of the device, or else as large as needed.
     template <class Core>
-    void* chunk_at_once(Core& core, request const& r)
+    void* ready_chunk(Core& core, request const& r)
         requires reusing_resource<Upstream>
     {
         std::size_t size = r.bytes;
@@ -143,9 +143,9 @@ public:
         // Only a few are tried, because this path is meant to be cheap and may fail.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
-            if (void* const p = chunk_at_once(core, r, size)) { return p; }
+            if (void* const p = ready_chunk(core, r, size)) { return p; }
         }
-        return chunk_at_once(core, r, r.bytes);
+        return ready_chunk(core, r, r.bytes);
     }
     /// Returns a chunk that was removed from the heap to the upstream, and adds the bytes of its
     /// physical memory to `back`. Returns false if there is no chunk.
@@ -167,7 +167,7 @@ private:
         return core.heap_.blocks().of(r.bytes).chunks().reserved();
     }
     template <class Core>
-    void* chunk_at_once(Core& core, request const& r, std::size_t size)
+    void* ready_chunk(Core& core, request const& r, std::size_t size)
         requires reusing_resource<Upstream>
     {
         std::size_t const alignment = r.chunk_alignment();

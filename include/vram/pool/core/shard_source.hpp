@@ -65,7 +65,7 @@ public:
                                            std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
     {
-        return bytes == 0 ? nullptr : all_->take_at_once(owner_, s, bytes, alignment);
+        return bytes == 0 ? nullptr : all_->take_ready(owner_, s, bytes, alignment);
     }
 
     void deallocate(stream s, void* p, std::size_t bytes,

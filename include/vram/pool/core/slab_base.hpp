@@ -267,18 +267,18 @@ private:
             if (!must_wait) { return nullptr; }
             std::size_t const most = heap.wanted();
             held.unlock();
-            void* p = grow_at_once_by(heap, most, r);
-            if (p == nullptr && most > 1) { p = grow_at_once_by(heap, 1, r); }
+            void* p = grow_ready_by(heap, most, r);
+            if (p == nullptr && most > 1) { p = grow_ready_by(heap, 1, r); }
             held.lock();
             return p;
         }
         return nullptr;
     }
-    void* grow_at_once_by(slab_heap& heap, std::size_t count, request const& r)
+    void* grow_ready_by(slab_heap& heap, std::size_t count, request const& r)
         requires reusing_resource<Upstream>
     {
         std::size_t const size = count * heap.stride();
-        return this->grow_at_once(size, heap.alignment(), *r.on, [&](void* at) {
+        return this->grow_ready(size, heap.alignment(), *r.on, [&](void* at) {
             return hand_out(heap, streams_.add(heap, at, size, r.on, r.on), r);
         });
     }

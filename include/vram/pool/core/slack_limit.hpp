@@ -47,7 +47,7 @@ public:
         std::size_t const most  = out > core.heap_.most_live() ? out : core.heap_.most_live();
         double const      bound = (1 + core.options_.slack) * static_cast<double>(most);
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
-        std::size_t const floor = core.options_.slack == 0 ? 0 : worthless();
+        std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
         // Shared pages get additional addresses, and a program with ever new sizes would need ever
         // more of them. So no page is shared once addresses exceed a multiple of the peak, or the
@@ -66,7 +66,7 @@ private:
     /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:
     /// of the recorded traces, the one that reserves less takes three times as long with shared
     /// pages, and does not reserve less.)
-    [[nodiscard]] std::size_t worthless() const noexcept {
+    [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
     }

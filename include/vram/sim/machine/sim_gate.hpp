@@ -88,7 +88,7 @@ public:
         until.emplace(*this, most);
         while (!ready()) {
             if (until->rung()) {
-                bool const was = std::exchange(away, somebody_away());
+                bool const was = std::exchange(away, any_thread_away());
                 if (!away && !was) { return false; }
                 // Virtual time advances again: measure `most` from now on.
                 if (!away) { until.emplace(*this, most); }
@@ -147,7 +147,7 @@ private:
         machine_->turns.wake_waiters(&notices_, machine_->schedule.now());
     }
 
-    bool somebody_away() {
+    bool any_thread_away() {
         std::unique_lock const held{machine_->mutex};
         return machine_->turns.any_away();
     }
