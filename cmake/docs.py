@@ -3,8 +3,9 @@
 """Builds the API reference with Doxygen: the headers for users, the pages and the examples, in build/docs/html.
 
     docs.py [--output FOLDER] [DIR]    prints each warning of Doxygen, and exits with 1 if there is one
-    docs.py --examples [DIR]           lists the public types that no code of a header's comment and no example names
-    docs.py --self-test
+    docs.py --examples [DIR]           lists the public types that no code of a header's comment and no example names, and exits
+                                       with 1 if there is one
+    docs.py [--examples] --self-test
 
 Doxygen reads a copy in FOLDER/input, in which each line has the number that it has in the repository:
 - The rows of a comment (Failure, Threads, Streams, Cost) become paragraphs with a heading.
@@ -360,14 +361,15 @@ def build(top, output):
 # --- examples -------------------------------------------------------------------------------------------------------
 
 
-TYPE = re.compile(r"^(?:class|struct|concept) (?:\[\[.*?\]\] )?(\w+)[^;]*$", re.MULTILINE)
+TYPE = re.compile(r"^(?:class|struct|concept) (?:\[\[.*?\]\] )?(\w+)(?!::)\b[^;]*$", re.MULTILINE)
+NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|^ *#[^\n]*', re.MULTILINE)  # strings, comments, directives
 
 
 def without_example(top):
     """The public types that no code of their header and no example names, as "HEADER: NAME"."""
     named = set()
     for path in examples(top):
-        named |= set(re.findall(r"\w+", re.sub(r"//[^\n]*", "", path.read_text())))
+        named |= set(re.findall(r"\w+", NOT_CODE.sub("", path.read_text())))
     found, count = [], 0
     for header in headers(top):
         text = DETAIL.sub("", header.read_text())
@@ -412,9 +414,47 @@ def self_test():
         table = {"bound::producer": "Text."}
         checks.append([line for line, _ in with_values(text, table, set())[1]] == [3, 7])
         checks.append("{ /** Text. */ producer, other }" in with_values(text, table, set())[0])
-        checks.append(without_example(pathlib.Path(folder)) == (["include/vram/a/b.hpp: b"], 1))
+    return tally(checks)
+
+
+def tally(checks):
     print(f"tally: {sum(checks)} passed, {len(checks) - sum(checks)} failed, 0 skipped")
     return not all(checks)
+
+
+def self_test_of_examples():
+    checks = []
+    with tempfile.TemporaryDirectory() as folder:
+        top = pathlib.Path(folder)
+        (top / "include/vram/a/core").mkdir(parents=True)
+        (top / "examples").mkdir()
+        header, example = top / "include/vram/a/b.hpp", top / "examples/e.cpp"
+
+        def found(text, code=""):
+            header.write_text(text)
+            example.write_text(code)
+            return without_example(top)
+
+        missing = (["include/vram/a/b.hpp: b"], 1)
+        checks.append(found("class b {\n};\n") == missing)
+        for kind in ("class b {", "struct b {", "struct b : word<c> {", "class [[nodiscard]] b {", "concept b = c<B> &&\n    true;"):
+            checks.append(found(kind + "\n};\n", "b one;\n") == ([], 1))
+            checks.append(found(kind + "\n};\n", "bb one;\n") == missing)
+        # A name in a comment, an include or a string is no example.
+        for no_code in ("// b\n", "int i; // b\n", "#include <vram/a/b.hpp>\n", 'puts("a b");\n', 'puts("\\" b");\n'):
+            checks.append(found("class b {\n};\n", no_code) == missing)
+        checks.append(found("class b {\n};\n", 'puts("//"); b one;\n') == ([], 1))
+        checks.append(found("/// Text.\n///\n///     b one;\nclass b {\n};\n") == ([], 1))
+        checks.append(found("/// A b is text.\nclass b {\n};\n") == missing)
+        # Neither declarations, nor internal types, nor specialisations of them.
+        checks.append(found("class b;\nstruct detail::find<b> {\n};\n") == ([], 0))
+        checks.append(found("namespace detail {\nclass b {\n};\n} // namespace detail\n") == ([], 0))
+        (top / "include/vram/a/core/c.hpp").write_text("class c {\n};\n")
+        checks.append(found("") == ([], 0))
+        (top / "examples/project").mkdir()
+        (top / "examples/project/app.cu").write_text("b one;\n")
+        checks.append(found("class b {\n};\n") == ([], 1))
+    return tally(checks)
 
 
 def main():
@@ -426,9 +466,11 @@ def main():
     options = parser.parse_args()
     top = options.top.resolve()
     if options.examples:
+        if options.self_test:
+            return self_test_of_examples()
         found, count = without_example(top)
         print("\n".join([*found, f"{len(found)} of {count} public types have no example"]))
-        return 0
+        return bool(found)
     if not shutil.which("doxygen"):
         print("skipped: no doxygen")
         return 0

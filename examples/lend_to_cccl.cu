@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stack of vram is lent to code that takes a `cuda::mr::resource_ref`, for one call or as a
+// member.
+
+#include <vram/cuda/cuda.hpp>
+#include <vram/interop/mr.hpp>
+#include <vram/vram.hpp>
+
+#include <cuda/memory_resource>
+#include <cuda/stream_ref>
+
+using pool_stack = vram::pool<vram::stream_ordered<vram::cuda_resource>>;
+
+// A library that knows nothing of vram.
+namespace library {
+
+#if CCCL_VERSION >= 3001000
+using memory_ref = cuda::mr::resource_ref<cuda::mr::device_accessible>;
+
+void* scratch(memory_ref memory, cuda::stream_ref stream, std::size_t bytes) {
+    return memory.allocate(stream, bytes, 256);
+}
+void done(memory_ref memory, cuda::stream_ref stream, void* p, std::size_t bytes) {
+    memory.deallocate(stream, p, bytes, 256);
+}
+#else // before CCCL 3.1 the names were others
+using memory_ref = cuda::mr::async_resource_ref<cuda::mr::device_accessible>;
+
+void* scratch(memory_ref memory, cuda::stream_ref stream, std::size_t bytes) {
+    return memory.allocate_async(bytes, 256, stream);
+}
+void done(memory_ref memory, cuda::stream_ref stream, void* p, std::size_t bytes) {
+    memory.deallocate_async(p, bytes, 256, stream);
+}
+#endif
+
+} // namespace library
+
+namespace {
+
+// A class that calls the library: the view is two words, and the stack must outlive it.
+class solver {
+public:
+    explicit solver(pool_stack& memory) : memory_{memory} {}
+
+    void step(cudaStream_t stream) {
+        void* const p = library::scratch(memory_, stream, 1 << 20);
+        library::done(memory_, stream, p, 1 << 20);
+    }
+
+private:
+    vram::mr_view<pool_stack> memory_;
+};
+
+} // namespace
+
+int main() {
+    using namespace vram;
+    cuda_stream const stream;
+    pool_stack        memory;
+
+    void* const p    = library::scratch(as_mr(memory), stream.get(), 4096); // for one call
+    bool const  lent = memory.usage().live >= 4096;
+    library::done(as_mr(memory), stream.get(), p, 4096);
+
+    solver both{memory};
+    both.step(stream);
+    cuda_check(cudaStreamSynchronize(stream));
+    return lent && memory.usage().live == 0 ? 0 : 1;
+}
