@@ -12,6 +12,7 @@ Doxygen reads a copy in FOLDER/input, in which each line has the number that it 
 - A member without a comment gets the description of cmake/doxygen/members.txt, if it has one there. Doxygen runs twice: the
   first run lists these members.
 - Deleted functions, deduction guides and internal macros are left out.
+- The page of a type links to the examples that name it, also if Doxygen itself finds none (concepts).
 - A link to a page or a header leads to its place in the output. A link to another file of the repository becomes text.
 """
 import argparse
@@ -252,6 +253,17 @@ def page(top, path, known, has_file):
     return "".join(out)
 
 
+def html_files(headers):
+    """The page of each header. Doxygen puts the folder into its name if several headers have one name."""
+    names = [header.name for header in headers]
+
+    def page_of(header):
+        shown = f"{header.parent.name}/{header.name}" if names.count(header.name) > 1 else header.name
+        return shown.replace("_", "__").replace("/", "_2").replace(".", "_8") + ".html"
+
+    return {header.resolve(): page_of(header) for header in headers}
+
+
 def summary(path):
     """The first sentences of an example's comment."""
     lines = []
@@ -303,6 +315,11 @@ def examples(top):
     return [path for pattern in EXAMPLES for path in sorted((top / "examples").glob(pattern))]
 
 
+def example_page(top, path):
+    """The page of an example."""
+    return str(path.relative_to(top / "examples")).replace("/", "_2").replace(".", "_8") + "-example.html"
+
+
 def write_layout(path):
     """Writes Doxygen's own layout, with the contract of a class above the lists of its members."""
     subprocess.run(["doxygen", "-l", path], check=True, stdout=subprocess.DEVNULL)
@@ -348,12 +365,12 @@ def build(top, output):
     warnings = prepare(top, output, table, used)
     write_layout(output / "layout.xml")
     describe(copy, doxygen(top, output, GENERATE_HTML="NO", USE_MDFILE_AS_MAINPAGE=""), table, used)
-    has_file = {header.resolve(): header.stem.replace("_", "__") + "_8hpp.html" for header in headers(top)}
+    has_file = html_files(headers(top))
     for path in examples(top):
-        name = str(path.relative_to(top / "examples"))
-        has_file[path.resolve()] = name.replace("/", "_2").replace(".", "_8") + "-example.html"
+        has_file[path.resolve()] = example_page(top, path)
     prepare_pages(top, copy, has_file)
     warnings += [line.replace(f"{copy}/", "") for line in doxygen(top, output)]
+    warnings += link_examples(top, output / "html")
     warnings += broken_links(output / "html")
     return warnings + [f"cmake/doxygen/members.txt: no member has the description of {key}" for key in sorted(table.keys() - used)]
 
@@ -365,20 +382,51 @@ TYPE = re.compile(r"^(?:class|struct|concept) (?:\[\[.*?\]\] )?(\w+)(?!::)\b[^;]
 NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|^ *#[^\n]*', re.MULTILINE)  # strings, comments, directives
 
 
-def without_example(top):
-    """The public types that no code of their header and no example names, as "HEADER: NAME"."""
-    named = set()
-    for path in examples(top):
-        named |= set(re.findall(r"\w+", NOT_CODE.sub("", path.read_text())))
-    found, count = [], 0
+def public_types(top):
+    """The public types as (header, name, true if code in a comment of the header names it)."""
     for header in headers(top):
         text = DETAIL.sub("", header.read_text())
         code = set(re.findall(r"\w+", "\n".join(re.findall(r"^ *///     +(.*)$", text, re.MULTILINE))))
         for name in dict.fromkeys(TYPE.findall(text)):
-            count += 1
-            if name not in named | code:
-                found.append(f"{header.relative_to(top)}: {name}")
-    return found, count
+            yield header, name, name in code
+
+
+def words(top):
+    """The words of the code of each example."""
+    return {path: set(re.findall(r"\w+", NOT_CODE.sub("", path.read_text()))) for path in examples(top)}
+
+
+def without_example(top):
+    """The public types that no code of their header and no example names, as "HEADER: NAME", and the number of types."""
+    named = set().union(*words(top).values())
+    types = [*public_types(top)]
+    return [f"{header.relative_to(top)}: {name}" for header, name, shown in types if not shown and name not in named], len(types)
+
+
+def link_examples(top, html):
+    """Adds links to examples to the pages of types for which Doxygen found none: concepts, and types that an example names
+    only as a part of another type. Returns complaints about types without a page."""
+    complaints, named = [], words(top)
+    for header, name, _ in public_types(top):
+        escaped = name.replace("_", "__")
+        pages = [path for kind in ("class", "struct", "concept") for path in html.glob(f"{kind}vram_1_1*{escaped}.html")
+                 if re.fullmatch(rf"{kind}vram_1_1(with_1_1)?{escaped}", path.stem)]
+        if len(pages) != 1:
+            complaints.append(f"{header.relative_to(top)}: {name} has {len(pages)} pages")
+            continue
+        text = pages[0].read_text()
+        links = [f'<a class="el" href="{example_page(top, path)}">{path.relative_to(top / "examples")}</a>'
+                 for path in named if name in named[path]]
+        if not links or "-example.html" in text:
+            continue
+        description = text.find('<a name="details"')
+        end = re.compile(r"</div>(?=</div><!-- contents|<table class=\"memberdecls|<h2 class=\"groupheader)").search(text, max(description, 0))
+        if description < 0 or not end:
+            complaints.append(f"{pages[0].name}: no description to add the examples to")
+            continue
+        row = f'<dl class="section examples"><dt>Examples</dt><dd>{", ".join(links)}.</dd></dl>\n'
+        pages[0].write_text(text[: end.start()] + row + text[end.start() :])
+    return complaints
 
 
 # --- the program ----------------------------------------------------------------------------------------------------
@@ -406,10 +454,21 @@ def self_test():
         html = (pathlib.Path(folder) / "out/html/index.html").read_text()
         checks.append('href="page-contributing.html#page-contributing-two-words"' in html and 'href="b_8hpp.html"' in html)
         checks.append("<dt>Failure</dt>" in (pathlib.Path(folder) / "out/html/classvram_1_1b.html").read_text())
+        example = pathlib.Path(folder) / "examples/e.cpp"  # Doxygen finds no use of b, the word counts
+        example.write_text("// Text.\n#include <b.hpp>\nusing d = c<vram::b>;\n")
+        checks.append(warnings(folder, "    /// Returns one.\n    int one();\n") == [])
+        page = (pathlib.Path(folder) / "out/html/classvram_1_1b.html").read_text()
+        checks.append(page.count('href="e_8cpp-example.html') == 1 and page.index("<dt>Failure</dt>") < page.index("<dt>Examples</dt>"))
+        example.unlink()
+        for condition, gone in (("0", True), ("__has_include(<sys/mman.h>)", False)):
+            lines = warnings(folder, f"}};\n#if {condition}\n/// A class.\nclass d {{\n}};\n#endif\n/// A class.\nclass f {{\n")
+            checks.append(lines == ["include/vram/a/b.hpp: d has 0 pages"] * gone)
         checks.append(warnings(folder, "    b(b const&);\n    b(b&&) = delete;\n    bool empty() const;\n") == [])
         checks.append([line.split(":")[:2] for line in warnings(folder, "    int one();\n")] == [["include/vram/a/b.hpp", "12"]])
         checks.append(len(warnings(folder, "    /// \\nonsense\n    int one();\n")) > 0)
         checks.append(len(warnings(folder, "", "[x](CONTRIBUTING.md#three)\n")) == 1)
+        one_name = [pathlib.Path("/v/a/b_c.hpp"), pathlib.Path("/v/d/b_c.hpp"), pathlib.Path("/v/a/e.hpp")]
+        checks.append([*html_files(one_name).values()] == ["a_2b__c_8hpp.html", "d_2b__c_8hpp.html", "e_8hpp.html"])
         text = "enum class e {\n    a, ///< one\n    b, // two\n    /// three\n    c = 1,\n};\nenum class bound { producer, other };\n"
         table = {"bound::producer": "Text."}
         checks.append([line for line, _ in with_values(text, table, set())[1]] == [3, 7])

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 One small load on every pool: the reserved memory, the time
+// SPDX-License-Identifier: Apache-2.0
+// One small load on every pool: the reserved memory, the time
 // for a block, the number of waits between streams, and the use of each pool.
 
 #include "machine.hpp"

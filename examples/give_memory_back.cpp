@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A pool keeps freed memory. If another library needs it, the
+// SPDX-License-Identifier: Apache-2.0
+// A pool keeps freed memory. If another library needs it, the
 // pool returns idle chunks: at once those that are ready, or all after a wait. A simulated device
 // of 1 GiB, so that every figure can be asserted.
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The functions of a resource, the check of a scope, and all
-// pools, as the documentation shows them.
+// SPDX-License-Identifier: Apache-2.0
+// The functions of a resource, the check of a scope, and all pools, as the documentation shows them.
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>
