@@ -9,9 +9,9 @@
 #include <vram/base/core/worker.hpp>             // the thread of platforms where time is real
 #include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
 #include <vram/concepts/powers.hpp>              // synchronous_resource
+#include <vram/transfer/core/batch_plan.hpp>     // batch_plan
 #include <vram/transfer/core/batch_source.hpp>   // batch_source
 #include <vram/transfer/core/copy_problem.hpp>   // source_problem
-#include <vram/transfer/core/index_order.hpp>    // index_order
 #include <vram/transfer/core/kept_for_good.hpp>  // kept_for_good
 #include <vram/transfer/core/numa_local.hpp>     // numa_local
 #include <vram/transfer/core/profiler_range.hpp> // profiler_range
@@ -102,7 +102,7 @@ public:
     }
 
     /// Returns the number of batches in the current pass over the source, if known before its end.
-    [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
+    [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return plan_.batches(); }
 
     /// Starts the next pass over the source, from its beginning.
     void restart()
@@ -118,24 +118,23 @@ public:
 
 private:
     using source_type = batch_source<Source>;
+    using verdict     = typename batch_plan<Source>::verdict;
     using memory      = slot_memory<Platform, Device, Pinned>;
     using thread      = typename Platform::thread;
 
     static constexpr std::size_t usual_bytes = std::size_t{4} << 20;
-    static constexpr std::size_t unknown     = source_type::unknown;
 
     loader_core(batch_source<Source> source, stream consumer, Device on_device, Pinned on_host,
                 loader_options const& asked, std::optional<stream> copies)
         : base{complete(asked, source), Platform::device_of(consumer), copies},
           source_{std::move(source)},
+          plan_{source_, this->options_},
           where_{Platform::device_of(consumer)},
           held_{hold_stream<Platform>(consumer)},
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
                   this->channel_.view()},
           inline_{asked.depth == 0} {
-        loader_options const& o     = this->options_;
-        std::size_t const     given = source_.batch_bytes();
-        full_                       = given == 0 ? o.batch_bytes : smaller_of(given, o.batch_bytes);
+        loader_options const& o = this->options_;
         {
             numa_local<Platform> const here{where_, o.numa_local};
             std::size_t const          pageable =
@@ -175,8 +174,8 @@ private:
 
     void start() {
         stop_.emplace(); // in place, because g++ 12 warns of an uninitialised temporary
-        std::size_t const mine = share();
-        this->begin(mine, std::move(order_));
+        auto pass = plan_.begin(epoch_, [this](std::size_t last) { return produce_only(last); });
+        this->begin(pass.batches, std::move(pass.order));
         down_ = false;
         try {
             threads_.reserve(this->options_.producers);
@@ -189,78 +188,13 @@ private:
         }
     }
 
-    /// Determines the order in which this loader requests batches from the source in the new pass.
-    /// Returns the number of these batches, or `none` if it is not known.
-    std::size_t share() {
-        loader_options const& o = this->options_;
-        total_                  = source_.size();
-        order_                  = {};
-        batches_.reset();
-        if (total_ == unknown) {
-            order_.part(o.shard, o.shards);
-            return base::none;
-        }
-        bool const        drop = o.last == last_batch::drop;
-        std::size_t const n    = drop ? choose_full() : total_;
-        if (o.shuffle && order_.size() != 0) {
-            order_.shuffle(o.seed + epoch_);
-            // If the last batch may be short, it is not shuffled and stays the last.
-        } else if (o.shuffle) {
-            bool const all = !drop || exact() || n == 0;
-            order_         = index_order{all ? n : n - 1, o.seed + epoch_};
-        }
-        order_.part(o.shard, o.shards);
-        // The first `rest` loaders that share the source get one batch more.
-        std::size_t const rest = drop ? 0 : n % o.shards;
-        std::size_t const mine = n / o.shards + (rest > o.shard);
-        if (!drop || exact()) { batches_ = mine; }
-        return mine;
-    }
-    /// Returns true if it is known in advance which batches `last_batch::drop` leaves out.
-    [[nodiscard]] bool exact() const noexcept {
-        return source_type::measured || this->options_.shards > 1;
-    }
-    /// Returns the number of batches that are not known to be short. If these are not the first
-    /// batches of the source, lists their indices in `order_`.
-    std::size_t choose_full() {
-        if constexpr (source_type::measured) {
-            std::vector<std::size_t> full;
-            for (std::size_t i = 0; i < total_; ++i) {
-                if (source_.bytes_of(i) >= full_) { full.push_back(i); }
-            }
-            std::size_t const n = full.size();
-            if (n != 0 && full.back() != n - 1) { order_ = index_order{std::move(full)}; }
-            return n;
-        } else {
-            return total_ - (this->options_.shards > 1 && total_ != 0 && last_is_short());
-        }
-    }
-    /// Returns true if the source's last batch is short. Makes a source without
-    /// `batch_bytes(index)` produce this batch, because all loaders that share the source must
-    /// leave out the same batches. Must be called while no batch is being filled or copied.
-    bool last_is_short() {
-        if (asked_of_ == total_) { return last_short_; }
-        std::size_t const last = total_ - 1;
-        std::size_t       bytes;
+    /// The block in which `produce_only` makes the source produce a batch.
+    [[nodiscard]] auto& first_block() noexcept {
         if constexpr (source_type::fills) {
-            pinned& p = this->pinned_.front();
-            this->clear(p);
-            bytes = answer(last, last, [&] {
-                return source_.fill({p.memory, this->options_.batch_bytes}, last, {});
-            });
+            return this->pinned_.front();
         } else {
-            slot&        s  = this->slots_.front();
-            stream const on = this->channel_.view();
-            s.await_users(on);
-            s.end_unknown = true;
-            bytes         = answer(last, last, [&] {
-                return source_.enqueue({s.memory, this->options_.batch_bytes}, last, on);
-            });
-            s.end_unknown = !this->channel_.finish();
+            return this->slots_.front();
         }
-        if (bytes == 0) { throw ends_early().at(last, last); }
-        asked_of_          = total_;
-        return last_short_ = bytes < full_;
     }
 
     void run() {
@@ -281,75 +215,85 @@ private:
         }
     }
 
-    /// Calls the source to fill the pinned block `p` with the batch assigned to it. The batch is
-    /// copied to the device later, in order, once a device block is free.
-    void produce(pinned& p) noexcept
-        requires(batch_source<Source>::fills)
+    // The steps to produce a batch in a pinned block, which is copied later, in order, to a device
+    // block; and in a device block, for a source that enqueues its own copies.
+    void prepare(pinned& p) { this->clear(p); }
+    void prepare(slot& s) { s.await_users(this->channel_.view()); }
+
+    [[nodiscard]] std::size_t request(pinned& p, std::size_t index, std::size_t asked)
+        requires(source_type::fills)
     {
-        // Moved to `ended` below, so that this thread keeps no reference to the exception.
-        std::exception_ptr why;
-        try {
-            this->clear(p);
-            std::size_t const   room  = this->options_.batch_bytes;
-            std::uint64_t const since = clock::now();
-            {
-                profiler_range<Platform> const shown{"vram fill"};
-                if (pads(p.asked)) { std::memset(p.memory, padding(), room); }
-                p.filled = answer(p.index, p.asked, [&] {
-                    return source_.fill({p.memory, room}, p.asked, stop_->get_token());
-                });
-            }
-            switch (judge(p.filled)) {
-            case verdict::batch:
-                p.size = size(p.filled);
-                if (p.size != p.filled) {
-                    std::memset(p.memory + p.filled, padding(), p.size - p.filled);
-                }
-                return this->filled(p, clock::now() - since);
-            case verdict::left_out: return this->left_out(p, clock::now() - since);
-            case verdict::end: break;
-            }
-        } catch (loader_error& e) {
-            e.at(p.index, p.asked);
-            why = std::current_exception();
-        } catch (...) { why = std::current_exception(); }
-        this->ended(p, std::move(why));
+        return answer(index, asked, [&] {
+            return source_.fill({p.memory, this->options_.batch_bytes}, asked, stop_->get_token());
+        });
     }
-    /// Calls a source that enqueues its own copies to fill the device block `s` with its batch.
-    void produce(slot& s) noexcept
-        requires(!batch_source<Source>::fills)
+    [[nodiscard]] std::size_t request(slot& s, std::size_t index, std::size_t asked)
+        requires(!source_type::fills)
     {
-        stream const       on       = this->channel_.view();
-        bool               enqueued = false;
-        std::exception_ptr why;
+        return answer(index, asked, [&] {
+            return source_.enqueue({s.memory, this->options_.batch_bytes}, asked,
+                                   this->channel_.view());
+        });
+    }
+    void pad(pinned& p, std::size_t from, std::size_t to) {
+        std::memset(p.memory + from, static_cast<int>(this->options_.pad_with), to - from);
+    }
+    void pad(slot& s, std::size_t from, std::size_t to) {
+        Platform::fill(this->channel_.view(), s.memory + from, this->options_.pad_with, to - from);
+    }
+    void deliver(pinned& p, std::uint64_t ns) { this->filled(p, ns); }
+    void deliver(slot& s, std::uint64_t ns) {
+        Platform::record(s.copied, this->channel_.view());
+        this->posted(s, ns);
+    }
+    /// Waits for the copies that the source may have enqueued and that no event follows.
+    void abandon(pinned&) noexcept {}
+    void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
+
+    /// Makes the source produce the batch that is assigned to the block `b`.
+    template <class Block>
+    void produce(Block& b) noexcept {
+        bool               requested = false;
+        std::exception_ptr why; // moved to `ended`, so that this thread keeps no reference to it
         try {
-            std::size_t const   room  = this->options_.batch_bytes;
+            prepare(b);
             std::uint64_t const since = clock::now();
-            s.await_users(on);
-            // If the source throws, some of its copies may already be enqueued.
-            enqueued = true;
-            profiler_range<Platform> const shown{"vram copy"};
-            if (pads(s.asked)) { Platform::fill(on, s.memory, this->options_.pad_with, room); }
-            s.filled = answer(s.index, s.asked,
-                              [&] { return source_.enqueue({s.memory, room}, s.asked, on); });
-            switch (judge(s.filled)) {
+            requested                 = true;
+            {
+                profiler_range<Platform> const shown{source_type::fills ? "vram fill"
+                                                                        : "vram copy"};
+                if (plan_.pads(b.asked)) { pad(b, 0, this->options_.batch_bytes); }
+                b.filled = request(b, b.index, b.asked);
+            }
+            switch (plan_.judge(b.filled, stop_->stop_requested())) {
             case verdict::batch:
-                s.size = size(s.filled);
-                if (s.size != s.filled) {
-                    Platform::fill(on, s.memory + s.filled, this->options_.pad_with,
-                                   s.size - s.filled);
-                }
-                Platform::record(s.copied, on);
-                return this->posted(s, clock::now() - since);
-            case verdict::left_out: return this->left_out(s, clock::now() - since);
+                b.size = plan_.padded(b.filled);
+                if (b.size != b.filled) { pad(b, b.filled, b.size); }
+                return deliver(b, clock::now() - since);
+            case verdict::left_out: return this->left_out(b, clock::now() - since);
             case verdict::end: break;
             }
         } catch (loader_error& e) {
-            e.at(s.index, s.asked);
+            e.at(b.index, b.asked);
             why = std::current_exception();
         } catch (...) { why = std::current_exception(); }
-        if (why != nullptr && enqueued) { s.end_unknown = !this->channel_.finish(); }
-        this->ended(s, std::move(why));
+        if (why != nullptr && requested) { abandon(b); }
+        this->ended(b, std::move(why));
+    }
+    /// Makes the source produce batch `index`, which is not delivered, and returns its bytes. Must
+    /// be called while no batch is being filled or copied.
+    std::size_t produce_only(std::size_t index) {
+        auto& b = first_block();
+        prepare(b);
+        std::size_t bytes = 0;
+        try {
+            bytes = request(b, index, index);
+        } catch (...) {
+            abandon(b);
+            throw;
+        }
+        abandon(b);
+        return bytes;
     }
 
     /// Returns the bytes of the batch that `call` obtains from the source. An exception of the
@@ -364,64 +308,18 @@ private:
         return source_type::checked(count, this->options_.batch_bytes, asked);
     }
 
-    enum class verdict { batch, left_out, end };
-
-    /// Returns the treatment of a batch of `bytes` bytes: the loop gets it, it is left out because
-    /// it is short, or the loop ends. Throws `loader_error` if the source ends early, or if the
-    /// batch is short but cannot be left out.
-    [[nodiscard]] verdict judge(std::size_t bytes) const {
-        loader_options const& o = this->options_;
-        if (bytes == 0) {
-            if (total_ == unknown || stop_->stop_requested()) { return verdict::end; }
-            throw ends_early();
-        }
-        if (o.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
-        if (total_ == unknown || !exact()) { return verdict::left_out; }
-        if (stop_->stop_requested()) { return verdict::end; }
-        throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
-    }
-    [[nodiscard]] loader_error ends_early() const noexcept {
-        return loader_error{loader_error::reason::ends_early, 0, 0, total_};
-    }
-
-    /// Returns true if the block of batch `asked` is filled with `pad_with` before the source
-    /// writes into it. The source may write a short batch with gaps (see `fields`).
-    [[nodiscard]] bool pads(std::size_t asked) const {
-        if (this->options_.last != last_batch::pad) { return false; }
-        if constexpr (source_type::measured) {
-            return source_.bytes_of(asked) < this->options_.batch_bytes;
-        } else {
-            (void)asked;
-            return true;
-        }
-    }
-    [[nodiscard]] int padding() const noexcept { return static_cast<int>(this->options_.pad_with); }
-    [[nodiscard]] std::size_t size(std::size_t bytes) const noexcept {
-        loader_options const& o = this->options_;
-        return o.last == last_batch::pad ? o.batch_bytes : bytes;
-    }
-
-    batch_source<Source> source_;
-    device               where_;
+    source_type        source_;
+    batch_plan<Source> plan_;
+    device             where_;
     /// Keeps the loop's stream handle valid: the stream may be destroyed before its batches are.
     stream_hold<Platform>           held_;
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< its token requests the source to return
     std::uint64_t                   epoch_ = 0;
-    /// Order in which batches are requested from the source, until `start` moves it away.
-    index_order order_;
-    /// The source's `size()`, or `unknown`.
-    std::size_t total_ = unknown;
-    std::size_t full_  = 0; ///< bytes of a full batch; one with fewer is short
-    /// Value of `total_` when `last_short_` was computed.
-    std::size_t asked_of_   = unknown;
-    bool        last_short_ = false;
-    /// Number of batches in this pass over the source, if known before its end.
-    std::optional<std::size_t> batches_;
-    bool                       inline_;
-    bool                       down_ = true;
-    kept_for_good              kept_;
-    std::vector<thread>        threads_;
+    bool                            inline_;
+    bool                            down_ = true;
+    kept_for_good                   kept_;
+    std::vector<thread>             threads_;
 };
 
 } // namespace detail

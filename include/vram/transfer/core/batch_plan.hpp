@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `batch_plan` decides which batches a loader requests from its source, and what becomes of short
+/// ones.
+
+#include <vram/transfer/core/batch_source.hpp> // batch_source
+#include <vram/transfer/core/index_order.hpp>  // index_order
+#include <vram/transfer/loader_error.hpp>      // loader_error
+#include <vram/transfer/loader_options.hpp>    // loader_options, last_batch
+
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
+#include <optional> // optional
+#include <utility>  // move
+#include <vector>   // vector
+
+namespace vram {
+namespace detail {
+
+/// The batches of one pass over a loader's source, by the options `shuffle`, `shard`, `shards` and
+/// `last`: their number and order, and whether a batch of some size is delivered, padded or left
+/// out.
+///
+/// Failure   Throws `loader_error` if the source ends early, or if a batch is short but cannot be
+///           left out. `begin` also throws the exceptions of the source and `std::bad_alloc`.
+/// Threads   One thread calls `begin`, while no other thread calls any function.
+/// Cost      `begin` allocates if the order is not the source's. It examines the size of each batch
+///           if short ones are left out and the source has `batch_bytes(index)`.
+template <class Source>
+class batch_plan {
+    using source_type = batch_source<Source>;
+
+public:
+    static constexpr std::size_t unknown = source_type::unknown;
+
+    /// The plan for `source`, which must outlive it. Defaults (0) in `options` must have been
+    /// replaced by numbers.
+    batch_plan(source_type const& source, loader_options const& options)
+        : source_{source}, options_{options} {
+        std::size_t const given = source.batch_bytes();
+        full_ = given == 0 || given > options.batch_bytes ? options.batch_bytes : given;
+    }
+
+    /// The number of the batches of a pass, or `unknown`, and the order in which they are requested.
+    struct pass {
+        std::size_t batches = unknown;
+        index_order order;
+    };
+
+    /// Plans the pass with the number `epoch`, from 0. If the size of the source's last batch must
+    /// be known and the source has no `batch_bytes(index)`, calls `produce(index)`, which must make
+    /// the source produce that batch and return its bytes.
+    template <class Produce>
+    [[nodiscard]] pass begin(std::uint64_t epoch, Produce const& produce) {
+        loader_options const& o = options_;
+        pass                  next;
+        total_ = source_.size();
+        batches_.reset();
+        if (total_ == unknown) {
+            next.order.part(o.shard, o.shards);
+            return next;
+        }
+        bool const        drop = o.last == last_batch::drop;
+        std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
+        if (o.shuffle && next.order.size() != 0) {
+            next.order.shuffle(o.seed + epoch);
+            // If the last batch may be short, it is not shuffled and stays the last.
+        } else if (o.shuffle) {
+            bool const all = !drop || exact() || n == 0;
+            next.order     = index_order{all ? n : n - 1, o.seed + epoch};
+        }
+        next.order.part(o.shard, o.shards);
+        // The first `rest` loaders that share the source get one batch more.
+        std::size_t const rest = drop ? 0 : n % o.shards;
+        next.batches           = n / o.shards + (rest > o.shard);
+        if (!drop || exact()) { batches_ = next.batches; }
+        return next;
+    }
+    /// Returns the number of batches of this pass, if it is known before its end.
+    [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
+
+    /// The treatment of a batch: the loop gets it, it is left out because it is short, or the loop
+    /// ends before it.
+    enum class verdict { batch, left_out, end };
+
+    /// Returns the treatment of a batch of `bytes` bytes, of which 0 is the end of the source.
+    /// `stopping` is true if the loader has requested the source to stop.
+    [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
+        if (bytes == 0) {
+            if (total_ == unknown || stopping) { return verdict::end; }
+            throw ends_early();
+        }
+        if (options_.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
+        if (total_ == unknown || !exact()) { return verdict::left_out; }
+        if (stopping) { return verdict::end; }
+        throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
+    }
+
+    /// Returns true if the block of batch `asked` is filled with `pad_with` before the source
+    /// writes into it. The source may write a short batch with gaps (see `fields`).
+    [[nodiscard]] bool pads(std::size_t asked) const {
+        if (options_.last != last_batch::pad) { return false; }
+        if constexpr (source_type::measured) {
+            return source_.bytes_of(asked) < options_.batch_bytes;
+        } else {
+            (void)asked;
+            return true;
+        }
+    }
+    /// Returns the bytes with padding of a batch of `bytes` bytes.
+    [[nodiscard]] std::size_t padded(std::size_t bytes) const noexcept {
+        return options_.last == last_batch::pad ? options_.batch_bytes : bytes;
+    }
+
+private:
+    /// Returns true if it is known in advance which batches `last_batch::drop` leaves out.
+    [[nodiscard]] bool exact() const noexcept {
+        return source_type::measured || options_.shards > 1;
+    }
+    /// Returns the number of batches that are not known to be short. If these are not the first
+    /// batches of the source, lists their indices in `order`.
+    template <class Produce>
+    std::size_t choose_full([[maybe_unused]] index_order&   order,
+                            [[maybe_unused]] Produce const& produce) {
+        if constexpr (source_type::measured) {
+            std::vector<std::size_t> full;
+            for (std::size_t i = 0; i < total_; ++i) {
+                if (source_.bytes_of(i) >= full_) { full.push_back(i); }
+            }
+            std::size_t const n = full.size();
+            if (n != 0 && full.back() != n - 1) { order = index_order{std::move(full)}; }
+            return n;
+        } else {
+            return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
+        }
+    }
+    /// Returns true if the source's last batch is short. Makes a source without
+    /// `batch_bytes(index)` produce this batch, because all loaders that share the source must
+    /// leave out the same batches.
+    template <class Produce>
+    bool last_is_short(Produce const& produce) {
+        if (asked_of_ == total_) { return last_short_; }
+        std::size_t const last  = total_ - 1;
+        std::size_t const bytes = produce(last);
+        if (bytes == 0) { throw ends_early().at(last, last); }
+        asked_of_          = total_;
+        return last_short_ = bytes < full_;
+    }
+    [[nodiscard]] loader_error ends_early() const noexcept {
+        return loader_error{loader_error::reason::ends_early, 0, 0, total_};
+    }
+
+    source_type const&    source_;
+    loader_options const& options_;
+    std::size_t           full_ = 0; ///< bytes of a full batch; one with fewer is short
+    /// The source's `size()`, or `unknown`.
+    std::size_t total_ = unknown;
+    /// Value of `total_` when `last_short_` was computed.
+    std::size_t asked_of_   = unknown;
+    bool        last_short_ = false;
+    /// Number of batches in this pass over the source, if known before its end.
+    std::optional<std::size_t> batches_;
+};
+
+} // namespace detail
+} // namespace vram
