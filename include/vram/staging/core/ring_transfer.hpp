@@ -4,13 +4,12 @@
 /// \file
 /// `ring_transfer` is one transfer of a `staging`, by several threads through pinned chunks.
 
-#include <vram/base/core/smaller_of.hpp>    // smaller_of
-#include <vram/staging/core/piece_plan.hpp> // piece_plan
-#include <vram/staging/core/ring.hpp>       // ring
+#include <vram/staging/core/piece_plan.hpp>        // piece_plan
+#include <vram/staging/core/ring.hpp>              // ring
+#include <vram/staging/core/transfer_progress.hpp> // transfer_progress
 
-#include <atomic>    // atomic
 #include <cstddef>   // size_t, byte
-#include <exception> // exception_ptr, current_exception
+#include <exception> // exception_ptr
 #include <span>      // span
 
 namespace vram {
@@ -34,7 +33,7 @@ class ring_transfer {
 
 public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
-        : ring_{over}, plan_{plan}, device_{device}, host_{host} {}
+        : ring_{over}, plan_{plan}, device_{device}, host_{host}, progress_{plan.pieces()} {}
 
     /// Moves pieces on the calling thread, the one with the number `thread`, until none is left.
     void run(unsigned thread) noexcept {
@@ -47,26 +46,17 @@ public:
         for (chunk& c : lane) { await_copy_for_sure(c); }
     }
 
-    [[nodiscard]] bool failed() const noexcept { return failed_.load() != no_failure; }
-    [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
+    [[nodiscard]] bool                      failed() const noexcept { return progress_.failed(); }
+    [[nodiscard]] std::exception_ptr const& cause() const noexcept { return progress_.cause(); }
 
     /// Returns the length of the part, from the beginning, that was moved without a gap.
     [[nodiscard]] std::size_t whole() const noexcept {
-        std::size_t const first = smaller_of(undone_.load(), next_.load());
+        std::size_t const first = progress_.whole();
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
     }
 
 private:
-    enum failed_part : int { no_failure, the_host, the_device };
-
-    static constexpr std::size_t none = static_cast<std::size_t>(-1);
-
-    /// Returns the number of the next piece, or `none` at the end or after a failure.
-    std::size_t take() noexcept {
-        if (failed()) { return none; }
-        std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
-        return i < plan_.pieces() ? i : none;
-    }
+    static constexpr std::size_t none = transfer_progress::none;
 
     /// The upload loop of one thread: waits until a chunk of its `lane` is free, fills it with the
     /// next piece, and enqueues its copy.
@@ -74,12 +64,12 @@ private:
         for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
             chunk& c = lane[k];
             if (!await_copy(c)) { return; }
-            c.piece = take();
+            c.piece = progress_.take();
             if (c.piece == none) { return; }
             auto const [offset, bytes] = plan_[c.piece];
             try {
                 host_.fill(c.memory, offset, bytes);
-            } catch (...) { return fail(c.piece, the_host); }
+            } catch (...) { return progress_.fail(c.piece, transfer_progress::the_host); }
             if (!send(c, device_ + offset, c.memory, bytes)) { return; }
         }
     }
@@ -91,7 +81,7 @@ private:
         for (bool more = true;;) {
             while (more && under_way < lane.size()) {
                 chunk& c = lane[(oldest + under_way) % lane.size()];
-                c.piece  = take();
+                c.piece  = progress_.take();
                 more     = c.piece != none;
                 if (!more) { break; }
                 auto const [offset, bytes] = plan_[c.piece];
@@ -108,11 +98,11 @@ private:
 
     void empty(chunk& c) noexcept {
         // The device has failed, so the content of the chunk is not known.
-        if (failed_.load() == the_device) { return undo(c.piece); }
+        if (progress_.device_failed()) { return progress_.undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
             host_.empty(c.memory, offset, bytes);
-        } catch (...) { fail(c.piece, the_host); }
+        } catch (...) { progress_.fail(c.piece, transfer_progress::the_host); }
     }
 
     bool send(chunk& c, void* to, void const* from, std::size_t bytes) noexcept {
@@ -123,7 +113,7 @@ private:
             c.recorded = true;
             return true;
         } catch (...) {
-            fail(c.piece, the_device);
+            progress_.fail(c.piece, transfer_progress::the_device);
             return false;
         }
     }
@@ -135,12 +125,12 @@ private:
         try {
             Platform::synchronize(c.copied);
         } catch (...) {
-            fail(c.piece, the_device);
+            progress_.fail(c.piece, transfer_progress::the_device);
             return false;
         }
         c.in_flight = c.recorded = false;
         // If the device has failed since, this copy may have failed too.
-        if (failed_.load() == the_device) { undo(c.piece); }
+        if (progress_.device_failed()) { progress_.undo(c.piece); }
         return true;
     }
 
@@ -159,33 +149,11 @@ private:
         c.in_flight = c.recorded = false;
     }
 
-    /// Records that piece `i` was not moved.
-    void undo(std::size_t i) noexcept {
-        std::size_t first = undone_.load();
-        while (i < first && !undone_.compare_exchange_weak(first, i)) {}
-    }
-
-    /// Records that `piece` failed, and stores the current exception if it is the first one. A
-    /// failure of the device (`the_device`) replaces one of the host.
-    void fail(std::size_t piece, failed_part by) noexcept {
-        undo(piece);
-        int expected = no_failure;
-        if (failed_.compare_exchange_strong(expected, by)) {
-            cause_ = std::current_exception();
-        } else if (by == the_device) {
-            failed_.store(by);
-        }
-    }
-
-    Ring&                    ring_;
-    piece_plan const&        plan_;
-    std::byte*               device_;
-    Host&                    host_;
-    std::atomic<std::size_t> next_{0};
-    std::atomic<std::size_t> undone_{none};
-    std::atomic<int>         failed_{no_failure};
-    /// The exception of the first failure; read only after all threads have returned.
-    std::exception_ptr cause_;
+    Ring&             ring_;
+    piece_plan const& plan_;
+    std::byte*        device_;
+    Host&             host_;
+    transfer_progress progress_;
 };
 
 } // namespace detail

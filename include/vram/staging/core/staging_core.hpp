@@ -4,16 +4,16 @@
 /// \file
 /// `staging_core` is the part of `staging` that is the same for memory and files: the ways to copy.
 
-#include <vram/base/call_site.hpp>               // call_site
-#include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
-#include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
-#include <vram/concepts/memory_kind.hpp>         // memory_kind, knows_memory, knows_page_tables
-#include <vram/concepts/resource.hpp>            // synchronous_resource
-#include <vram/staging/core/direct_transfer.hpp> // direct_transfer
-#include <vram/staging/core/ring_transfer.hpp>   // ring_transfer
-#include <vram/staging/staging_error.hpp>        // staging_error
-#include <vram/staging/staging_options.hpp>      // staging_options
-#include <vram/staging/staging_result.hpp>       // staging_result
+#include <vram/base/call_site.hpp>                 // call_site
+#include <vram/base/core/smaller_of.hpp>           // larger_of, smaller_of
+#include <vram/concepts/core/owning_process.hpp>   // delete_in_owning_process
+#include <vram/concepts/memory_kind.hpp>           // memory_kind, knows_memory, knows_page_tables
+#include <vram/concepts/resource.hpp>              // synchronous_resource
+#include <vram/staging/core/ring_transfer.hpp>     // ring_transfer
+#include <vram/staging/core/transfer_progress.hpp> // transfer_progress
+#include <vram/staging/staging_error.hpp>          // staging_error
+#include <vram/staging/staging_options.hpp>        // staging_options
+#include <vram/staging/staging_result.hpp>         // staging_result
 
 #include <cstddef>   // size_t, byte
 #include <cstdint>   // uintptr_t
@@ -172,12 +172,21 @@ protected:
     staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
         Platform::synchronize(s);
-        direct_transfer<Move const> all{bytes, storage_piece, move};
-        ring_->threads().run([&](unsigned) noexcept { all.run(); });
+        std::size_t const pieces = bytes / storage_piece + (bytes % storage_piece != 0 ? 1 : 0);
+        transfer_progress all{pieces};
+        ring_->threads().run([&](unsigned) noexcept {
+            for (std::size_t i = all.take(); i != all.none; i = all.take()) {
+                std::size_t const offset = i * storage_piece;
+                try {
+                    move(offset, smaller_of(storage_piece, bytes - offset));
+                } catch (...) { return all.fail(i, transfer_progress::the_device); }
+            }
+        });
         if (all.failed()) {
-            throw staging_error{all.cause(), transfer_path::gds, all.whole(), bytes};
+            std::size_t const whole = smaller_of(all.whole() * storage_piece, bytes);
+            throw staging_error{all.cause(), transfer_path::gds, whole, bytes};
         }
-        return {bytes, transfer_path::gds, all.pieces(), threads()};
+        return {bytes, transfer_path::gds, pieces, threads()};
     }
 
 private:
