@@ -3,9 +3,9 @@
 
 /// \file `heap_under_lock` is a heap with stream timelines, and the lock that its owner would have.
 
-#include <vram/pool/core/platform_lock.hpp> // platform_lock
-#include <vram/pool/core/quick_lists.hpp>   // quick_lists
-#include <vram/sim/sim.hpp>                 // sim_node, sim_platform
+#include <vram/concepts/core/platform_lock.hpp> // platform_lock
+#include <vram/pool/core/quick_lists.hpp>       // quick_lists
+#include <vram/sim/sim.hpp>                     // sim_node, sim_platform
 
 #include <doctest/doctest.h>
 

@@ -54,7 +54,8 @@ struct stream_ordered_options {
 ///           upstream or waits on the host.
 /// Streams   Any stream may use an allocated block without a wait.
 /// Cost      One event per free, and one query per stream with pending frees for each allocation.
-///           No host allocation, unless more blocks are live than ever before.
+///           No host allocation, unless more blocks are live than ever before or the stream of a
+///           free is new.
 template <class Upstream>
 class stream_ordered : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -180,7 +181,7 @@ public:
     /// Announces that the stream is about to be destroyed: missing events for its freed blocks are
     /// recorded. Must not be called during a capture of the stream.
     void retire(stream s) {
-        books_.close(s);
+        books_.retire(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/order/core/stream_timelines.hpp> // first: the header stands alone
 
-#include <vram/pool/core/platform_lock.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
 #include <vram/sim/sim.hpp>
 
 #include "../../doubles/bombing.hpp"
 #include "../../doubles/mishaps.hpp"
+#include "../../doubles/streams_at_work.hpp"
 
 #include <doctest/doctest.h>
 
@@ -186,6 +187,74 @@ TEST_CASE("stream_timelines: a captured stream may use memory of its own capture
     CHECK(all.of(before, &c, true) == availability::unavailable);
     CHECK(all.of({}, &c, true) == availability::ready);
     all.forget_captures();
+}
+
+TEST_CASE("stream_timelines: an event that a capture took is recorded again before its stream is "
+          "forgotten") {
+    for (bool const waits : {true, false}) { // a pool, and `stream_ordered`
+        sim_node         node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps told;
+        sim_clocks       all;
+        sim_stream       s;
+        auto&            c = all.of(s);
+        work(s);
+        auto const epoch = c.epoch_of_free();
+        c.try_record();
+        node.faults().at(sim_call_kind::query, 1); // as for an event of a graph
+        if (waits) {
+            all.retire(s);
+        } else {
+            all.try_retire(s);
+        }
+        CHECK_FALSE(c.alive());
+        CHECK(c.has_event(epoch));
+        s.synchronize();
+        CHECK_NOTHROW(all.poll());
+        CHECK(c.done(epoch));
+        CHECK(told.count() == 0);
+    }
+}
+
+TEST_CASE("stream_timelines: without a wait, a stream is forgotten only once an event covers it") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    sim_clocks       all;
+    sim_stream       s;
+    auto&            c     = all.of(s);
+    auto const       epoch = c.epoch_of_free();
+    work(s);
+    sim_graph::begin(s);
+    all.try_retire(s);
+    CHECK(c.alive());
+    CHECK(sim_graph::end(s).size() == 0);
+    node.faults().at(sim_call_kind::record, 1);
+    all.try_retire(s);
+    CHECK(c.alive());
+    CHECK(told.count(error_kind::platform_error) == 1);
+    all.try_retire(s);
+    CHECK_FALSE(c.alive());
+    CHECK(c.has_event(epoch));
+    CHECK_FALSE(c.done(epoch));
+    CHECK(told.count() == 1);
+}
+
+TEST_CASE("stream_timelines: a dead stream is found without a wait, and reported once with the "
+          "bytes that wait for it") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    sim_clocks       all;
+    auto             s = std::make_unique<sim_stream>(doubles::raw_stream());
+    auto&            c = all.of(*s);
+    work(*s, 5ms);
+    (void)c.epoch_of_free();
+    s.reset();
+    CHECK(all.cover(c, 100) == recorded::lost);
+    CHECK(all.cover(c, 100) == recorded::lost);
+    CHECK_FALSE(c.alive());
+    CHECK(c.has_frees());
+    CHECK(node.now() < 5ms);
+    CHECK(told.count(error_kind::dead_stream) == 1);
+    CHECK(told.last().bytes == 100);
 }
 
 TEST_CASE("stream_timelines: slots of retired streams are reused") {

@@ -81,9 +81,9 @@ TEST_CASE("waiting_frees: a batch has at most the number of blocks that may shar
     sim_stream                  s;
     for (std::uintptr_t i = 1; i <= 5; ++i) { waiting.add(s, link_at(i * 256, 1), 2); }
     CHECK(waiting.events() == 2);
-    waiting.close(s);
+    waiting.retire(s);
     CHECK(waiting.events() == 3);
-    waiting.close(s);
+    waiting.retire(s);
     CHECK(waiting.events() == 3);
     CHECK(collected(waiting).count() == 5);
 }
@@ -98,7 +98,7 @@ TEST_CASE("waiting_frees: a thread can wait for the oldest free while others col
     waiting.add(second, link_at(512, 20), 1);
     auto const oldest = waiting.pin_oldest();
     auto const again  = waiting.pin_oldest(); // two hosts wait for one batch
-    CHECK(oldest.at == again.at);
+    CHECK(oldest.event == again.event);
     oldest.wait();
     CHECK(node.now() == 3ms);
     waiting.unpin(oldest, true);
@@ -107,7 +107,7 @@ TEST_CASE("waiting_frees: a thread can wait for the oldest free while others col
     again.wait();
     waiting.unpin(again, true);
     CHECK(collected(waiting).bytes() == 40);
-    CHECK(waiting.pin_oldest().at == nullptr);
+    CHECK_FALSE(waiting.pin_oldest());
 }
 
 TEST_CASE("waiting_frees: the oldest free is the oldest of all streams") {
@@ -239,7 +239,7 @@ TEST_CASE("waiting_frees: a batch stays open while its stream is captured") {
     sim_stream                  s, other;
     waiting.add(s, link_at(256, 10), 4);
     sim_graph::begin(s, sim_capture_mode::relaxed);
-    waiting.close(s);
+    waiting.retire(s);
     CHECK(collected(waiting).empty());
     CHECK_FALSE(waiting.pin_oldest()); // a wait would end the capture
     CHECK_FALSE(waiting.pin_uncovered(waiting.next_age()));
@@ -297,7 +297,7 @@ TEST_CASE("waiting_frees: an event that another thread's capture took is recorde
             waiting.add(s, link_at(256, 10), it_begins == when::at_the_free ? 1 : 2);
             if (it_begins == when::at_the_question) { begin(); }
             freed_blocks free;
-            CHECK_NOTHROW(waiting.close(s));
+            CHECK_NOTHROW(waiting.retire(s));
             CHECK(waiting.events() == (brief ? 1 : 0));
             waiting.collect(free); // if no check was possible, the event is found to be the graph's
             if (!brief) { (void)sim_graph::end(s); }
@@ -473,4 +473,81 @@ TEST_CASE("waiting_frees: a batch of the default stream gets no event on another
     }}.join();
     CHECK(waiting.wait_for_all().bytes() == 10);
     CHECK(node.now() >= sim_time{1ms});
+}
+
+TEST_CASE("waiting_frees: a stream that is idle by the time of the request needs no wait") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    waiting.add(s, link_at(256, 10), 4); // without an event
+    auto const oldest = waiting.pin_oldest();
+    REQUIRE(oldest);
+    CHECK(oldest.how == waiting_frees<sim_platform>::pin::by::nothing);
+    auto const before = node.now();
+    oldest.wait();
+    CHECK(node.now() == before);
+    waiting.unpin(oldest, true);
+    CHECK_FALSE(waiting.pin_uncovered(waiting.next_age()));
+    CHECK(collected(waiting).bytes() == 10);
+    waiting.add(s, link_at(256, 10), 4);
+    CHECK(waiting.wait_for_all().bytes() == 10);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("waiting_frees: a stream that was retired during a capture is covered later") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    keep_at_work(s);
+    waiting.add(s, link_at(256, 10), 4);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    waiting.retire(s);
+    CHECK(waiting.events() == 0);
+    CHECK(sim_graph::end(s).size() == 0);
+    CHECK(collected(waiting).empty());
+    CHECK(waiting.events() == 1);
+    waiting.retire(s);
+    waiting.add(s, link_at(512, 20), 1); // a retired stream may be used again
+    s.synchronize();
+    CHECK(collected(waiting).bytes() == 30);
+    CHECK(told.count() == 0);
+}
+
+TEST_CASE("waiting_frees: more blocks than a pool keeps events for are returned one by one") {
+    sim_node                    node;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    std::size_t const           count = 3 * stream_timeline<sim_platform>::most;
+    for (std::size_t i = 1; i <= count; ++i) {
+        keep_at_work(s, 1ms);
+        waiting.add(s, link_at(i * 256, 1), 1);
+    }
+    CHECK(waiting.count() == count);
+    for (std::size_t i = 1; i <= count; ++i) {
+        auto const oldest = waiting.pin_oldest();
+        oldest.wait();
+        waiting.unpin(oldest, true);
+        CHECK(collected(waiting).count() == 1);
+    }
+}
+
+TEST_CASE("waiting_frees: a destroyed stream is held until its blocks are unused, no longer") {
+    sim_node                    node;
+    waiting_frees<sim_platform> waiting;
+    std::optional<sim_stream>   s{std::in_place};
+    auto const* const           handle = s->view().get();
+    keep_at_work(*s);
+    waiting.add(*s, link_at(256, 10), 4); // without an event
+    s.reset();
+    {
+        sim_stream const other;
+        CHECK(other.view().get() != handle);
+    }
+    CHECK(collected(waiting).empty()); // the event is recorded through the hold
+    CHECK(waiting.events() == 1);
+    sim_device{}.synchronize();
+    CHECK(collected(waiting).bytes() == 10);
+    sim_stream const first, second;
+    CHECK((first.view().get() == handle || second.view().get() == handle));
 }

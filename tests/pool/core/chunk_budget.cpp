@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/core/chunk_budget.hpp> // first: the header stands alone
 
-#include <vram/pool/core/platform_lock.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
 #include <vram/source/host_platform.hpp>
 
 #include <doctest/doctest.h>

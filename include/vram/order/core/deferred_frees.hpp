@@ -7,7 +7,6 @@
 
 #include <vram/base/align.hpp>                   // default_alignment
 #include <vram/base/call_site.hpp>               // call_site
-#include <vram/base/core/lock.hpp>               // lock
 #include <vram/base/core/meeting.hpp>            // meeting
 #include <vram/base/core/report_caught.hpp>      // report_caught
 #include <vram/base/core/smaller_of.hpp>         // larger_of
@@ -16,16 +15,18 @@
 #include <vram/base/memory_usage.hpp>            // memory_usage
 #include <vram/concepts/core/is_ending.hpp>      // is_ending
 #include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/core/platform_lock.hpp>  // platform_lock
 #include <vram/concepts/core/refused_free.hpp>   // refused_free
 #include <vram/order/core/freed_blocks.hpp>      // freed_blocks
 #include <vram/order/core/waiting_frees.hpp>     // waiting_frees
 
+#include <atomic>      // atomic
 #include <cstddef>     // size_t
 #include <cstdint>     // uint64_t
 #include <exception>   // exception_ptr
 #include <new>         // bad_alloc
 #include <type_traits> // conditional_t, is_same_v
-#include <utility>     // exchange, move, swap
+#include <utility>     // exchange, move
 
 namespace vram {
 namespace detail {
@@ -57,13 +58,22 @@ public:
     /// Takes over all blocks and figures of `o`, which no other thread may be using. `o` is then
     /// empty and keeps its two settings.
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
-        swap(o);
+        *this = std::move(o);
     }
     /// Takes over the blocks of `other`. The caller must have called `wait_for_all` on this object
     /// before, because blocks that it still has would be lost.
     deferred_frees& operator=(deferred_frees&& other) noexcept {
-        deferred_frees now{std::move(other)};
-        swap(now);
+        if (this == &other) { return *this; }
+        per_event_    = other.per_event_;
+        at_least_     = other.at_least_;
+        waiting_      = std::move(other.waiting_);
+        ready_        = std::move(other.ready_);
+        captured_     = std::move(other.captured_);
+        links_        = std::move(other.links_);
+        reservations_ = std::exchange(other.reservations_, 0);
+        returned_     = other.returned_.load();
+        live_         = std::exchange(other.live_, {});
+        figures_      = std::exchange(other.figures_, {});
         return *this;
     }
 
@@ -94,8 +104,8 @@ public:
         /// Called if the upstream refused the memory. Returns freed blocks that no stream uses any
         /// more to the upstream. If there are none, the host waits for the oldest freed block, or
         /// for another thread that is returning blocks. Returns true if blocks were returned since
-        /// the last attempt, but at most once for each batch (blocks that share an event) that
-        /// existed at the first refusal, and 64 times more: others could take the memory each time.
+        /// the last attempt, but at most once for each freed block that was waiting at the first
+        /// refusal, and 64 times more: others could take the memory each time.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have that many bytes, so nothing is freed or waited for.
@@ -207,9 +217,9 @@ public:
     }
 
     /// Records the missing event behind frees on `s`. Called before `s` is destroyed.
-    void close(stream s) {
+    void retire(stream s) {
         auto const held = lock_.hold();
-        waiting_.close(s);
+        waiting_.retire(s);
     }
 
     /// Returns the usage. `waits` counts how often the host waited for a stream.
@@ -234,7 +244,7 @@ public:
     }
 
 private:
-    using guard = lock::guard;
+    using guard = typename platform_lock<Platform>::guard;
 
     [[nodiscard]] memory_usage figures_now() const noexcept {
         memory_usage now = figures_;
@@ -254,7 +264,7 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// Largest number of attempts of a request beyond one for each batch that existed at its first
+    /// Largest number of attempts of a request beyond one for each block that waited at its first
     /// refusal: so often may other threads allocate the memory that was returned for it.
     static constexpr std::size_t attempts_beside_others = 64;
 
@@ -326,7 +336,7 @@ private:
         auto           held = lock_.hold();
         std::uint64_t& seen = asked.seen_;
         if (asked.attempts_ == reservation::no_attempt) {
-            asked.attempts_ = waiting_.batches() + attempts_beside_others;
+            asked.attempts_ = waiting_.count() + attempts_beside_others;
         }
         if (returned_ == seen && give_back(held, 0, give) == 0) {
             if (auto const oldest = waiting_.pin_oldest()) {
@@ -335,7 +345,8 @@ private:
             }
             if (returned_ == seen && returning_ != 0) { await_others(held, seen); }
         }
-        return returned_ != std::exchange(seen, returned_);
+        std::uint64_t const now = returned_;
+        return std::exchange(seen, now) != now;
     }
 
     void wait_for(guard& held, typename waiting_frees<Platform>::pin const& pinned) {
@@ -359,30 +370,14 @@ private:
         held.unlock();
         {
             auto waiter = meeting_.hold();
-            meeting_.wait(waiter, [&] {
-                auto const look = lock_.hold();
-                return returned_ != seen;
-            });
+            meeting_.wait(waiter, [&] { return returned_ != seen; });
         }
         held.lock();
         --refused_;
     }
 
-    void swap(deferred_frees& other) noexcept {
-        std::swap(per_event_, other.per_event_);
-        std::swap(at_least_, other.at_least_);
-        std::swap(waiting_, other.waiting_);
-        std::swap(ready_, other.ready_);
-        std::swap(captured_, other.captured_);
-        std::swap(links_, other.links_);
-        std::swap(reservations_, other.reservations_);
-        std::swap(returned_, other.returned_);
-        std::swap(live_, other.live_);
-        std::swap(figures_, other.figures_);
-    }
-
     std::size_t             per_event_, at_least_;
-    lock                    lock_; ///< protects all members below
+    platform_lock<Platform> lock_; ///< protects all members below
     waiting_frees<Platform> waiting_;
     /// Blocks that no stream uses, to be returned to the upstream.
     freed_blocks ready_;
@@ -393,11 +388,12 @@ private:
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
     /// Number of threads that wait, after a refusal, for blocks that another thread returns.
-    std::size_t          refused_  = 0;
-    std::uint64_t        returned_ = 0; ///< how often blocks were returned to the upstream
-    tally                live_;
-    memory_usage         figures_;
-    meeting_of<Platform> meeting_; ///< the `refused_` threads wait here
+    std::size_t refused_ = 0;
+    /// How often blocks were returned to the upstream. Changed under the lock, read also without.
+    std::atomic<std::uint64_t> returned_ = 0;
+    tally                      live_;
+    memory_usage               figures_;
+    meeting_of<Platform>       meeting_; ///< the `refused_` threads wait here
 };
 
 } // namespace detail

@@ -9,6 +9,7 @@
 #include <vram/base/call_site.hpp> // call_site
 
 #include <cstddef> // size_t
+#include <cstdint> // uint64_t
 #include <utility> // exchange
 
 namespace vram {
@@ -23,11 +24,13 @@ namespace detail {
 class freed_blocks {
 public:
     struct link {
-        void*       p         = nullptr;
-        std::size_t bytes     = 0;
-        std::size_t alignment = 0;
-        call_site   at        = {}; ///< the line of the program that freed the block
-        link*       next      = nullptr;
+        void*         p         = nullptr;
+        std::size_t   bytes     = 0;
+        std::size_t   alignment = 0;
+        call_site     at        = {}; ///< the line of the program that freed the block
+        std::uint64_t epoch     = 0;  ///< its stream may use the block until this epoch is complete
+        std::uint64_t age       = 0;  ///< older blocks have smaller values
+        link*         next      = nullptr;
     };
 
     freed_blocks() = default;
@@ -62,6 +65,9 @@ public:
         bytes_ -= one->bytes;
         return one;
     }
+
+    /// Returns the oldest link, or null if there is none.
+    [[nodiscard]] link const* first() const noexcept { return first_; }
 
     /// Moves all links of `other` to the end of this list.
     void splice(freed_blocks& other) noexcept {

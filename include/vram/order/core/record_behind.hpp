@@ -22,8 +22,14 @@ enum class recorded : unsigned char {
     captured, ///< the stream is being captured: the event must not be queried or waited for
     /// Nothing was recorded: the handle of a default stream means another one on this thread.
     elsewhere,
-    lost, ///< the stream was destroyed without a call of `retire`: nothing was recorded
+    lost,   ///< the stream was destroyed without a call of `retire`: nothing was recorded
+    failed, ///< the platform reported an error: nothing was recorded
 };
+
+/// Returns true if the event stands for the work of the stream, or if that is complete.
+[[nodiscard]] constexpr bool stands(recorded how) noexcept {
+    return how == recorded::pending || how == recorded::done;
+}
 
 /// Called in a `catch` block: returns true if the error means that the stream does not exist.
 template <class Platform>
@@ -61,8 +67,9 @@ template <class Platform>
 /// Streams   `s` may belong to any thread. Work enqueued during the call may be included.
 /// Cost      Recording an event, one query of the event, and two queries of the capture status.
 template <class Platform>
-[[nodiscard]] recorded record_behind(typename Platform::event& e, typename Platform::stream s,
-                                     std::uint64_t id, stream_hold<Platform> const& held = {}) {
+[[nodiscard, gnu::noinline]] recorded record_behind(typename Platform::event& e,
+                                                    typename Platform::stream s, std::uint64_t id,
+                                                    stream_hold<Platform> const& held = {}) {
     if (!held) {
         stream_standing const now = standing_of<Platform>(s, id);
         if (now == stream_standing::reset) { return recorded::done; }

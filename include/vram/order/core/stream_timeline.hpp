@@ -14,19 +14,20 @@
 #include <vram/concepts/core/stream_hold.hpp>     // stream_hold, hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // stream_identity, standing_of, was_reset
 #include <vram/order/core/record_behind.hpp>      // record_behind
+#include <vram/order/core/recorded_events.hpp>    // recorded_events
 #include <vram/order/core/tag.hpp>                // tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
-#include <utility> // move
+#include <utility> // exchange, move
 
 namespace vram {
 namespace detail {
 
 /// The timeline of one stream, divided into epochs. Each event that is recorded on the stream ends
 /// an epoch. Once the event is complete, everything freed in that epoch, and before it, may be used
-/// by any stream. At most `most` events are kept. If more are needed, the oldest is reused, and the
-/// next one stands for its epoch as well: later than necessary, never too early.
+/// by any stream. The number of events may be limited. If more are needed, the oldest is reused, and
+/// the next one stands for its epoch as well: later than necessary, never too early.
 ///
 /// The stream may belong to another thread, which may begin a capture at any moment. Therefore the
 /// stream itself is never queried or waited for, only events recorded behind its work
@@ -44,18 +45,8 @@ public:
     using stream                      = typename Platform::stream;
     using event                       = typename Platform::event;
     using identity                    = stream_identity<Platform>;
-    static constexpr std::size_t most = 8; ///< largest number of events that are kept
-
-    /// An event and the last epoch for which it stands: if the event is complete, so is all work of
-    /// the stream before it, up to that epoch.
-    struct entry {
-        event                     what;
-        typename Platform::device of; ///< the device on which the event was created
-        std::uint64_t             epoch = 0;
-        /// Number of host threads that wait for the event now.
-        unsigned pins   = 0;
-        bool     listed = false;
-    };
+    using entry                       = typename recorded_events<Platform>::entry;
+    static constexpr std::size_t most = 8; ///< largest number of events, unless the owner sets it
 
     /// Creates the timeline of a stream that the calling thread uses. `key` is the number by which
     /// the owner finds the stream.
@@ -63,9 +54,8 @@ public:
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
     /// Creates the timeline of a stream that any thread may use. Its identity is known.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
-                    stream_hold<Platform> held)
-        : slot_{slot} {
-        entries_.reserve(most); // events must not move: threads wait for them without the lock
+                    stream_hold<Platform> held, std::size_t most_events = most)
+        : slot_{slot}, recorded_{most_events} {
         adopt(s, key, who, std::move(held));
     }
 
@@ -88,7 +78,7 @@ public:
 
     /// Returns the epoch of a free that happens now, and records that the epoch contains a free.
     [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
-        has_frees_ = true;
+        freed_until_ = epoch_;
         return epoch_;
     }
     /// Returns the epoch of memory freed while the stream is being captured. It never completes by
@@ -103,7 +93,7 @@ public:
 
     /// Returns true if no memory freed on this stream has a pending use.
     [[nodiscard]] bool nothing_pending() const noexcept {
-        return !has_frees_ && !has_graph_memory_ && done_ + 1 == epoch_;
+        return !has_frees() && !has_graph_memory_ && done_ + 1 == epoch_;
     }
 
     /// Queries the recorded events, oldest first, and updates the completed epoch. If the query of
@@ -111,19 +101,18 @@ public:
     /// and ended the capture while the event was recorded. It is then recorded again, or, if that
     /// is not possible, dropped. If host threads wait for the event, or the timeline has ended, the
     /// error is rethrown instead.
-    void poll() {
-        while (count_ != 0) {
-            entry& oldest = entries_[order_[0]];
-            if (oldest.epoch > done_) {
-                recorded const how = ask(oldest);
+    [[gnu::noinline]] void poll() {
+        while (entry* const oldest = recorded_.oldest()) {
+            if (oldest->epoch > done_) {
+                recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
-                if (how != recorded::done) {
-                    give_up_oldest();
+                if (how != recorded::done) { // the event is dropped; the next one, recorded or not
+                    recorded_.pop();         // yet, stands for its epoch as well
                     continue;
                 }
             }
-            complete_up_to(oldest.epoch);
-            unlist(0);
+            complete_up_to(oldest->epoch);
+            recorded_.pop();
         }
     }
 
@@ -142,12 +131,7 @@ public:
             }
         }
         bool const died = alive_ && how == recorded::lost;
-        if (died && !death_reported_ && !is_ending<Platform>()) {
-            report_error({.kind   = error_kind::dead_stream,
-                          .stream = name_of_stream<Platform>(stream_, id_)});
-        }
-        // If the wait throws, the destruction is not reported again.
-        death_reported_ = death_reported_ || died;
+        if (died) { report_death(); } // not again if the wait throws
         await_device<Platform>(device_);
         end_epoch();
         ++waits_;
@@ -164,7 +148,7 @@ public:
     }
     /// Returns true if an event was recorded behind all frees of `epoch`, or if it is complete.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
-        return done(epoch) || (count_ != 0 && epoch <= entries_[order_[count_ - 1]].epoch);
+        return done(epoch) || recorded_.has_event(epoch);
     }
     /// Returns the current epoch, for which no event has been recorded yet.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
@@ -172,13 +156,24 @@ public:
     /// later `poll` can find it complete. Never waits and never throws: errors are reported.
     /// Records nothing if host threads wait for all events, if the stream is being captured, if its
     /// handle means another stream on this thread, or if the stream was destroyed without notice.
-    void try_record_event() noexcept {
+    /// Returns `pending` or `done` if an event stands for everything freed, else the reason.
+    recorded try_record_event() noexcept {
+        if (!has_frees()) { return recorded::done; }
+        if (!alive_) { return recorded::lost; }
         try {
-            if (has_frees_ && alive_) { (void)record_now(false); }
+            return record_now(false);
         } catch (...) {
             report_caught(
                 {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
         }
+        return recorded::failed;
+    }
+    /// Reports once that the stream was destroyed without notice while `bytes` waited for it.
+    void report_death(std::size_t bytes = 0) noexcept {
+        if (std::exchange(death_reported_, true) || is_ending<Platform>()) { return; }
+        report_error({.kind   = error_kind::dead_stream,
+                      .bytes  = bytes,
+                      .stream = name_of_stream<Platform>(stream_, id_)});
     }
 
     /// Makes everything freed since the last event unavailable to other streams until `readmit`,
@@ -195,20 +190,24 @@ public:
     /// stream any more.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
-        return how == recorded::pending || how == recorded::done;
+        return stands(how);
     }
 
     /// Records an event behind everything freed so far, which ends the epoch. The calling thread
-    /// uses the stream, so no other thread captures it during the call. Never throws: errors are
-    /// reported. The epoch continues after an error, if the stream is being captured, or if host
-    /// threads wait for all events.
+    /// uses the stream, so no other thread captures it during the call. Returns false, and the
+    /// epoch continues, if the stream is being captured or host threads wait for all events.
+    bool record_in_order() {
+        entry* const one = recorded_.spare(device_);
+        if (one == nullptr) { return false; }
+        Platform::record(one->what, stream_);
+        if (Platform::capturing(stream_)) { return false; }
+        end_epoch_with_event();
+        return true;
+    }
+    /// Calls `record_in_order`. Never throws: errors are reported, and the epoch continues.
     void try_record() noexcept {
         try {
-            std::size_t const place = spare();
-            // Host threads wait for every event that could be recorded again (never the newest).
-            if (place == most) { return; }
-            Platform::record(entries_[place].what, stream_);
-            if (!Platform::capturing(stream_)) { list(place); }
+            (void)record_in_order();
         } catch (...) {
             report_caught(
                 {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
@@ -217,9 +216,7 @@ public:
 
     /// Returns the earliest event that stands for `epoch`, which must be recorded and not complete.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) noexcept {
-        std::size_t i = 0;
-        while (entries_[order_[i]].epoch < epoch) { ++i; }
-        return entries_[order_[i]];
+        return recorded_.event_for(epoch);
     }
 
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
@@ -227,9 +224,11 @@ public:
     /// Ends the epoch, which is complete because the host has waited for the stream.
     void end_epoch() noexcept {
         complete_up_to(epoch_++);
-        has_frees_ = false;
-        while (count_ != 0) { unlist(0); }
+        recorded_.clear();
     }
+    /// Ends the epoch without an event, and returns it. It is complete once the host has waited for
+    /// the stream or its device, or with a later event.
+    [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_wait() noexcept { ++waits_; }
 
@@ -266,10 +265,11 @@ public:
     /// Returns true if the platform will announce the stream's destruction; false after `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
     /// Returns true if the platform has announced that the stream was destroyed by its owner.
-    [[nodiscard]] bool          ended() const noexcept { return held_.ended(); }
-    [[nodiscard]] bool          has_frees() const noexcept { return has_frees_; }
+    [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
+    /// Returns true if memory was freed for which no event stands yet.
+    [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
-        return has_frees_ ? epoch_ : epoch_ - 1;
+        return has_frees() ? epoch_ : epoch_ - 1;
     }
     [[nodiscard]] auto const&   device() const noexcept { return device_; }
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
@@ -298,10 +298,10 @@ private:
             end_epoch(); // an event would create a new context, and all work has ended
             return recorded::done;
         }
-        std::size_t const place = spare();
-        if (place == most) { return may_wait ? wait_behind() : recorded::captured; }
-        recorded const how = record_behind_all(entries_[place].what);
-        if (how == recorded::pending) { list(place); }
+        entry* const one = recorded_.spare(device_);
+        if (one == nullptr) { return may_wait ? wait_behind() : recorded::captured; }
+        recorded const how = record_behind_all(one->what);
+        if (how == recorded::pending) { end_epoch_with_event(); }
         if (how == recorded::done) {
             ++events_;
             end_epoch();
@@ -312,7 +312,7 @@ private:
     recorded wait_behind() {
         event          e{device_};
         recorded const how = record_behind_all(e);
-        if (how != recorded::pending && how != recorded::done) { return how; }
+        if (!stands(how)) { return how; }
         Platform::synchronize(e);
         end_epoch();
         ++waits_;
@@ -327,48 +327,11 @@ private:
         }
         return record_behind_all(one.what);
     }
-    /// Drops the oldest event. The next one, recorded or not yet, stands for its epoch as well.
-    void give_up_oldest() noexcept {
-        unlist(0);
-        if (count_ == 0) { has_frees_ = true; }
-    }
 
-    /// Adds a recorded event to the list, which ends the epoch.
-    void list(std::size_t place) noexcept {
-        entries_[place].epoch  = epoch_++;
-        entries_[place].listed = true;
-        order_[count_++]       = place;
-        has_frees_             = false;
+    /// Ends the epoch, because the event that `recorded_.spare` returned was recorded.
+    void end_epoch_with_event() noexcept {
+        recorded_.push(epoch_++);
         ++events_;
-    }
-    /// Returns the index of an event that may be recorded: an unused or a new one, or else the
-    /// oldest recorded one for which no host thread waits. The event recorded last is never reused.
-    /// Returns `most` if there is none.
-    [[nodiscard]] std::size_t spare() {
-        for (std::size_t i = 0; i < entries_.size(); ++i) {
-            entry& one = entries_[i];
-            if (one.listed || one.pins != 0) { continue; }
-            if (one.of != device_) { // the timeline was reused for a stream of another device
-                one.what = event{device_};
-                one.of   = device_;
-            }
-            return i;
-        }
-        if (entries_.size() < most) {
-            entries_.push(entry{event{device_}, device_});
-            return entries_.size() - 1;
-        }
-        for (std::size_t i = 0; i + 1 < count_; ++i) {
-            std::size_t const place = order_[i];
-            if (entries_[place].pins != 0) { continue; }
-            unlist(i);
-            return place;
-        }
-        return most;
-    }
-    void unlist(std::size_t i) noexcept {
-        entries_[order_[i]].listed = false;
-        for (--count_; i < count_; ++i) { order_[i] = order_[i + 1]; }
     }
 
     std::size_t                                 slot_;
@@ -379,16 +342,14 @@ private:
     std::uint64_t                               id_    = 0;
     std::uint64_t                               epoch_ = 1; ///< the current epoch
     std::uint64_t                               done_  = 0; ///< the last epoch known to be complete
-    std::uint64_t                               events_ = 0;
-    std::uint64_t                               waits_  = 0;
-    bool has_frees_        = false; ///< true if memory was freed in the current epoch
-    bool alive_            = true;
-    bool death_reported_   = false; ///< true if the destruction of the stream was reported
-    bool has_graph_memory_ = false; ///< true if a captured graph uses memory of this stream
-    std::uint64_t     excluded_from_ = tag::captured; ///< frees from this epoch on are unavailable
-    std::size_t       count_         = 0;
-    std::size_t       order_[most]{}; ///< indices of recorded events, oldest first
-    heap_array<entry> entries_;
+    std::uint64_t                               freed_until_ = 0; ///< the epoch of the last free
+    std::uint64_t                               events_      = 0;
+    std::uint64_t                               waits_       = 0;
+    bool                                        alive_       = true;
+    bool death_reported_         = false; ///< true if the destruction of the stream was reported
+    bool has_graph_memory_       = false; ///< true if a captured graph uses memory of this stream
+    std::uint64_t excluded_from_ = tag::captured; ///< frees from this epoch on are unavailable
+    recorded_events<Platform> recorded_;
     heap_array<std::uint64_t> waited_; ///< last epoch waited for, by slot of the other stream
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `stream_timelines` are the timelines of all streams of a pool: they decide which stream may use
-/// which memory, and make streams wait.
+/// `stream_timelines` are the timelines of all streams of a resource: they decide which stream may
+/// use which memory, and make streams wait.
 
 #include <vram/base/core/address_map.hpp>         // address_map
 #include <vram/base/core/hash_cells.hpp>          // scramble
@@ -26,11 +26,12 @@ namespace vram {
 namespace detail {
 
 /// The timelines (`stream_timeline`: a record of the progress of one stream by events) of all
-/// streams that a pool has met. Each timeline has an index, its slot. A stream is identified by the
-/// platform's id, which is never reused, or, if `by_name`, by its handle, which needs no driver
-/// call. A new stream may get the handle of a destroyed one. If the platform announces the end of a
-/// stream, its timeline holds the stream, so that the handle stays unique; other streams must be
-/// retired before they are destroyed. The slot of a stream without pending uses may be reused.
+/// streams that a pool or `stream_ordered` has met. Each timeline has an index, its slot. A stream
+/// is identified by the platform's id, which is never reused, or, if `by_name`, by its handle, which
+/// needs no driver call. A new stream may get the handle of a destroyed one. If the platform
+/// announces the end of a stream, its timeline holds the stream, so that the handle stays unique;
+/// other streams must be retired before they are destroyed. The slot of a stream without pending
+/// uses may be reused.
 ///
 /// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
@@ -44,9 +45,10 @@ public:
     using identity = typename timeline::identity;
 
     /// `visits_ends`: the owner calls `forget_ended` and visits the timeline of each destroyed
-    /// stream before the slot is reused.
-    explicit stream_timelines(bool by_name = false, bool visits_ends = false) noexcept
-        : by_name_{by_name}, visits_ends_{visits_ends} {}
+    /// stream before the slot is reused. `most_events` is the largest number of events of a stream.
+    explicit stream_timelines(bool by_name = false, bool visits_ends = false,
+                              std::size_t most_events = timeline::most) noexcept
+        : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     stream_timelines(stream_timelines&& other) noexcept {
         *this = static_cast<stream_timelines&&>(other);
     }
@@ -57,6 +59,7 @@ public:
         by_key_        = std::move(other.by_key_);
         by_name_       = other.by_name_;
         visits_ends_   = other.visits_ends_;
+        most_events_   = other.most_events_;
         recent_        = other.recent_;
         reuse_from_    = std::exchange(other.reuse_from_, 16);
         some_excluded_ = std::exchange(other.some_excluded_, false);
@@ -156,9 +159,7 @@ public:
         some_excluded_ = true;
     }
     void readmit() noexcept {
-        if (!visits_ends_) {
-            forget_ended([](timeline&) {});
-        }
+        if (!visits_ends_) { forget_ended(); }
         if (!std::exchange(some_excluded_, false)) { return; }
         for (timeline* each : slots_) { each->readmit(); }
     }
@@ -169,6 +170,10 @@ public:
         if constexpr (announces_ends<Platform>) {
             if (ends_seen_ != Platform::ends()) { forget_ended_now(visit); }
         }
+    }
+
+    void forget_ended() noexcept {
+        forget_ended([](timeline&) {});
     }
 
     /// Makes the stream of `asker` wait for all incomplete uses in `held`. Returns null, or the
@@ -267,6 +272,29 @@ public:
     void retire(stream s) {
         timeline* const gone = by_key_.find(key_of(s));
         if (gone != nullptr) { retire(*gone); }
+    }
+    /// Records an event behind everything freed on a stream for which no event stands yet. Never
+    /// waits and never throws (`stream_timeline::try_record_event`). If the stream was destroyed
+    /// without notice, its handle is forgotten, and that is reported with the bytes that wait for it.
+    recorded cover(timeline& its, std::size_t bytes) noexcept {
+        recorded const how = its.try_record_event();
+        if (how == recorded::lost && its.alive()) {
+            its.report_death(bytes);
+            forget(its);
+        }
+        return how;
+    }
+    /// Announces that a stream is about to be destroyed, without a wait. If an event cannot be
+    /// recorded or queried now, its handle is not forgotten, and `cover` and `poll` can be called
+    /// again.
+    void try_retire(stream s) {
+        timeline* const gone = by_key_.find(key_of(s));
+        if (gone == nullptr) { return; }
+        bool queried = true;
+        try {
+            gone->poll(); // an event that a capture took is recorded again
+        } catch (...) { queried = false; }
+        if (stands(cover(*gone, 0)) && queried) { forget(*gone); }
     }
 
     [[nodiscard]] std::uint64_t events() const noexcept {
@@ -372,6 +400,7 @@ private:
     static constexpr std::size_t seats = 8;
 
     void retire(timeline& gone) {
+        gone.poll(); // an event that a capture took is recorded again
         // Starts an epoch for graph-retained memory: see `after_captures`.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
@@ -480,7 +509,8 @@ private:
             reuse_from_ *= 2;
         }
         slots_.reserve(slots_.size() + 1);
-        auto* const fresh = new timeline{s, key, slots_.size(), who, hold_stream<Platform>(s)};
+        auto* const fresh =
+            new timeline{s, key, slots_.size(), who, hold_stream<Platform>(s), most_events_};
         slots_.push(fresh);
         by_key_.insert(key, fresh);
         return *fresh;
@@ -491,7 +521,7 @@ private:
         seats_[seat_of(gone.key())] = {};
         if (recent_ == &gone) { recent_key_ = 0; }
     }
-    void drop() noexcept {
+    [[gnu::noinline]] void drop() noexcept {
         for (timeline* each : slots_) { delete each; }
         slots_.clear();
     }
@@ -500,6 +530,7 @@ private:
     address_map<timeline> by_key_;
     bool                  by_name_;
     bool                  visits_ends_;
+    std::size_t           most_events_;
     timeline*             recent_     = nullptr; ///< the timeline that was used last
     std::uint64_t         recent_key_ = 0;       ///< key of the stream of `recent_`, or 0
     seat                  seats_[seats];         ///< cache of timelines, for streams that alternate

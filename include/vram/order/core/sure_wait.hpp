@@ -9,13 +9,13 @@
 #include <vram/concepts/core/is_ending.hpp>    // is_ending
 #include <vram/concepts/platform.hpp>          // has_devices
 
-#include <concepts> // same_as
+#include <concepts> // invocable, same_as
 
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for `place` (a stream, an event or a device). If that fails, waits for the
-/// device that `where()` returns. Returns false if both waits failed; the memory may then still be
+/// Makes the host wait for `place` (a stream, an event or a device), or calls it if it is a function
+/// that waits. If that fails, waits for the device that `where()` returns. Returns false if both waits failed; the memory may then still be
 /// in use and must not be freed. Returns true without a wait if the process is ending.
 ///
 /// Failure   Each failed wait is reported to the error sink.
@@ -28,6 +28,8 @@ template <class Platform, class Place, class Where>
     try {
         if constexpr (std::same_as<Place, typename Platform::device>) {
             await_device<Platform>(place);
+        } else if constexpr (std::invocable<Place const&>) {
+            place();
         } else {
             Platform::synchronize(place);
         }

@@ -8,9 +8,9 @@
 #include <vram/base/core/report_caught.hpp>      // report_caught
 #include <vram/base/error.hpp>                   // report_error
 #include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/core/platform_lock.hpp>  // platform_lock
 #include <vram/order/core/availability.hpp>      // availability
 #include <vram/order/core/stream_timelines.hpp>  // stream_timelines
-#include <vram/pool/core/platform_lock.hpp>      // platform_lock
 #include <vram/pool/event_policy.hpp>            // event_policy
 
 #include <cstddef> // size_t

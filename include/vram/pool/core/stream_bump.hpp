@@ -10,13 +10,13 @@
 #include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
 #include <vram/concepts/core/is_ending.hpp>         // is_ending
 #include <vram/concepts/core/name_of_stream.hpp>    // name_of_stream
+#include <vram/concepts/core/platform_lock.hpp>     // platform_lock
 #include <vram/concepts/core/refused_free.hpp>      // refused_free
 #include <vram/concepts/core/stream_standing.hpp>   // standing_of, was_reset
 #include <vram/order/core/availability.hpp>         // availability
 #include <vram/order/core/stream_timelines.hpp>     // stream_timelines
 #include <vram/pool/core/bump_chunk.hpp>            // bump_chunk
 #include <vram/pool/core/bump_stack.hpp>            // bump_stack
-#include <vram/pool/core/platform_lock.hpp>         // platform_lock
 #include <vram/pool/event_policy.hpp>               // event_policy
 #include <vram/pool/free_pieces.hpp>                // free_pieces
 

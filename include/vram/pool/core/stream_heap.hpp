@@ -7,12 +7,12 @@
 
 #include <vram/base/error.hpp>                  // report_error
 #include <vram/base/memory_usage.hpp>           // memory_usage
+#include <vram/concepts/core/platform_lock.hpp> // platform_lock
 #include <vram/concepts/core/refused_free.hpp>  // refused_free
 #include <vram/order/core/availability.hpp>     // availability
 #include <vram/order/core/stream_timelines.hpp> // stream_timelines
 #include <vram/pool/core/block_heaps.hpp>       // block_heaps
 #include <vram/pool/core/block_request.hpp>     // block_request
-#include <vram/pool/core/platform_lock.hpp>     // platform_lock
 #include <vram/pool/core/quick_lists.hpp>       // quick_lists
 #include <vram/pool/free_pieces.hpp>            // free_pieces
 #include <vram/pool/pool_options.hpp>           // event_policy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/core/platform_lock.hpp> // first: the header stands alone
+#include <vram/concepts/core/platform_lock.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>

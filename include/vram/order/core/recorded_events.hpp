@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `recorded_events` are the events that were recorded on one stream and may not be complete yet.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// The recorded events of one stream, oldest first, each with the last epoch for which it stands.
+/// Events are reused. If the largest number of events is in use, the oldest recorded one is reused,
+/// and the next one stands for its epoch as well. An event for which a host thread waits, and the
+/// event recorded last, are never reused.
+///
+/// Failure   Only `spare` creates events. It may throw `std::bad_alloc` or an error of the
+///           platform, and nothing has changed.
+/// Threads   One thread at a time. Other threads may wait for events whose `pins` is not zero at
+///           the same time: an event keeps its address.
+/// Cost      Constant, except `event_for`, and `spare` if host threads wait.
+template <class Platform>
+class recorded_events {
+public:
+    using event  = typename Platform::event;
+    using device = typename Platform::device;
+
+    /// An event and the last epoch for which it stands: if the event is complete, so is all work of
+    /// the stream before it, up to that epoch.
+    struct entry {
+        event         what;
+        device        of; ///< the device on which the event was created
+        std::uint64_t epoch = 0;
+        /// Number of host threads that wait for the event now.
+        unsigned pins = 0;
+        entry*   next = nullptr;
+    };
+
+    /// `most` is the largest number of events.
+    explicit recorded_events(std::size_t most) noexcept : most_{most} {}
+    recorded_events(recorded_events&&) = delete;
+    ~recorded_events() {
+        clear();
+        while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
+    }
+
+    /// Returns an event of that device which the caller may record, or null if host threads wait
+    /// for all of them. Call `push` afterwards if it was recorded.
+    [[nodiscard]] entry* spare(device const& d) {
+        entry** at = &unused_;
+        while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }
+        if (*at == nullptr) { at = count_ < most_ ? &create(d) : reusable(); }
+        if (at == nullptr) { return nullptr; }
+        entry& one = **at;
+        if (one.of != d) { // the timeline was reused for a stream of another device
+            one.what = event{d};
+            one.of   = d;
+        }
+        *at      = one.next;
+        one.next = std::exchange(unused_, &one);
+        return &one;
+    }
+    /// Adds the event that the last call of `spare` returned, after it was recorded: it stands for
+    /// `epoch`.
+    void push(std::uint64_t epoch) noexcept {
+        entry* const one                    = std::exchange(unused_, unused_->next);
+        one->epoch                          = epoch;
+        one->next                           = nullptr;
+        (newest_ ? newest_->next : oldest_) = one;
+        newest_                             = one;
+    }
+
+    /// Returns the oldest recorded event, or null if there is none.
+    [[nodiscard]] entry* oldest() const noexcept { return oldest_; }
+    /// Removes the oldest recorded event.
+    void pop() noexcept {
+        entry* const one = std::exchange(oldest_, oldest_->next);
+        if (oldest_ == nullptr) { newest_ = nullptr; }
+        one->next = std::exchange(unused_, one);
+    }
+    void clear() noexcept {
+        while (oldest_ != nullptr) { pop(); }
+    }
+
+    /// Returns true if a recorded event stands for `epoch`.
+    [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
+        return newest_ != nullptr && epoch <= newest_->epoch;
+    }
+    /// Returns the earliest event that stands for `epoch`. There must be one.
+    [[nodiscard]] entry& event_for(std::uint64_t epoch) const noexcept {
+        entry* at = oldest_;
+        while (at->epoch < epoch) { at = at->next; }
+        return *at;
+    }
+
+private:
+    [[nodiscard]] entry*& create(device const& d) {
+        unused_ = new entry{.what = event{d}, .of = d, .next = unused_};
+        ++count_;
+        return unused_;
+    }
+    /// Removes the oldest recorded event for which no host thread waits, unless it is the newest,
+    /// and makes it unused. Returns its place, or null if there is none.
+    [[nodiscard]] entry** reusable() noexcept {
+        for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
+            if ((*at)->pins != 0) { continue; }
+            entry* const one = std::exchange(*at, (*at)->next);
+            one->next        = std::exchange(unused_, one);
+            return &unused_;
+        }
+        return nullptr;
+    }
+
+    std::size_t most_;
+    std::size_t count_  = 0;       ///< number of events, recorded or not
+    entry*      oldest_ = nullptr; ///< the recorded events
+    entry*      newest_ = nullptr;
+    entry*      unused_ = nullptr; ///< events to be recorded again; host threads may wait for some
+};
+
+} // namespace detail
+} // namespace vram
