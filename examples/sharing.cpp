@@ -35,6 +35,42 @@ private:
 };
 // [/class]
 
+// [members]
+class borrower { // its arrays refer to the pool, so it is neither copied nor moved
+public:
+    explicit borrower(sim_stream_view stream)
+        : weights_{memory_, stream, 1000}, scratch_{memory_, stream, 1_MiB} {}
+    borrower(borrower&&) = delete;
+
+private:
+    stack                memory_; // before its users: members end in reverse order
+    array<float, stack&> weights_;
+    buffer<stack&>       scratch_;
+};
+// [/members]
+
+// [owners]
+using device_memory = any_resource<sim_platform, device_accessible>; // on a GPU: cuda_platform
+using device_buffer = buffer<device_memory>;
+template <class T>
+using device_array = array<T, device_memory>;
+
+class tensor { // may be moved; each member holds the pool, so their order does not matter
+public:
+    tensor(device_memory const& memory, sim_stream_view stream, std::size_t n)
+        : values_{memory, stream, n}, scratch_{memory, stream, 1_MiB} {}
+    [[nodiscard]] std::size_t size() const { return values_.size(); }
+
+private:
+    device_array<float> values_;
+    device_buffer       scratch_;
+};
+// [/owners]
+
+struct view_of_a_pool { // the pool outlives it
+    buffer<resource_ref<sim_platform, device_accessible>> scratch;
+};
+
 void threads() {
     // [threads]
     shared memory{stack{}}; // a handle; a copy is another handle of the same pool
@@ -87,6 +123,19 @@ void handles() {
     expects(kept.holders() == 3, "two models and the handle here");
 }
 
+void members() {
+    sim_stream     stream;
+    borrower const both{stream};
+    // [tensors]
+    shared              memory{stack{}};
+    std::vector<tensor> tensors;
+    for (std::size_t n : {1000, 2000}) { tensors.emplace_back(memory, stream, n); }
+    // [/tensors]
+    view_of_a_pool const third{buffer{memory_ref{memory}, stream, 1_MiB}};
+    expects(tensors[1].size() == 2000 && third.scratch.size() == 1_MiB, "each has its memory");
+    expects(memory.usage().live >= 3_MiB + 3000 * sizeof(float), "and all of it from the pool");
+}
+
 void current_resource() {
     sim_stream stream;
     // [current]
@@ -109,6 +158,7 @@ int main() {
     threads();
     many_threads();
     handles();
+    members();
     current_resource();
     current<sim_platform>::forget(sim_device{0}); // before the simulated device ends
     expects(node.reports().empty(), "the device saw no mistake");
