@@ -99,7 +99,8 @@ auto our_stack(Source source, Pool over = with::pool) {
 }
 
 /// A layer without its upstream is a value, which can be stored and used for several stacks.
-constexpr with::pending_of<limiting>::made_of<std::size_t> limit_of_a_test{{1_MiB}};
+constexpr with::pending_of<limiting>::made_of<std::size_t> limit_of_a_test =
+    with::layer<limiting>(1_MiB);
 
 } // namespace
 
