@@ -3,7 +3,7 @@
 // asserted.
 
 #include <vram/sim/sim.hpp>
-#include <vram/transfer/loader.hpp>
+#include <vram/vram.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -42,6 +42,18 @@ int main() {
     std::printf("%zu batches in %.2f ms; one after the other: %.2f ms\n", trained, took,
                 10 * (1 + 1 + 16 * 1.048576 / 25));
     expects(trained == 10, "every batch arrived");
+
+    // [memory]
+    pool<limiting<stream_ordered<sim_resource>>> memory{
+        limiting{stream_ordered{sim_resource{}}, 256_MiB}};
+    pool<sim_pinned_resource> pinned; // on a GPU: cuda_resource, pinned_resource
+
+    loader inside{
+        fill, stream, resource_ref{memory}, resource_ref{pinned}, {.batch_bytes = 16_MiB}};
+    expects(memory.usage().live == 2 * 16_MiB, "its device blocks come from the pool");
+    // [/memory]
+    for (auto& batch : inside) { trained += batch.size() / 16_MiB; }
+    expects(trained == 20, "every batch arrived");
     expects(took < 14 || !sim_ordered_threads, "reading, copying and training overlap");
     expects(node.reports().empty(), "and nothing was used before it was there");
 }
