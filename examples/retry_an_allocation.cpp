@@ -58,6 +58,28 @@ void drop_a_cache() {
     for (void* entry : cache) { memory.deallocate_sync(entry, drop_oldest::entry); }
 }
 
+void trim_other_pools() {
+    sim_node   node{{.capacity = 1_GiB}};
+    sim_stream stream;
+    pool       other{stream_ordered{sim_resource{}}};
+    // [retrying]
+    retrying memory{segregated{pool{stream_ordered{sim_resource{}}},
+                               pool{stream_ordered{sim_resource{}}}, 1_MiB},
+                    trim_upstream{}, // first both pools of this stack return their idle chunks,
+                    calling{[&](failed_attempt const&) { // then the program makes room:
+                        return other.trim() != 0;        // true: the request is repeated
+                    }}};
+    // [/retrying]
+    other.deallocate(stream, other.allocate(stream, 600_MiB), 600_MiB); // stays reserved
+    std::vector<void*> small;
+    for (int i = 0; i < 200; ++i) { small.push_back(memory.allocate(stream, 1_MiB)); }
+    for (void* each : small) { memory.deallocate(stream, each, 1_MiB); } // stays reserved too
+
+    void* const large = memory.allocate(stream, 900_MiB);
+    expects(other.usage().reserved == 0, "both policies were needed");
+    memory.deallocate(stream, large, 900_MiB);
+}
+
 void wait_for_another_process() {
     sim_node node{{.capacity = 1_GiB}};
     node.take(0, 1_GiB); // another process has allocated all memory
@@ -97,6 +119,7 @@ void split_the_work() {
 
 int main() {
     drop_a_cache();
+    trim_other_pools();
     wait_for_another_process();
     split_the_work();
 }
