@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/base/error.hpp> // first: the header stands alone
 
-#include <vram/base/core/brief_lock.hpp>
+#include <vram/base/core/biased_lock.hpp>
 #include <vram/base/core/lock.hpp>
 #include <vram/base/core/worker.hpp>
 #include <vram/sim/machine/sim_lock.hpp>
@@ -42,7 +42,7 @@ TEST_CASE("error: it has the source location of the report") {
 }
 
 TEST_CASE_TEMPLATE("error: the sink is called after the thread has released all locks", Lock, lock,
-                   brief_lock, sim_lock) {
+                   biased_lock, sim_lock) {
     sim_node const   node;
     doubles::mishaps told;
     Lock const       first, second;

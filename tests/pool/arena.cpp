@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/arena.hpp> // first: the header stands alone
 
-#include <vram/base/core/brief_lock.hpp>
+#include <vram/base/core/biased_lock.hpp>
 #include <vram/base/core/gate.hpp>
 #include <vram/base/core/worker.hpp>
 #include <vram/layer/limiting.hpp>
@@ -61,10 +61,10 @@ struct interruptible_platform : host_platform {
         operator host_platform::stream() const noexcept { return {}; }
         friend bool operator==(stream, stream) = default;
     };
-    struct lock : brief_lock {
+    struct lock : biased_lock {
         [[nodiscard]] guard hold() const noexcept {
             if (locks_until-- == 1) { interrupt(); }
-            return brief_lock::hold();
+            return biased_lock::hold();
         }
     };
     [[nodiscard]] static std::uint64_t id(stream s) noexcept { return s.number; }

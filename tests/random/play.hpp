@@ -75,7 +75,7 @@ public:
 
 private:
     void arm() {
-        if (depth_ == plan_.meddlers) { return; }
+        if (depth_ == plan_.extra_players) { return; }
         doubles::interrupted_platform::meanwhile = [this] { come_in(); };
     }
     void come_in() {
@@ -109,7 +109,7 @@ std::string play(round const& plan, Make make) {
         auto                          pool = make(plan);
         dice                          d{plan.seed ^ 0x5EED};
         std::deque<player<pool_type>> players;
-        for (unsigned i = 0; i < plan.threads + plan.meddlers; ++i) {
+        for (unsigned i = 0; i < plan.threads + plan.extra_players; ++i) {
             players.emplace_back(pool, shared, d.next(), plan.captures(i));
         }
         auto const go = [&](unsigned who, std::size_t operations) {

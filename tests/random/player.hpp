@@ -39,7 +39,7 @@ public:
     /// between are counted.
     void play(std::size_t operations) {
         std::size_t const before  = shared_.meddled;
-        unsigned const    players = plan_.threads + plan_.meddlers;
+        unsigned const    players = plan_.threads + plan_.extra_players;
         std::size_t const room    = plan_.room / players;
         std::size_t const blocks  = plan_.blocks / players + 1;
         for (std::size_t i = 0; i + (shared_.meddled - before) < operations &&
@@ -157,7 +157,7 @@ private:
             if constexpr (unwinds) { // unwind requires that all live blocks are known
                 if (alone_) { return mark_or_unwind(); }
             }
-            if (!plan_.graphs || plan_.meddlers == 0) { pass(); }
+            if (!plan_.graphs || plan_.extra_players == 0) { pass(); }
             return;
         case 1:
             if (plan_.graphs && plan_.threads == 1 && captures_ && (alone_ || plan_.streams > 1)) {
@@ -344,7 +344,7 @@ private:
     R&                 pool_;
     table&             shared_;
     round const&       plan_;
-    bool               alone_ = plan_.threads + plan_.meddlers == 1; ///< on the pool
+    bool               alone_ = plan_.threads + plan_.extra_players == 1; ///< on the pool
     dice               dice_;
     bool               captures_;
     std::vector<block> blocks_;

@@ -45,7 +45,7 @@ struct round {
         events   = d.one_in(2) ? vram::event_policy::eager : vram::event_policy::lazy;
         graphs   = d.one_in(4);
         by_seed  = threads > 1 && d.one_in(2);
-        meddlers = threads == 1 && d.one_in(2) ? 1 + static_cast<unsigned>(d.below(3)) : 0;
+        extra_players = threads == 1 && d.one_in(2) ? 1 + static_cast<unsigned>(d.below(3)) : 0;
         // If all blocks are used, memory is scarce, or threads take turns, an operation is many
         // times as slow.
         bool const dear = watched == 256 || scarce || kind == sizes::large || by_seed;
@@ -73,7 +73,7 @@ struct round {
     /// Returns true if the player captures graphs: with one thread the permanent player, otherwise
     /// the first of the additional players.
     [[nodiscard]] bool captures(unsigned who) const noexcept {
-        return threads != 1 || who == (meddlers != 0 ? seed % 2 : 0);
+        return threads != 1 || who == (extra_players != 0 ? seed % 2 : 0);
     }
 
     std::uint64_t seed;
@@ -88,7 +88,7 @@ struct round {
     std::size_t   watched;    ///< a block is used if it contains a multiple of this
     std::size_t   operations; ///< of all threads together
     bool          graphs;
-    unsigned      meddlers; ///< additional players, during waits of the single thread
+    unsigned      extra_players; ///< additional players, during waits of the single thread
     /// True if the seed determines the order of threads; otherwise they run freely.
     bool                       by_seed;
     vram::event_policy         events;

@@ -363,7 +363,7 @@ private:
         member& mine = pool_for(r.on);
         mine.drain_remote_frees();
         if (void* const p = ask<Throwing>(mine, r)) {
-            if (chunks_.above_watermark()) { tidy(r); }
+            if (chunks_.above_watermark()) { return_idle_chunks(r); }
             return p;
         }
         return get_elsewhere<Throwing>(mine, r);
@@ -419,7 +419,7 @@ private:
     }
     /// Returns idle chunks that no stream uses any more to the upstream, from all shards. An error
     /// is reported and does not refuse the allocation.
-    [[gnu::noinline]] void tidy(request const& r) noexcept {
+    [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // streams cannot be queried during a capture
             for_each([](member& each) { each.core().trim_no_wait(); });

@@ -11,7 +11,7 @@
 using namespace vram;
 using namespace vram::detail;
 
-static_assert(std::same_as<platform_lock<host_platform>, brief_lock>);
+static_assert(std::same_as<platform_lock<host_platform>, biased_lock>);
 static_assert(std::same_as<platform_lock<sim_platform>, sim_lock>);
 
 TEST_CASE("platform_lock: the guard of either kind can be unlocked temporarily") {

@@ -92,14 +92,14 @@ TEST_CASE("chunk_map: a move takes its chunks along") {
     all.insert(address_at(4096), 4096, 1);
     chunk_map moved{std::move(all)};
     CHECK(moved.find(address_at(5000)) == 1);
-    CHECK(moved.glance(address_at(5000)) == 1);
+    CHECK(moved.try_find(address_at(5000)) == 1);
     CHECK(all.size() == 0);
     CHECK(all.find(address_at(5000)) == chunk_map::nobody);
     chunk_map& same = moved;
     moved           = std::move(same);
     all             = std::move(moved);
     CHECK(all.find(address_at(5000)) == 1);
-    CHECK(moved.glance(address_at(5000)) == chunk_map::nobody);
+    CHECK(moved.try_find(address_at(5000)) == chunk_map::nobody);
 }
 
 TEST_CASE("chunk_map: a lookup beside concurrent changes finds the chunks that stay") {
@@ -113,10 +113,10 @@ TEST_CASE("chunk_map: a lookup beside concurrent changes finds the chunks that s
     std::atomic<int>  looked = 0;
     auto const        look   = [&] {
         for (std::uintptr_t i = 1; !over || looked < 1000; i = i % 8 + 1) {
-            unsigned const stays = all.glance(address_at(i * 16 * 4096 + 5));
-            wrong += stays != i && stays != chunk_map::unclear;
-            unsigned const other = all.glance(address_at(i * 16 * 4096 + 2 * 4096 + 5));
-            wrong += other != 100 && other != chunk_map::nobody && other != chunk_map::unclear;
+            unsigned const stays = all.try_find(address_at(i * 16 * 4096 + 5));
+            wrong += stays != i && stays != chunk_map::contended;
+            unsigned const other = all.try_find(address_at(i * 16 * 4096 + 2 * 4096 + 5));
+            wrong += other != 100 && other != chunk_map::nobody && other != chunk_map::contended;
             looked += stays == i;
         }
     };

@@ -2,9 +2,9 @@
 #pragma once
 
 /// \file
-/// `platform_lock` is the lock type of a platform, or `brief_lock` if the platform has none.
+/// `platform_lock` is the lock type of a platform, or `biased_lock` if the platform has none.
 
-#include <vram/base/core/brief_lock.hpp> // brief_lock
+#include <vram/base/core/biased_lock.hpp> // biased_lock
 
 #include <concepts> // movable
 
@@ -13,7 +13,7 @@ namespace detail {
 
 template <class Platform>
 struct find_platform_lock {
-    using type = brief_lock;
+    using type = biased_lock;
 };
 template <class Platform>
     requires std::movable<typename Platform::lock>
@@ -22,7 +22,7 @@ struct find_platform_lock<Platform> {
 };
 
 /// The lock type of a platform. A simulated device provides `Platform::lock`, because it tracks
-/// which thread happens before which. Other platforms use `brief_lock`.
+/// which thread happens before which. Other platforms use `biased_lock`.
 template <class Platform>
 using platform_lock = typename find_platform_lock<Platform>::type;
 

@@ -100,8 +100,8 @@ public:
     /// Returns the owner of the chunk that contains `p`, or `chunk_map::nobody`. Cost: no lock,
     /// unless chunks are added or removed at the same time.
     [[nodiscard]] unsigned owner_of(void const* p) const {
-        unsigned const seen = chunks_.glance(p);
-        if (seen != chunk_map::unclear) { return seen; }
+        unsigned const seen = chunks_.try_find(p);
+        if (seen != chunk_map::contended) { return seen; }
         auto const held = lock_.hold();
         return chunks_.find(p);
     }

@@ -20,15 +20,15 @@ namespace detail {
 /// seqlocks get along with programming language memory models?, 2012).
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
-/// Threads   Any thread may call `glance` concurrently with any other call. The other functions are
+/// Threads   Any thread may call `try_find` concurrently with any other call. The other functions are
 ///           called by one thread at a time. A map that is moved must not be shared.
-/// Cost      `find` and `glance` take logarithmic time in the number of chunks. `insert` and
+/// Cost      `find` and `try_find` take logarithmic time in the number of chunks. `insert` and
 ///           `erase` move the entries behind the position.
 class chunk_map {
 public:
-    /// Result of `find` and `glance` for an address that lies in no chunk.
-    static constexpr unsigned nobody  = ~0U;
-    static constexpr unsigned unclear = ~0U - 1; ///< result if the map changed during the lookup
+    /// Result of `find` and `try_find` for an address that lies in no chunk.
+    static constexpr unsigned nobody    = ~0U;
+    static constexpr unsigned contended = ~0U - 1; ///< result if the map changed during the lookup
 
     chunk_map() = default;
     chunk_map(chunk_map&& other) noexcept { *this = static_cast<chunk_map&&>(other); }
@@ -79,10 +79,10 @@ public:
         chunk const below = now_.load(std::memory_order_acquire)->cells[next - 1].get();
         return address < below.end ? below.owner : nobody;
     }
-    /// Returns the owner of the chunk that contains `p`, without a lock, or `unclear` if the map
+    /// Returns the owner of the chunk that contains `p`, without a lock, or `contended` if the map
     /// kept changing during eight attempts. A thread that holds memory of a chunk finds its owner,
-    /// unless the result is `unclear`.
-    [[nodiscard]] unsigned glance(void const* p) const noexcept {
+    /// unless the result is `contended`.
+    [[nodiscard]] unsigned try_find(void const* p) const noexcept {
         for (int tries = 0; tries < 8; ++tries) {
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
@@ -90,7 +90,7 @@ public:
             // `find` reads everything with `acquire`, so this load happens after those reads.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
-        return unclear;
+        return contended;
     }
     [[nodiscard]] std::size_t size() const noexcept {
         return size_.load(std::memory_order_acquire);

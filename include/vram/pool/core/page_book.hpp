@@ -193,7 +193,7 @@ public:
                 rings_.pair({to.chunk, to.first + i}, {from.chunk, from.first + i});
             }
             set_bits({to.chunk, to.first, to.first + part}, true);
-            leave({from.chunk, from.first, from.first + part});
+            mark_moved({from.chunk, from.first, from.first + part});
         }
     }
     /// Records the result of asking the driver if a page has physical memory. If it unexpectedly
@@ -201,7 +201,7 @@ public:
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
-        leave(run_of(page));
+        mark_moved(run_of(page));
     }
     /// Records that the memory that left `page` is now at the address `q`.
     void find(page_place const& page, void const* q) noexcept {
@@ -325,7 +325,7 @@ private:
         });
     }
     /// Records that the memory of a run moved elsewhere.
-    void leave(run const& r) noexcept {
+    void mark_moved(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) {
             w.mapped &= ~mask;
             w.left |= mask;

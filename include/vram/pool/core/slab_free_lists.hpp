@@ -28,17 +28,17 @@ public:
 
     /// Makes room for the lists of freed blocks of the stream with timeline index `slot`.
     void reserve(std::size_t slot) {
-        if (slot < shelves_.size()) { return; }
-        shelves_.reserve(slot + 1);
-        while (shelves_.size() <= slot) { shelves_.push(shelf{}); }
+        if (slot < lists_.size()) { return; }
+        lists_.reserve(slot + 1);
+        while (lists_.size() <= slot) { lists_.push(stream_lists{}); }
     }
-    [[nodiscard]] std::size_t size() const noexcept { return shelves_.size(); }
+    [[nodiscard]] std::size_t size() const noexcept { return lists_.size(); }
 
     /// Removes and returns the newest block of a stream's list, or null if it is empty.
     [[nodiscard]] entry* take_newest(std::size_t slot) noexcept {
-        if (slot >= shelves_.size() || shelves_[slot].newest == nullptr) { return nullptr; }
-        shelf&       s = shelves_[slot];
-        entry* const n = std::exchange(s.newest, s.newest->older);
+        if (slot >= lists_.size() || lists_[slot].newest == nullptr) { return nullptr; }
+        stream_lists& s = lists_[slot];
+        entry* const  n = std::exchange(s.newest, s.newest->older);
         (n->older != nullptr ? n->older->newer : s.oldest) = nullptr;
         return n;
     }
@@ -48,23 +48,23 @@ public:
 
     /// Adds a block with a pending use as the newest of its stream.
     void add(entry* n) noexcept {
-        shelf& s                                           = shelves_[n->slot];
+        stream_lists& s                                    = lists_[n->slot];
         n->older                                           = std::exchange(s.newest, n);
         n->newer                                           = nullptr;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
     /// Adds a block with a pending use as the oldest of its stream.
     void add_oldest(entry* n) noexcept {
-        shelf& s                                           = shelves_[n->slot];
+        stream_lists& s                                    = lists_[n->slot];
         n->newer                                           = std::exchange(s.oldest, n);
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
     /// Adds a block with a pending use in the order of epochs. Cost: a walk over newer blocks.
     void add_in_order(entry* n) noexcept {
-        shelf& s = shelves_[n->slot];
-        n->newer = nullptr;
-        n->older = s.newest;
+        stream_lists& s = lists_[n->slot];
+        n->newer        = nullptr;
+        n->older        = s.newest;
         while (n->older != nullptr && n->older->epoch > n->epoch) {
             n->newer = std::exchange(n->older, n->older->older);
         }
@@ -72,13 +72,13 @@ public:
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
     void add_retained(entry* n) noexcept {
-        n->older = std::exchange(shelves_[n->slot].retained, n);
+        n->older = std::exchange(lists_[n->slot].retained, n);
         n->newer = nullptr;
         if (n->older != nullptr) { n->older->newer = n; }
     }
     void remove(entry& n) noexcept {
-        shelf&  s    = shelves_[n.slot];
-        entry*& head = n.at == place::retained ? s.retained : s.newest;
+        stream_lists& s    = lists_[n.slot];
+        entry*&       head = n.at == place::retained ? s.retained : s.newest;
         (n.newer != nullptr ? n.newer->older : head) = n.older;
         if (n.older != nullptr) {
             n.older->newer = n.newer;
@@ -88,18 +88,18 @@ public:
     }
 
 private:
-    struct shelf {
+    struct stream_lists {
         entry* newest   = nullptr;
         entry* oldest   = nullptr;
         entry* retained = nullptr;
     };
 
     /// Returns the lists of a stream; they are empty if the stream has none yet.
-    [[nodiscard]] shelf at(std::size_t slot) const noexcept {
-        return slot < shelves_.size() ? shelves_[slot] : shelf{};
+    [[nodiscard]] stream_lists at(std::size_t slot) const noexcept {
+        return slot < lists_.size() ? lists_[slot] : stream_lists{};
     }
 
-    heap_array<shelf> shelves_;
+    heap_array<stream_lists> lists_;
 };
 
 } // namespace detail

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `brief_lock` is a biased lock for critical sections of a few dozen instructions.
+/// `biased_lock` is a biased lock for critical sections of a few dozen instructions.
 
 #include <vram/base/core/process_fence.hpp> // process_fence
 #include <vram/base/error.hpp>              // locks_held, report_stored_errors
@@ -34,13 +34,13 @@ namespace detail {
 /// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
 ///           several. A waiting thread occupies a core for some microseconds and then yields it. So
 ///           code under this lock calls no upstream, and no platform function that waits.
-class brief_lock {
+class biased_lock {
 public:
     /// Locks in its constructor and unlocks in its destructor. All functions are inlined, so that
     /// the compiler keeps a guard in registers.
     class [[nodiscard]] guard {
     public:
-        [[gnu::always_inline]] explicit guard(brief_lock const& owner) noexcept : owner_{&owner} {
+        [[gnu::always_inline]] explicit guard(biased_lock const& owner) noexcept : owner_{&owner} {
             lock();
         }
         [[gnu::always_inline]] guard(guard&& other) noexcept
@@ -64,15 +64,15 @@ public:
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 
     private:
-        brief_lock const* owner_;
-        bool              held_ = false;
+        biased_lock const* owner_;
+        bool               held_ = false;
         /// `inside_` or `taken_` of the lock, which `unlock` sets to false.
         std::atomic<bool>* flag_ = nullptr;
     };
 
-    brief_lock() = default;
-    brief_lock(brief_lock&&) noexcept {}
-    brief_lock& operator=(brief_lock&&) noexcept { return *this; }
+    biased_lock() = default;
+    biased_lock(biased_lock&&) noexcept {}
+    biased_lock& operator=(biased_lock&&) noexcept { return *this; }
 
     [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
 

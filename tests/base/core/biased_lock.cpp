@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/base/core/brief_lock.hpp> // first: the header stands alone
+#include <vram/base/core/biased_lock.hpp> // first: the header stands alone
 
 #include <vram/base/core/worker.hpp>
 
@@ -215,7 +215,7 @@ private:
 
 } // namespace
 
-TEST_CASE("brief_lock: in every order of three threads' steps, one at a time holds it and none "
+TEST_CASE("biased_lock: in every order of three threads' steps, one at a time holds it and none "
           "waits for ever") {
     model::answer const found = model{model::without::nothing}.search();
     CHECK(found.states > 10'000);
@@ -226,10 +226,10 @@ TEST_CASE("brief_lock: in every order of three threads' steps, one at a time hol
     CHECK(model{model::without::fence}.search().two_in_it);
 }
 
-TEST_CASE("brief_lock: one thread at a time holds it, with many threads") {
-    brief_lock one;
-    long       sum  = 0;
-    auto const some = [&] {
+TEST_CASE("biased_lock: one thread at a time holds it, with many threads") {
+    biased_lock one;
+    long        sum  = 0;
+    auto const  some = [&] {
         for (int i = 0; i < 10'000; ++i) {
             auto held = one.hold();
             ++sum;
@@ -242,21 +242,21 @@ TEST_CASE("brief_lock: one thread at a time holds it, with many threads") {
     CHECK(sum == 80'000);
 }
 
-TEST_CASE("brief_lock: a moved lock is unlocked") {
-    static_assert(std::is_nothrow_move_constructible_v<brief_lock> &&
-                  std::is_nothrow_move_assignable_v<brief_lock>);
-    static_assert(!std::is_copy_constructible_v<brief_lock>);
-    brief_lock first;
-    auto const held   = first.hold();
-    brief_lock second = std::move(first);
+TEST_CASE("biased_lock: a moved lock is unlocked") {
+    static_assert(std::is_nothrow_move_constructible_v<biased_lock> &&
+                  std::is_nothrow_move_assignable_v<biased_lock>);
+    static_assert(!std::is_copy_constructible_v<biased_lock>);
+    biased_lock first;
+    auto const  held   = first.hold();
+    biased_lock second = std::move(first);
     CHECK(second.hold().owns_lock());
 }
 
-TEST_CASE("brief_lock: the first thread loses its bias when another thread comes") {
+TEST_CASE("biased_lock: the first thread loses its bias when another thread comes") {
     for (int round = 0; round < 300; ++round) {
-        brief_lock one;
-        long       sum  = 0;
-        auto const some = [&] {
+        biased_lock one;
+        long        sum  = 0;
+        auto const  some = [&] {
             for (int i = 0; i < 200; ++i) {
                 auto const held   = one.hold();
                 long const before = sum;
@@ -272,9 +272,9 @@ TEST_CASE("brief_lock: the first thread loses its bias when another thread comes
     }
 }
 
-TEST_CASE("brief_lock: the first thread gets its bias back each time the others have gone") {
+TEST_CASE("biased_lock: the first thread gets its bias back each time the others have gone") {
     for (int round = 0; round < 40; ++round) {
-        brief_lock        one;
+        biased_lock       one;
         long              sum = 0;
         std::atomic<long> of_others{0};
         std::atomic<int>  here{0};
@@ -302,8 +302,8 @@ TEST_CASE("brief_lock: the first thread gets its bias back each time the others 
     }
 }
 
-TEST_CASE("brief_lock: a moved guard admits the next thread, even if the first one sleeps") {
-    brief_lock lock;
+TEST_CASE("biased_lock: a moved guard admits the next thread, even if the first one sleeps") {
+    biased_lock lock;
     {
         auto first = lock.hold();
         auto moved = std::move(first);
