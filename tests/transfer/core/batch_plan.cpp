@@ -110,6 +110,7 @@ TEST_CASE("batch_plan: a short last batch of unknown size is produced once, if s
     CHECK(alone.produced == 0);
     CHECK_FALSE(alone.now.batches().has_value()); // the last one may be left out
     CHECK(alone.now.judge(3, false) == batch_plan<counted>::verdict::left_out);
+    CHECK(alone.now.judge(8, false) == batch_plan<counted>::verdict::batch);
     plan early{counted{{8, 0}}, {.last = last_batch::drop, .shards = 2}};
     CHECK_THROWS_AS((void)early.begin(), loader_error);
 }

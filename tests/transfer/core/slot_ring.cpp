@@ -2,7 +2,10 @@
 #include <vram/transfer/core/slot_ring.hpp> // first: the header stands alone
 
 #include <vram/base/core/worker.hpp>
+#include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
+
+#include "../../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,32 +17,29 @@
 
 using namespace vram;
 using namespace vram::detail;
+using namespace std::chrono_literals;
 
 namespace {
+/// A host platform that calls the test during each copy.
+struct observed_platform : host_platform {
+    static void copy(stream, void*, void const*, std::size_t) { during(); }
+
+    static inline std::function<void()> during;
+};
+
 /// A ring that the test fills, with copies that transfer nothing.
-struct slot_ring_by_hand final : slot_ring<host_platform> {
-    using ring = slot_ring<host_platform>;
+struct slot_ring_by_hand final : slot_ring<observed_platform> {
+    using ring = slot_ring<observed_platform>;
 
     explicit slot_ring_by_hand(std::size_t slots, loader_options o = {})
-        : slot_ring{(o.pinned_depth = o.device_depth = slots, o), {}, std::nullopt} {}
-
-    void produce_inline() override {}
-    void released(slot&) noexcept override {}
-    void copy_all() noexcept override {
-        pinned* from = nullptr;
-        slot*   to   = nullptr;
-        for (bool more = claim(from, to); more;) {
+        : slot_ring{(o.pinned_depth = o.device_depth = slots, o), {}, std::nullopt} {
+        observed_platform::during = [this] {
             copies_here += std::this_thread::get_id() == here;
             if (meanwhile) { meanwhile(); }
-            to->size = from->size;
-            {
-                auto const held = threads_.hold();
-                channel_.complete(*from);
-            }
-            threads_.notify();
-            more = copied(from, to, nullptr);
-        }
+        };
     }
+
+    void produce_inline() override {}
     void fill(std::size_t size) {
         pinned* const p = await_pinned();
         REQUIRE(p != nullptr);
@@ -59,7 +59,7 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
     }
     void end(std::exception_ptr why) { ended(*await_pinned(), std::move(why)); }
 
-    static constexpr auto spin = staged_wait<host_platform>::spin;
+    static constexpr auto spin = staged_wait<observed_platform>::spin;
 
     std::thread::id const here        = std::this_thread::get_id();
     int                   copies_here = 0;
@@ -227,8 +227,6 @@ struct slot_ring_inline final : slot_ring<host_platform> {
         if (slot* const s = slot_now()) { return posted(*s, 0); }
         if (kept != nullptr) { release(*std::exchange(kept, nullptr), {}); }
     }
-    void released(slot&) noexcept override {}
-    void copy_all() noexcept override {}
 
     slot* kept = nullptr;
 };
@@ -241,4 +239,68 @@ TEST_CASE("slot_ring: an inline producer uses a slot that was released after its
         REQUIRE(ring.kept != nullptr);
         CHECK(ring.kept->index == i);
     }
+}
+
+namespace slots_in_a_ring {
+/// One pinned slot and two on the device, filled by hand.
+struct simulated_ring final : slot_ring<sim_platform> {
+    explicit simulated_ring(loader_options o = {})
+        : slot_ring{(o.batch_bytes = 1000, o.pinned_depth = 1, o.device_depth = 2, o),
+                    sim_device::current(), std::nullopt} {
+        for (auto& p : pinned_) { p.memory = static_cast<std::byte*>(host.allocate_sync(1000)); }
+        for (auto& s : slots_) { s.memory = static_cast<std::byte*>(memory.allocate_sync(1000)); }
+    }
+    ~simulated_ring() {
+        CHECK(channel_.drain(false));
+        sim_platform::synchronize(sim_device{});
+        for (auto& p : pinned_) { host.deallocate_sync(p.memory, 1000); }
+        for (auto& s : slots_) { memory.deallocate_sync(s.memory, 1000); }
+    }
+    void produce_inline() override {}
+    void fill() {
+        pinned* const p = await_pinned();
+        REQUIRE(p != nullptr);
+        clear(*p);
+        sim_touch({p->memory, 1000}, sim_access::write);
+        p->size = 1000;
+        filled(*p, 0);
+    }
+
+    sim_resource        memory;
+    sim_pinned_resource host;
+};
+} // namespace slots_in_a_ring
+using slots_in_a_ring::simulated_ring;
+
+TEST_CASE("slot_ring: the end of a copy calls back, and the slot can be filled again") {
+    sim_node   node{{.host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
+    sim_stream stream;
+    {
+        simulated_ring ring;
+        ring.fill();
+        CHECK(ring.states() == slot_states{.copying = 1, .unused = 1, .ready = 1});
+        auto* const s = ring.take(stream);
+        sim_platform::synchronize(sim_device{}); // the copy is over, and its call-back came
+        CHECK(ring.states().empty == 1);
+        CHECK(node.now() == 1us);
+        ring.fill(); // the checker would see a write beside the copy
+        ring.release(*s, stream);
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slot_ring: without callbacks, the next fill waits for the event") {
+    sim_node   node;
+    sim_stream stream;
+    {
+        simulated_ring         ring;
+        doubles::mishaps const errors;
+        node.faults().at(sim_call_kind::launch, 1, {.status = sim_status::refused});
+        ring.fill();
+        CHECK(errors.count() == 1);
+        CHECK(ring.states().empty == 1); // though the copy is not over
+        ring.fill();
+        CHECK(ring.statistics().host_waits == 1);
+    }
+    CHECK(node.reports().empty());
 }

@@ -5,44 +5,61 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
+#include <functional>
 #include <optional>
 
 using namespace vram;
 using namespace vram::detail;
 
 namespace supplying {
-/// A supply whose copies the test makes.
-struct slot_supply_by_hand final : slot_supply<host_platform> {
-    using supply = slot_supply<host_platform>;
+/// A host platform that calls the test during each copy.
+struct observed_platform : host_platform {
+    static void copy(stream, void*, void const*, std::size_t) { during(); }
 
-    slot_supply_by_hand() : slot_supply{{.pinned_depth = 2, .device_depth = 1}, {}, std::nullopt} {}
+    static inline std::function<void()> during;
+};
 
-    void copy_all() noexcept override { ++asked; }
+struct slot_supply_by_hand final : slot_supply<observed_platform> {
+    using supply = slot_supply<observed_platform>;
+
+    slot_supply_by_hand() : slot_supply{{.pinned_depth = 2, .device_depth = 2}, {}, std::nullopt} {}
+
     using supply::await_pinned;
-    using supply::claim;
-    using supply::copied;
+    using supply::copy_all;
+    using supply::ended;
     using supply::filled;
-    using supply::pinned;
-    using supply::slot;
-
-    std::atomic<int> asked = 0;
 };
 } // namespace supplying
+using supplying::observed_platform;
 using supplying::slot_supply_by_hand;
 
-TEST_CASE("slot_supply: a filled slot requests its copy, and one thread at a time copies") {
+TEST_CASE("slot_supply: the thread that filled a slot copies it, and one thread at a time copies") {
     slot_supply_by_hand all;
-    auto*               p = all.await_pinned();
+    slot_states         during;
+    int                 copies = 0;
+    observed_platform::during  = [&] {
+        if (++copies == 1) {
+            auto* const second = all.await_pinned();
+            second->size       = 1;
+            all.filled(*second, 0); // leaves the copy to the thread that is copying
+            CHECK(copies == 1);
+            during = all.states();
+        }
+    };
+    auto* const p = all.await_pinned();
     REQUIRE(p != nullptr);
     CHECK(all.states().filling == 1);
+    p->size = 1;
     all.filled(*p, 7);
-    CHECK(all.asked == 1);
-    slot_supply_by_hand::pinned* from = nullptr;
-    slot_supply_by_hand::slot*   to   = nullptr;
-    CHECK(all.claim(from, to));
-    CHECK(from == p);
-    CHECK_FALSE(all.claim(from, to));
-    CHECK_FALSE(all.copied(from, to, nullptr)); // and there is no more
-    CHECK(all.states() == slot_states{.empty = 1, .copying = 1, .ready = 1});
+    CHECK(during == slot_states{.filled = 1, .copying = 1, .unused = 1});
+    CHECK(copies == 2);
+    CHECK(all.states() == slot_states{.empty = 2, .ready = 2});
+    all.copy_all();
+    CHECK(copies == 2);
+}
+
+TEST_CASE("slot_supply: after the end of the source no batch is assigned") {
+    slot_supply_by_hand all;
+    all.ended(*all.await_pinned(), nullptr);
+    CHECK(all.await_pinned() == nullptr);
 }

@@ -98,6 +98,26 @@ TEST_CASE("staged_wait: of the threads that wait for completion flags one polls 
     CHECK(std::chrono::steady_clock::now() - begun < 1s);
 }
 
+TEST_CASE("staged_wait: a thread that polls a flag releases the lock, and also ends if it need not "
+          "wait any more") {
+    staged_wait<flag_platform>    threads;
+    copies_by_hand<flag_platform> copies;
+    copies.begin(0);
+    bool         ready = false;
+    worker const other{0, [&] {
+                           for (bool polling = false; !polling; std::this_thread::yield()) {
+                               auto const held = threads.hold();
+                               polling         = threads.waiting().polling;
+                               CHECK(threads.waiting().awake == threads.waiting().polling);
+                               ready = polling;
+                           }
+                       }};
+    auto         held = threads.hold();
+    threads.wait_for_copies(held, copies, [&] { return ready; });
+    CHECK(held.owns_lock());
+    CHECK(copies.complete_ones == 0);
+}
+
 TEST_CASE("staged_wait: a copy without a sign of its end is queried after a second") {
     staged_wait<host_platform>    threads;
     copies_by_hand<host_platform> copies;

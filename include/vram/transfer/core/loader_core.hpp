@@ -15,8 +15,8 @@
 #include <vram/transfer/core/kept_for_good.hpp>  // kept_for_good
 #include <vram/transfer/core/numa_local.hpp>     // numa_local
 #include <vram/transfer/core/profiler_range.hpp> // profiler_range
-#include <vram/transfer/core/slot_copier.hpp>    // slot_copier
 #include <vram/transfer/core/slot_memory.hpp>    // slot_memory
+#include <vram/transfer/core/slot_ring.hpp>      // slot_ring
 #include <vram/transfer/loader_options.hpp>      // loader_options
 
 #include <cstddef>    // size_t
@@ -43,8 +43,8 @@ namespace detail {
 /// Streams   Copies are enqueued on a non-blocking stream of the loader, or on the caller's stream
 ///           if one is given.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
-class loader_core final : public slot_copier<Platform> {
-    using base = slot_copier<Platform>;
+class loader_core final : public slot_ring<Platform> {
+    using base = slot_ring<Platform>;
 
 public:
     using typename base::clock;

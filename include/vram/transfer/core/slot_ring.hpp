@@ -9,8 +9,9 @@
 #include <vram/transfer/core/slot_supply.hpp>    // slot_supply
 #include <vram/transfer/core/use_times.hpp>      // use_times
 #include <vram/transfer/loader_error.hpp>        // loader_error
+#include <vram/transfer/loader_statistics.hpp>   // loader_statistics
 
-#include <cstddef>   // size_t
+#include <cstddef>   // size_t, byte
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception
 #include <memory>    // enable_shared_from_this
@@ -78,8 +79,17 @@ public:
             // If the wait failed, the block may be in use and is never overwritten.
             if (!s.finish_users(on)) { return; }
         }
-        released(s);
+        if (this->options_.checker) { overwrite(s); }
         give(s);
+    }
+
+    /// Returns the counters and times so far. Must be called on the loop's thread.
+    [[nodiscard]] loader_statistics statistics() {
+        this->expect_owning_process();
+        if (this->options_.timing) { this->measure_empties(); }
+        auto s   = this->note([](auto& f) { return f; });
+        s.use_ns = times_.sum();
+        return s;
     }
 
 protected:
@@ -92,8 +102,6 @@ protected:
 
     /// Fills a block on the loop's thread. Does nothing if the loader has producer threads.
     virtual void produce_inline() = 0;
-    /// Called before the device block `s` is reused, once events after its last use are recorded.
-    virtual void released(slot& s) noexcept = 0;
 
     /// Starts a new pass over the source. No producer is running and no copy is in progress. Other
     /// threads may release batches of an earlier pass during the call.
@@ -184,6 +192,21 @@ private:
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
                !b.ready() && !b.no_more() && !this->rules_.stopping();
     }
+    /// Overwrites the device block `s` after its last use, so that a late access reads wrong values.
+    void overwrite(slot& s) noexcept {
+        try {
+            stream const on = this->channel_.view();
+            s.await_users(on);
+            Platform::fill(on, s.memory, std::byte{supply::poison}, this->options_.batch_bytes);
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = s.memory,
+                           .resource = "loader",
+                           .call     = "the fill of a released block"});
+        }
+    }
+    /// Makes the device block `s` free. If a filled pinned block waits for it, this thread or a
+    /// producer that is awake enqueues the copy.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {

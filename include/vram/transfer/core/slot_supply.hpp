@@ -4,9 +4,10 @@
 /// \file
 /// `slot_supply` assigns batches to a loader's blocks, and the copies to its threads.
 
+#include <vram/base/core/report_caught.hpp>      // report_caught
 #include <vram/concepts/core/owning_process.hpp> // owning_process
 #include <vram/transfer/core/copy_channel.hpp>   // copy_channel, copy_owner
-#include <vram/transfer/core/pinned_slot.hpp>    // pinned_slot
+#include <vram/transfer/core/pinned_slot.hpp>    // pinned_slot, has_timing
 #include <vram/transfer/core/slot.hpp>           // slot
 #include <vram/transfer/core/slot_table.hpp>     // slot_table
 #include <vram/transfer/core/staged_wait.hpp>    // staged_wait
@@ -18,6 +19,7 @@
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
+#include <cstring>   // memset
 #include <exception> // exception_ptr
 #include <optional>  // optional
 #include <utility>   // move
@@ -87,8 +89,35 @@ protected:
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }
 
-    /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`).
-    virtual void copy_all() noexcept = 0;
+    /// The byte with which `loader_options::checker` overwrites blocks. As a `float` it reads as
+    /// NaN, and as an unsigned integer as the largest number.
+    static constexpr unsigned char poison = 0xFF;
+
+    /// Prepares the pinned block `p` to be filled: waits for its copy if no callback or flag
+    /// reports the end, reads the time of the copy, and overwrites the block if
+    /// `loader_options::checker` is set.
+    void clear(pinned& p) {
+        if (p.in_flight) {
+            std::uint64_t const since = clock::now();
+            Platform::synchronize(p.copied);
+            p.in_flight = false;
+            note([&](auto& f) {
+                f.pinned_ns += clock::now() - since;
+                ++f.host_waits;
+            });
+        }
+        measure(p);
+        if (options_.checker) { std::memset(p.memory, poison, options_.batch_bytes); }
+    }
+    /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`). The
+    /// exception of a copy is thrown when the loop asks for that batch.
+    void copy_all() noexcept {
+        pinned* from = nullptr;
+        slot*   to   = nullptr;
+        for (bool more = claim(from, to); more;) {
+            more = copied(from, to, channel_.upload(*from, *to));
+        }
+    }
 
     /// Waits for an empty pinned block and assigns the next batch to it. While it waits, the
     /// calling producer enqueues copies. Returns null if there is no further batch.
@@ -177,47 +206,25 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Takes a filled pinned block `from` and a free device block `to`, between which the calling
-    /// thread then copies. Returns false if there is no such pair, or if another thread is copying.
-    /// The caller then calls `copied`, which ends the copy and takes the next pair.
-    bool claim(pinned*& from, slot*& to) noexcept {
-        auto const held = threads_.hold();
-        return claim_next(from, to);
-    }
-    bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
-        bool wake = false, more = false;
-        {
-            auto const held   = threads_.hold();
-            bool const failed = problem != nullptr;
-            bool const flies  = !failed && channel_.enqueued(*from);
-            wake = rules_.wakes_after_copy(flies, from->flagged, channel_.in_progress(), failed,
-                                           threads_.waiting());
-            table_.copied(*to, std::move(problem));
-            more = claim_next(from, to);
-        }
-        if (wake) { threads_.notify(); }
-        return more;
-    }
     /// Waits until no thread is enqueueing a copy; called after `stop`. The copying thread may be
     /// one that released a batch, which nothing joins.
     void await_copier() {
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
-    /// Makes the pinned block `p` empty again and wakes threads that wait for one.
-    void put_back(pinned& p) noexcept {
-        {
-            auto const held = threads_.hold();
-            table_.make_empty(p);
+    /// Adds the times of the copies that are complete to the statistics.
+    void measure_empties() {
+        for (auto all = take_empties(); pinned* const p = all.pop();) {
+            try {
+                if (p->unmeasured && Platform::done(p->copied)) { measure(*p); }
+            } catch (...) {
+                report_caught({.kind     = error_kind::platform_error,
+                               .pointer  = p->memory,
+                               .resource = "loader",
+                               .call     = "the timing of a copy"});
+            }
+            put_back(*p);
         }
-        threads_.notify();
-    }
-    /// Removes all empty pinned blocks from the queue and returns them, so that the times of their
-    /// copies can be read. `put_back` returns each to the queue.
-    slot_queue<pinned> take_empties() noexcept {
-        auto const held = threads_.hold();
-        channel_.complete_flagged(); // at the end of a range no producer polls the completion flags
-        return table_.take_empties();
     }
 
     /// Calls `note` with the loader's statistics, to change or read them, while the lock is held.
@@ -246,6 +253,27 @@ protected:
     std::uint64_t begun_ = 0;
 
 private:
+    /// Takes a filled pinned block `from` and a free device block `to`, between which the calling
+    /// thread then copies. Returns false if there is no such pair, or if another thread is copying.
+    /// The caller then calls `copied`, which ends the copy and takes the next pair.
+    bool claim(pinned*& from, slot*& to) noexcept {
+        auto const held = threads_.hold();
+        return claim_next(from, to);
+    }
+    bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
+        bool wake = false, more = false;
+        {
+            auto const held   = threads_.hold();
+            bool const failed = problem != nullptr;
+            bool const flies  = !failed && channel_.enqueued(*from);
+            wake = rules_.wakes_after_copy(flies, from->flagged, channel_.in_progress(), failed,
+                                           threads_.waiting());
+            table_.copied(*to, std::move(problem));
+            more = claim_next(from, to);
+        }
+        if (wake) { threads_.notify(); }
+        return more;
+    }
     bool claim_next(pinned*& from, slot*& to) noexcept {
         if (!can_copy()) { return false; }
         table_.copy(from, to);
@@ -271,6 +299,30 @@ private:
         figures_.slot_ns += threads_.wait_eagerly(
             held, channel_, [&] { return rules_.stopping() || there(); },
             [&] { return table_.waiting(); });
+    }
+
+    void measure(pinned& p) {
+        if constexpr (has_timing<Platform>) {
+            if (!p.unmeasured) { return; }
+            auto const ns = static_cast<std::uint64_t>(Platform::elapsed(p.begun, p.copied));
+            p.unmeasured  = false;
+            note([&](auto& f) { f.copy_ns += ns; });
+        }
+    }
+    /// Makes the pinned block `p` empty again and wakes threads that wait for one.
+    void put_back(pinned& p) noexcept {
+        {
+            auto const held = threads_.hold();
+            table_.make_empty(p);
+        }
+        threads_.notify();
+    }
+    /// Removes all empty pinned blocks from the queue and returns them, so that the times of their
+    /// copies can be read. `put_back` returns each to the queue.
+    slot_queue<pinned> take_empties() noexcept {
+        auto const held = threads_.hold();
+        channel_.complete_flagged(); // at the end of a range no producer polls the completion flags
+        return table_.take_empties();
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }

@@ -8,13 +8,13 @@
 #include <vram/base/core/gate.hpp>            // the gate of platforms where time is real
 #include <vram/base/core/smaller_of.hpp>      // larger_of, smaller_of
 #include <vram/concepts/completion_flags.hpp> // completion_flags
-#include <vram/transfer/core/await_flag.hpp>  // await_flag
 #include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
 #include <vram/transfer/core/wake_rules.hpp>  // waiting_threads
 #include <vram/transfer/platform_clock.hpp>   // platform_clock
 
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstdint> // uint32_t, uint64_t
+#include <thread>  // this_thread
 #include <utility> // declval, exchange
 
 namespace vram {
@@ -189,7 +189,7 @@ private:
         waiting_.polling          = true;
         ++waiting_.awake;
         bool const first = std::exchange(turn, p.sequence) != p.sequence;
-        bool const over  = await_flag<Platform>(gate_, held, p, first, ready);
+        bool const over  = await_flag(held, p, first, ready);
         --waiting_.awake;
         waiting_.polling = false;
         if (over) {
@@ -200,6 +200,25 @@ private:
         }
         // Another thread polls next.
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
+    }
+
+    /// Polls the completion flag of the last copy of `p`. The lock `held` is released during the
+    /// polls. If `eager` is true, first polls for up to 30 us without sleeping. Then sleeps once,
+    /// until `ready()` returns true, but at most 20 us. Returns true if the copy is complete.
+    template <class Ready>
+    [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
+        constexpr std::uint64_t most  = 30'000; // ns of polling without sleep
+        constexpr auto          pause = std::chrono::microseconds{20};
+        // Copied, because other threads may change `p` while the lock is released.
+        std::uint32_t* const flag  = p.flag;
+        std::uint64_t const  which = p.copy_number;
+        auto const           over  = [&] { return pinned::flag_reached(flag, which); };
+        held.unlock();
+        auto const begun = clock::now();
+        while (eager && !over() && clock::now() - begun < most) { std::this_thread::yield(); }
+        held = gate_.hold();
+        if (!over()) { gate_.wait_for(held, pause, ready); }
+        return over();
     }
 
     gate            gate_;
