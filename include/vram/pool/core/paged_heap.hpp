@@ -34,7 +34,7 @@ public:
     using base::base;
 
     /// Sets the page table that tells which parts of a bare block have memory; see `free_blocks`.
-    void know_memory(page_book const* pages) noexcept { this->heaps_.know_memory(pages); }
+    void know_memory(page_book const* pages) noexcept { this->heaps().know_memory(pages); }
 
     using judged = block_heap::judged;
 
@@ -43,13 +43,13 @@ public:
     /// none. The block does not count as live until `filled`; `give_bare` returns it unused.
     template <class Judge>
     block* take_bare(request const& r, guard& held, Judge const& judge) {
-        block_heap& heap = this->heaps_.of(r.bytes);
+        block_heap& heap = this->heaps().of(r.bytes);
         this->flush_quick_lists(); // may use up descriptors
         heap.reserve();
-        timeline* const mine     = r.on != nullptr ? &this->timelines_.of(*r.on) : nullptr;
-        bool const      captured = mine != nullptr && Platform::capturing(*r.on);
+        timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
+        bool const      captured = base::arbiter::is_captured(r.on);
         // Other memory may be mapped to the block, and only the host knows if the old is unused.
-        auto const price = this->timelines_.for_asker(captured ? nullptr : mine, false);
+        auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
         };
@@ -63,8 +63,9 @@ public:
             if (place.where == nullptr) { break; } // a stream that is being captured must not wait
             tags const   before = part(*place.where, place.start);
             bool const   ready  = price(before) == availability::ready;
-            block* const b      = ready ? this->hand_out_uncounted(r, place)
-                                        : this->ordered_uncounted(r, place, mine, held);
+            candidates   found{this->cache_, this->arbiter_, nullptr, heap, r};
+            block* const b = ready ? found.take(place, false)
+                                   : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
             // `give_bare` needs the former pending uses, if the block is returned unused.
             if (ready || mine != nullptr) { heap.hold(b, before); }
@@ -74,11 +75,11 @@ public:
     }
     /// Makes a block of `take_bare` live, after memory was mapped to all of its pages.
     void* filled(block* b) noexcept {
-        this->heaps_.of(*b).hold(b, tags{});
-        return this->counted(b)->pointer();
+        this->heaps().of(*b).hold(b, tags{});
+        return candidates::made_live(b, this->counts_)->pointer();
     }
     /// Marks a block as fully backed after memory was mapped to its missing pages.
-    void complete(block* b) noexcept { this->heaps_.of(*b).complete(b); }
+    void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
     /// Returns a block of `take_bare` to the heap, because no memory could be mapped. If parts of
     /// it have memory that only the stream `on` may use (null: any stream), it is freed on that
     /// stream. If that use can be neither recorded nor waited for, its `there` backed bytes stay
@@ -86,17 +87,19 @@ public:
     void give_bare(block* b, stream const* on, std::size_t there) noexcept {
         b->bare = true;
         if (on != nullptr) {
-            this->heaps_.of(*b).hold(b, tags{}); // the stream is already ordered after these uses
-            if (this->freed_on(*on, b) == base::freed::lost) { return this->keep_out(there); }
+            this->heaps().of(*b).hold(b, tags{}); // the stream is already ordered after these uses
+            if (this->record_free(*on, b, false) == base::freed::lost) {
+                return this->counts_.keep_out(there);
+            }
         }
-        this->heaps_.of(*b).give(b, this->is_complete());
+        this->heaps().of(*b).give(b, this->is_complete());
     }
     /// Records that the stream `s` may use memory that is mapped to [from, to), the pages around
     /// the block `b`: a later user of a free neighbour on these pages is ordered after `s`. Returns
     /// false if that cannot be recorded for some neighbour.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
-        timeline&   c    = this->timelines_.of(s);
-        block_heap& heap = this->heaps_.of(*b);
+        timeline&   c    = this->timelines().of(s);
+        block_heap& heap = this->heaps().of(*b);
         auto const  note = [&](block* beside) {
             heap.reserve();
             std::uintptr_t const first = beside->address > from ? beside->address : from;
@@ -115,40 +118,40 @@ public:
         for (block* n = b->after; n != nullptr && n->address < to && n->bytes != 0; n = n->after) {
             if (!note(n)) { return false; }
         }
-        if (this->events_ == event_policy::eager) { c.try_record(); }
+        this->arbiter_.record_if_eager(c);
         return true;
     }
     /// Returns true if some free block of the heap for `bytes` may contain a whole page once all
     /// streams are done. Otherwise it is useless to wait for them.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
-        block_heap const& heap = this->heaps_.of(bytes);
+        block_heap const& heap = this->heaps().of(bytes);
         return heap.largest_free() >= page || heap.has_uncoalesced();
     }
     /// Returns the function that rates the availability of free blocks for the stream `on` (null:
     /// for the host, without a wait).
     [[nodiscard]] auto price_for(stream const* on) {
-        return this->timelines_.for_asker(on != nullptr ? &this->timelines_.of(*on) : nullptr,
-                                          false);
+        return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
+                                           false);
     }
     /// Calls `visit(block)` for ready free blocks of `least` bytes or more in the heap for `bytes`.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
         this->flush_quick_lists();
-        this->heaps_.of(bytes).for_each_free(least, [&](block* b) {
+        this->heaps().of(bytes).for_each_free(least, [&](block* b) {
             if (free_blocks::priced(*b, price) == availability::ready) { visit(b); }
         });
     }
     /// Removes a free block from its bin, so that no request can use it until `give_again`.
-    void set_aside(block* b) noexcept { this->heaps_.of(*b).set_aside(b); }
+    void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
     /// Sets ready free blocks of the heap for `bytes` aside, from the ends of chunks on, as long as
     /// `taken(block)` returns true. Only blocks for which `wanted(block)` returns true are taken.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {
         this->flush_quick_lists();
-        this->heaps_.of(bytes).set_aside(
+        this->heaps().of(bytes).set_aside(
             [&](block const& b) {
                 return !wanted(b) || free_blocks::priced(b, price) != availability::ready;
             },
@@ -157,10 +160,11 @@ public:
     /// Makes a block free again that was set aside. `bare`: some of its pages have no memory now.
     void give_again(block* b, bool bare) noexcept {
         b->bare = bare;
-        this->heaps_.of(*b).give_again(b, this->is_complete());
+        this->heaps().of(*b).give_again(b, this->is_complete());
     }
 
 private:
+    using typename base::candidates;
     using typename base::timeline;
 };
 

@@ -192,10 +192,15 @@ public:
         if (events_ == event_policy::eager) { its.try_record(); }
     }
 
+    /// Returns a function object that returns true if a pending use is complete.
+    [[nodiscard]] auto is_complete() const noexcept {
+        return [this](tag const& t) { return timelines_.is_complete(t); };
+    }
     /// Returns true if the host may use memory with these pending uses now.
     [[nodiscard]] bool is_ready(tags const& held) const noexcept {
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
+    [[nodiscard]] bool tracks_graphs() const noexcept { return graphs_; }
     /// Returns true if a free needs neither an event nor a query for a capture.
     [[nodiscard]] bool                              plain() const noexcept { return plain_; }
     [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }

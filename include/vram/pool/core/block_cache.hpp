@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_cache` keeps freed blocks of a pool in quick lists, and coalesces them when needed.
+
+#include <vram/pool/core/block_heaps.hpp> // block_heaps
+#include <vram/pool/core/live_counts.hpp> // live_counts
+#include <vram/pool/core/quick_lists.hpp> // quick_lists
+
+#include <cstddef> // size_t
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// The heaps of a pool with quick lists of cached blocks before them. It decides which freed blocks
+/// are cached, and which cached blocks are coalesced. `is_complete(use)` returns true if a pending
+/// use is complete.
+///
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      See `quick_lists` and `block_heap`.
+template <bool InPlace>
+class block_cache {
+public:
+    /// `apart`: small blocks have chunks of their own. `large_limit`: the largest size of the large
+    /// block that is cached; 0: large blocks are not cached.
+    block_cache(bool apart, std::size_t large_limit) noexcept
+        : heaps_{apart}, large_limit_{large_limit} {}
+    block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
+    block_cache& operator=(block_cache&& other) noexcept {
+        heaps_       = std::move(other.heaps_);
+        quick_       = std::move(other.quick_);
+        large_limit_ = other.large_limit_;
+        return *this;
+    }
+
+    [[nodiscard]] block_heaps<InPlace>&       heaps() noexcept { return heaps_; }
+    [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
+
+    /// Returns a cached block for the stream in `slot`, or null.
+    template <class IsComplete>
+    [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
+                                                  std::size_t alignment,
+                                                  IsComplete  is_complete) noexcept {
+        if (bytes <= quick_lists::largest) [[likely]] {
+            return quick_.take(slot, bytes, alignment);
+        }
+        return reuse_large(slot, bytes, alignment, is_complete);
+    }
+    /// Caches a block that the stream in `slot` has freed, in the list for `bytes`, the rounded
+    /// size of the request. Coalesces it if it cannot be cached. `counts` are those of the pool.
+    template <class IsComplete>
+    [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
+                                    live_counts const& counts, IsComplete is_complete) noexcept {
+        if (bytes > quick_lists::largest) [[unlikely]] {
+            cache_large(b, counts, is_complete);
+        } else {
+            quick_.put(b, bytes, slot);
+        }
+    }
+    /// Puts a block that is no longer live into its heap and coalesces it.
+    template <class IsComplete>
+    [[gnu::noinline]] block* coalesce(block* b, IsComplete is_complete) noexcept {
+        return heaps_.of(*b).give(b, is_complete);
+    }
+
+    /// Coalesces all cached blocks. Returns true if there were any.
+    template <class IsComplete>
+    bool flush(IsComplete is_complete) noexcept {
+        bool const large = flush_large(is_complete);
+        return drain(bins::granule, is_complete) || large;
+    }
+    /// Coalesces the cached large block. Returns true if there was one.
+    template <class IsComplete>
+    bool flush_large(IsComplete is_complete) noexcept {
+        block* const b = quick_.take_large();
+        if (b != nullptr) { coalesce(b, is_complete); }
+        return b != nullptr;
+    }
+    /// Coalesces cached blocks for a request of `bytes` that found no block. Returns true if there
+    /// were any. For a small request, small cached blocks stay cached if there are bulky ones: they
+    /// are many, contain few bytes, and would only be divided again. If chunks can grow, all are
+    /// coalesced, because the used part of a chunk should end as low as possible.
+    template <class IsComplete>
+    bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
+        bool const few = !InPlace && bytes <= quick_lists::largest;
+        return (few && drain(quick_lists::bulky, is_complete)) || flush(is_complete);
+    }
+
+private:
+    /// Coalesces the small cached blocks from all lists for at least `least` bytes. Returns true if
+    /// there were any.
+    template <class IsComplete>
+    bool drain(std::size_t least, IsComplete is_complete) noexcept {
+        return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
+    }
+    /// Caches or coalesces a freed large block. It is not cached before the end of a chunk that
+    /// grows, because the used part of a chunk should end as low as possible. Nor is it cached if
+    /// no other block of the heap is live, so that a program that repeats itself finds the same
+    /// addresses again.
+    template <class IsComplete>
+    [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
+                                            IsComplete is_complete) noexcept {
+        if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
+            flush_large(is_complete);
+        } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
+            b = quick_.put_large(b);
+            if (b == nullptr) { return; }
+        }
+        coalesce(b, is_complete);
+    }
+    /// Returns true if the next block is the last of its chunk. Only for chunks that can grow,
+    /// which always end with a free block.
+    [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
+        return b.after->after == nullptr;
+    }
+    /// Returns the cached large block if it has exactly the requested size. Otherwise coalesces it,
+    /// because the request may fit into the coalesced block.
+    template <class IsComplete>
+    [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
+                                              std::size_t alignment,
+                                              IsComplete  is_complete) noexcept {
+        block* const b = quick_.take_large();
+        if (b == nullptr) { return nullptr; }
+        if (b->bytes == bytes && quick_lists::usable(*b, slot, alignment)) { return b; }
+        coalesce(b, is_complete);
+        return nullptr;
+    }
+
+    block_heaps<InPlace> heaps_;
+    quick_lists          quick_;
+    std::size_t          large_limit_; ///< largest size of the cached large block
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_candidates` are the free blocks of a heap from which one request is met.
+
+#include <vram/order/core/availability.hpp>  // availability
+#include <vram/pool/core/block_cache.hpp>    // block_cache
+#include <vram/pool/core/block_request.hpp>  // block_request
+#include <vram/pool/core/live_counts.hpp>    // live_counts
+#include <vram/pool/core/stream_arbiter.hpp> // stream_arbiter
+
+#include <bit>     // countr_zero
+#include <cstddef> // size_t
+#include <cstdint> // uint16_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// The free blocks of `heap` as candidates of `stream_arbiter` for one request. A place is a part
+/// of a free block; its pending uses are those of that part alone. If `counts` is null, the block
+/// is only reserved, and not counted as live.
+///
+/// Failure   `find` throws `std::bad_alloc` and errors of the platform. Nothing has changed then.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      See `block_heap`.
+template <class Platform, bool InPlace>
+struct block_candidates {
+    using arbiter  = stream_arbiter<Platform>;
+    using timeline = typename arbiter::timeline;
+    using place    = block_heap::fit;
+    using request  = block_request<typename arbiter::stream>;
+
+    block_cache<InPlace>& cache;
+    arbiter&              streams;
+    live_counts*          counts;
+    block_heap&           heap;
+    request const&        r;
+    bool                  every = false; ///< look at every free block
+    bool                  asks  = false; ///< query about a better fitting block that is in use
+    bool                  bare  = false; ///< value of `block::bare` before `reserve`
+
+    template <class Price>
+    [[nodiscard]] place find(Price const& price) {
+        for (;;) {
+            heap.reserve(); // coalescing and other threads may have used up descriptors
+            place const best = heap.find(r.bytes, r.alignment, price, every);
+            if (best.tighter != nullptr && std::exchange(asks, false) &&
+                !arbiter::is_captured(r.on)) {
+                // A larger block is divided only if the better fitting one is in use.
+                streams.timelines().ask(best.tighter->waits_for());
+                continue;
+            }
+            if (best.cost == availability::ready) { return best; }
+            // Cached blocks may fit, alone or coalesced.
+            if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
+        }
+    }
+    /// Streams are not queried: the pool queries all of them if a request fails.
+    [[nodiscard]] static bool query() noexcept { return false; }
+    [[nodiscard]] tags        uses(place const& p) const noexcept {
+        return p.where->waits_for().within(p.start, p.start + r.bytes);
+    }
+    block* take(place const& p, bool captured) noexcept {
+        if (captured) { return take_retained(p); }
+        block* const b = requested(r.asked, r.alignment, heap.take(p, r.bytes));
+        counts != nullptr ? counts->add(b->bytes) : void(b->now = block::state::reserved);
+        return b;
+    }
+    block* reserve(place const& p) noexcept {
+        tags const before = uses(p);
+        bare              = p.where->bare;
+        block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
+        b->now            = block::state::reserved; // a free of the block is rejected
+        // Recorded now: during the wait other threads may use up the reserved descriptors.
+        heap.hold(b, before);
+        return b;
+    }
+    [[nodiscard]] static tags uses_of(block const* b) noexcept { return b->waits_for(); }
+    block*                    accept(block* b) noexcept {
+        heap.hold(b, tags{});
+        return counts != nullptr ? made_live(b, *counts) : b;
+    }
+    block* put_back(block* b) noexcept {
+        b->bare = bare;
+        return cache.coalesce(b, streams.is_complete());
+    }
+    static void retain(block* b, timeline const& captured) noexcept {
+        block_tags::keep_for_capture(b, captured.slot(), captured.running());
+    }
+
+    /// Stores what was requested in an allocated block.
+    static block* requested(std::size_t asked, std::size_t alignment, block* b) noexcept {
+        b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
+        b->alignment = std::countr_zero(alignment) & 63;
+        return b;
+    }
+    /// Makes a reserved block live.
+    static block* made_live(block* b, live_counts& counts) noexcept {
+        b->now = block::state::live;
+        counts.add(b->bytes);
+        return b;
+    }
+
+private:
+    /// Allocates a block on a captured stream. The parts that earlier graphs retain are recorded,
+    /// so that they stay retained after the block is freed outside of a capture.
+    block* take_retained(place const& p) noexcept {
+        tags const   before = uses(p);
+        block* const b      = take(p, false);
+        heap.keep(b, before.kept());
+        return b;
+    }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_survey` walks over all blocks of a pool, for its usage, its free memory and its errors.
+
+#include <vram/base/error.hpp>                 // error
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/pool/core/block_heaps.hpp>      // block_heaps
+#include <vram/pool/free_pieces.hpp>           // free_pieces
+
+#include <cstddef> // size_t
+
+namespace vram {
+namespace detail {
+
+/// Describes the blocks of a pool. `behind(block)` returns the bytes of a free block that have
+/// physical memory. Cached blocks count as free, but not as coalesced.
+///
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      A walk over all blocks; `explain_refusal` walks over those of one chunk.
+template <bool InPlace>
+class block_survey {
+public:
+    explicit block_survey(block_heaps<InPlace> const& heaps) noexcept : heaps_{heaps} {}
+
+    /// Adds the requested, pending and reserved bytes and the largest free block to `now`.
+    /// `is_complete(use)` returns true if a pending use is complete.
+    template <class Behind, class IsComplete>
+    void measure(memory_usage& now, Behind const& behind, IsComplete const& is_complete) const {
+        now.reserved = heaps_.reserved();
+        heaps_.for_each([&](block const& b) {
+            if (b.now == block::state::live) { now.requested += b.bytes - b.slack; }
+            if (!is_unused(b)) { return; }
+            std::size_t const there = behind(b);
+            if (there > now.largest_free) { now.largest_free = there; }
+            std::size_t pending = 0;
+            tags const  held    = b.waits_for();
+            for (tag const& t : held) {
+                if (!is_complete(t)) { pending += t.end - t.begin; }
+            }
+            now.pending += pending < there ? pending : there;
+        });
+    }
+    /// Returns the sizes of the free blocks.
+    template <class Behind>
+    [[nodiscard]] free_pieces free_memory(Behind const& behind) const {
+        free_pieces now;
+        heaps_.for_each([&](block const& b) {
+            if (is_unused(b)) { now.add(behind(b)); }
+        });
+        heaps_.for_each_chunk([&](block_heap::chunk const& c) {
+            now.releasable += goes_back(c) ? behind(*c.first) : 0;
+        });
+        return now;
+    }
+    /// Returns the description of a leak of `bytes`: number and first address of the live blocks.
+    [[nodiscard]] error leak(std::size_t bytes) const noexcept {
+        error e{.kind = error_kind::leak, .bytes = bytes};
+        heaps_.for_each([&](block const& b) {
+            if (b.now != block::state::live) { return; }
+            if (e.blocks++ == 0) { e.pointer = b.pointer(); }
+        });
+        return e;
+    }
+    /// Adds to the error of a rejected free the kind of memory at its address.
+    [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
+        block const* const b = heaps_.around(e.what.pointer);
+        if (b == nullptr) { return; }
+        if (b->now != block::state::live) {
+            e.found_free();
+        } else {
+            e.found_live(b->pointer(), b->bytes - b->slack, std::size_t{1} << b->alignment);
+        }
+    }
+
+private:
+    /// Returns true if a block is neither live nor reserved for a request.
+    [[nodiscard]] static bool is_unused(block const& b) noexcept {
+        return b.now != block::state::live && b.now != block::state::reserved;
+    }
+    /// Returns true if a chunk is idle and no part of it is retained for a graph.
+    [[nodiscard]] static bool goes_back(block_heap::chunk const& c) noexcept {
+        return c.idle() && c.first->waits_for().kept().empty();
+    }
+
+    block_heaps<InPlace> const& heaps_;
+};
+
+} // namespace detail
+} // namespace vram

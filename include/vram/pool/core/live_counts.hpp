@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `live_counts` are the numbers of a pool: its live bytes, their peaks, and its allocations.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// Counts live bytes and allocations. The peak can be restarted; the highest number of live bytes
+/// since the pool was created is kept beside it.
+///
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      A few instructions.
+class live_counts {
+public:
+    live_counts() = default;
+    live_counts(live_counts&& other) noexcept { *this = static_cast<live_counts&&>(other); }
+    live_counts& operator=(live_counts&& other) noexcept {
+        live_        = std::exchange(other.live_, 0);
+        allocations_ = std::exchange(other.allocations_, 0);
+        peak_live_   = std::exchange(other.peak_live_, 0);
+        most_live_   = std::exchange(other.most_live_, 0);
+        return *this;
+    }
+
+    /// Counts the allocation of a block.
+    [[gnu::always_inline]] void add(std::size_t bytes) noexcept {
+        ++allocations_;
+        live_ += bytes;
+        if (live_ > peak_live_) { peak_live_ = live_; }
+    }
+    /// Counts the free of a block.
+    void retract(std::size_t bytes) noexcept { live_ -= bytes; }
+    /// Counts bytes as live that cannot be used again, because their pending use could be neither
+    /// recorded nor waited for.
+    void keep_out(std::size_t bytes) noexcept {
+        live_ += bytes;
+        raise_peak(live_);
+    }
+
+    /// Restarts the peak of live bytes from now, and returns the peak until now.
+    std::size_t reset_peak() noexcept {
+        most_live_ = most_live();
+        return std::exchange(peak_live_, live_);
+    }
+    void raise_peak(std::size_t to) noexcept { peak_live_ = to > peak_live_ ? to : peak_live_; }
+    /// Returns the highest number of live bytes since the pool was created.
+    [[nodiscard]] std::size_t most_live() const noexcept {
+        return peak_live_ > most_live_ ? peak_live_ : most_live_;
+    }
+    [[nodiscard]] std::size_t   live() const noexcept { return live_; }
+    [[nodiscard]] std::size_t   peak() const noexcept { return peak_live_; }
+    [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_; }
+
+private:
+    std::size_t live_      = 0;
+    std::size_t peak_live_ = 0;
+    /// Highest peak of live bytes before it was restarted.
+    std::size_t most_live_ = 0;
+    // `allocations_` is not stored beside `live_`: the two would be stored one by one and loaded as
+    // a pair, which stalls.
+    std::uint64_t allocations_ = 0;
+};
+
+} // namespace detail
+} // namespace vram
