@@ -3,8 +3,8 @@
 """Builds the API reference with Doxygen: the headers for users, the pages and the examples, in build/docs/html.
 
     docs.py [--output FOLDER] [DIR]    prints each warning of Doxygen, and exits with 1 if there is one
-    docs.py --examples [DIR]           lists the public types that no code of a header's comment and no example names, and exits
-                                       with 1 if there is one
+    docs.py --examples [DIR]           lists the public names (types, functions, macros, constants) that no code of a header's
+                                       comment and no example has, and exits with 1 if there is one
     docs.py [--examples] --self-test
 
 Doxygen reads a copy in FOLDER/input, in which each line has the number that it has in the repository:
@@ -378,15 +378,30 @@ def build(top, output):
 # --- examples -------------------------------------------------------------------------------------------------------
 
 
+# Names at namespace scope, which begin their line.
+NAMES = [re.compile(pattern, re.MULTILINE) for pattern in (
+    r"^enum class (\w+)",
+    r"^using (\w+)\s+=",
+    r"^inline constexpr [\w:<>, ]*?(\w+)\s*(?:\{|=)",
+    r"^# *define (VRAM_(?!DETAIL_)\w+)",
+    # Functions, also those whose return type stands on the line before.
+    r"^(?=[a-z\[])(?!static_assert|requires|template|class|struct|concept|enum|using|namespace|return)"
+    r"(?:[\w:<>,&*\[\] ()]*?[ *&])?(\w+)\((?!\))")]
+FORMER = re.compile(r"^.*///.*former name.*$", re.MULTILINE)
 TYPE = re.compile(r"^(?:class|struct|concept) (?:\[\[.*?\]\] )?(\w+)(?!::)\b[^;]*$", re.MULTILINE)
-NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|^ *#[^\n]*', re.MULTILINE)  # strings, comments, directives
+NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|^ *# *include[^\n]*', re.MULTILINE)  # strings, comments, includes
+
+
+def code_of_comments(text):
+    """The words of the code in the comments of a header."""
+    return set(re.findall(r"\w+", "\n".join(re.findall(r"^ *///     +(.*)$", text, re.MULTILINE))))
 
 
 def public_types(top):
     """The public types as (header, name, true if code in a comment of the header names it)."""
     for header in headers(top):
         text = DETAIL.sub("", header.read_text())
-        code = set(re.findall(r"\w+", "\n".join(re.findall(r"^ *///     +(.*)$", text, re.MULTILINE))))
+        code = code_of_comments(text)
         for name in dict.fromkeys(TYPE.findall(text)):
             yield header, name, name in code
 
@@ -396,11 +411,21 @@ def words(top):
     return {path: set(re.findall(r"\w+", NOT_CODE.sub("", path.read_text()))) for path in examples(top)}
 
 
+def public_names(top):
+    """All public names at namespace scope, as `public_types`; names that are kept for older programs are left out."""
+    yield from public_types(top)
+    for header in headers(top):
+        text = FORMER.sub("", DETAIL.sub("", header.read_text()))
+        code = code_of_comments(text)
+        for name in dict.fromkeys(name for pattern in NAMES for name in pattern.findall(text) if not name.startswith("operator")):
+            yield header, name, name in code
+
+
 def without_example(top):
-    """The public types that no code of their header and no example names, as "HEADER: NAME", and the number of types."""
+    """The public names that no code of their header and no example has, as "HEADER: NAME", and the number of names."""
     named = set().union(*words(top).values())
-    types = [*public_types(top)]
-    return [f"{header.relative_to(top)}: {name}" for header, name, shown in types if not shown and name not in named], len(types)
+    names = [*public_names(top)]
+    return [f"{header.relative_to(top)}: {name}" for header, name, shown in names if not shown and name not in named], len(names)
 
 
 def link_examples(top, html):
@@ -510,6 +535,14 @@ def self_test_of_examples():
         checks.append(found("namespace detail {\nclass b {\n};\n} // namespace detail\n") == ([], 0))
         (top / "include/vram/a/core/c.hpp").write_text("class c {\n};\n")
         checks.append(found("") == ([], 0))
+        for name in ("enum class b {\n    one,\n};", "template <class T>\nusing b = c<T>;", "inline constexpr int b = 1;", "inline constexpr a<1> b{};",
+                     "#define VRAM_B 1", "inline void b(int x) {\n}", "[[nodiscard]] constexpr d<e> const* b(int x);",
+                     "[[noreturn]] inline void\nb(int x) {\n}"):
+            checks.append(found(name + "\n") == ([f"include/vram/a/b.hpp: {'VRAM_B' if 'VRAM' in name else 'b'}"], 1))
+            checks.append(found(name + "\n", "b VRAM_B\n") == ([], 1))
+        checks.append(found("#define VRAM_B 1\n", "#if VRAM_B\n") == ([], 1))
+        # Neither members, nor assertions, nor former names, nor internal macros.
+        checks.append(found("    void b(int x);\nstatic_assert(b(1));\nusing b = c; ///< former name of `c`\n#define VRAM_DETAIL_B 1\n") == ([], 0))
         (top / "examples/project").mkdir()
         (top / "examples/project/app.cu").write_text("b one;\n")
         checks.append(found("class b {\n};\n") == ([], 1))
@@ -528,7 +561,7 @@ def main():
         if options.self_test:
             return self_test_of_examples()
         found, count = without_example(top)
-        print("\n".join([*found, f"{len(found)} of {count} public types have no example"]))
+        print("\n".join([*found, f"{len(found)} of {count} public names have no example"]))
         return bool(found)
     if not shutil.which("doxygen"):
         print("skipped: no doxygen")

@@ -82,6 +82,17 @@ void scale(Memory& memory, sim_stream_view stream, std::size_t n) {
     sim_launch(stream, {.name = "scale", .writes = {{scratch.data(), scratch.size()}}});
 }
 
+/// A library that is compiled apart from its callers: the type of the reference is that of any
+/// resource with the same platform and properties, and the type of a handle that owns one likewise.
+using library_ref    = resource_ref_of<sim_async_resource>;
+using library_handle = any_resource_of<sim_async_resource>;
+
+/// Works for streams of each platform, and for their owners.
+template <class Stream>
+void wait_for(Stream const& stream) {
+    platform_of<Stream>::synchronize(stream);
+}
+
 } // namespace
 
 int main() {
@@ -94,7 +105,13 @@ int main() {
     expects(bytes == 1_MiB, "the least size was allocated");
     memory.deallocate(stream, p, bytes);
     scale(memory, stream, 1000);
-    stream.synchronize();
+    wait_for(stream);
+    library_ref    borrowed{memory};                                     // `memory` must outlive it
+    library_handle owned{shared{limiting{sim_async_resource{}, 1_MiB}}}; // keeps the resource
+    borrowed.deallocate(stream, borrowed.allocate(stream, 1_KiB), 1_KiB);
+    expects(owned.try_allocate(stream, 2_MiB) == nullptr,
+            "the limit of the resource that it holds");
+    wait_for(stream);
     expects(begin_phase(memory) != 0, "a pool returns its chunks without a wait");
 
     host_resource host;

@@ -62,7 +62,7 @@ void a_pool_of_the_driver() {
     cuda_check(cudaMallocFromPoolAsync(&p, 1_MiB, own.get(), stream));
     expects(own.usage().live >= 1_MiB && own.usage().reserved >= 32_MiB, "the driver's figures");
     cuda_check(cudaFreeAsync(p, stream));
-    cuda_check(cudaStreamSynchronize(stream));
+    while (!cuda_done(cudaStreamQuery(stream))) {} // throws if the work has failed
     expects(own.trim() != 0, "unused memory was returned to the device");
 
     // The resource that vram's layers use has a pool with the same options.
@@ -77,6 +77,13 @@ void pinned_memory() {
     void* const           p = uploads.allocate_sync(1_MiB);
     std::memset(p, 1, 1_MiB);
     expects(cuda_platform::memory_kind_of(p) == memory_kind::pinned, "copied without staging");
+    cuda_stream const stream;
+    cuda_resource     memory;
+    void* const       device = memory.allocate_sync(1_MiB);
+    cuda_copy(stream, device, p, 1_MiB); // the addresses determine the direction
+    cuda_check(cudaStreamSynchronize(stream));
+    expects(cuda_memory_info().free < cuda_memory_info().total, "of the current device");
+    memory.deallocate_sync(device, 1_MiB);
     uploads.deallocate_sync(p, 1_MiB);
 
     // Many gigabytes, pinned with many threads, on the NUMA node of the device.

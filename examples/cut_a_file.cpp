@@ -82,6 +82,24 @@ void tiles_of_an_image(std::string const& path) {
     expects(bytes > 1024 * 1024 * sizeof(std::uint16_t), "and the halo around each of them");
 }
 
+/// The elements of a row with a halo of 2 on each side, as a source of the program copies them.
+std::string row_with_halo(boundary how, std::string const& row) {
+    std::string out(row.size() + 4, '.');
+    for_each_run(how, -2, out.size(), row.size(),
+                 [&](std::size_t offset, std::size_t place, std::size_t count) {
+                     out.replace(offset, count, row, place, count);
+                 });
+    return out;
+}
+
+void halos() {
+    expects(row_with_halo(boundary::mirror, "abcd") == "cbabcdcb", "reflected at the last element");
+    expects(row_with_halo(boundary::wrap, "abcd") == "cdabcdab", "periodic");
+    expects(row_with_halo(boundary::clip, "abcd") == "..abcd..", "no elements outside");
+    expects(boundary_place(boundary::clip, -1, 4) == nowhere, "the same for one element");
+    expects(boundary_place(boundary::edge, -1, 4) == 0, "the first element is repeated");
+}
+
 void mistakes() {
     try {
         (void)chunking{1000, 100, {.overlap = 100}};
@@ -107,6 +125,7 @@ int main() {
     chunks(path);
     whole_records(path);
     tiles_of_an_image(path);
+    halos();
     mistakes();
     std::filesystem::remove(path);
 }

@@ -47,6 +47,10 @@ void overlap() {
     sim_figures const figures = node.figures(0);
     expects(figures.busy(sim_engine::compute) == 8ms, "two kernels of 4 ms");
     expects(figures.overlap() == 8ms, "all of it during the copy");
+    sim_engine_set const to_host = sim_set(sim_engine::to_host, sim_engine::peer);
+    expects(figures.busy(to_host) == 0ns, "no copy from the device");
+    expects(figures.busy(sim_copy_engines) >= sim_transfer_time(bytes, 55_GB), "bytes over speed");
+    expects(figures.work.size() == sim_engines, "one number for each engine");
     expects(figures.bytes_to_device == bytes, "one copy to the device");
 
     for (sim_trace const& each : node.trace()) { // the operations, for a timeline
@@ -95,7 +99,32 @@ void memory_of_the_driver() {
     sim_launch(stream, {.writes = {{shared, 64 * sizeof(int)}}}, [=] { sim_view(shared)[0] = 42; });
     stream.synchronize();
     expects(sim_view(shared)[0] == 42, "the host reads the result of the kernel");
+    int told = 0; // a host function in stream order, as cudaLaunchHostFunc calls one
+    sim_call_host(stream, [](void* to) { *static_cast<int*>(to) = 1; }, &told);
+    stream.synchronize();
+    expects(told == 1, "the function was called");
     managed.deallocate_sync(shared, 64 * sizeof(int));
+}
+
+void captures() {
+    sim_node            node;
+    sim_stream          stream;
+    sim_pinned_resource memory;
+    void* const         p      = memory.allocate_sync(1_KiB);
+    int                 word[] = {1, 2, 3};
+    // As cudaStreamCaptureModeThreadLocal: this thread may make no unsafe call, others may.
+    sim_graph::begin(stream, sim_capture_mode::thread_local_only);
+    sim_launch(stream, {.name = "step", .reads = {{p, 1_KiB}}});
+    bool refused = false;
+    try {
+        sim_copy_sync(p, word, sizeof word); // cudaMemcpy, which waits
+    } catch (sim_error const&) { refused = true; }
+    expects(refused, "it breaks the capture, as in CUDA");
+    try {
+        (void)sim_graph::end(stream);
+    } catch (sim_error const& e) { expects(e.status() == sim_status::capture_invalid, "broken"); }
+    sim_copy_sync(p, word, sizeof word);
+    memory.deallocate_sync(p, 1_KiB);
 }
 
 } // namespace
@@ -104,4 +133,5 @@ int main() {
     overlap();
     peers();
     memory_of_the_driver();
+    captures();
 }

@@ -21,6 +21,7 @@ struct sparing_growth {
     }
 };
 static_assert(growth<sparing_growth>);
+static_assert(growth<default_growth<sim_resource>>); // geometric; over virtual memory exact
 
 /// Allocates three blocks of 100 MiB, and returns the reserved bytes and the upstream's calls.
 template <growth Growth>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stack of vram is lent to code that takes a `cuda::mr::resource_ref`, for one call or as a
-// member.
+// member; and a resource of CCCL gets a layer of vram.
 
 #include <vram/cuda/cuda.hpp>
 #include <vram/interop/mr.hpp>
@@ -54,6 +54,18 @@ private:
 
 } // namespace
 
+// Memory that arrives as a reference of CCCL gets a limit.
+bool limited(library::memory_ref theirs) {
+    using namespace vram;
+    limiting          bounded{from_mr(theirs), 1_MiB};
+    cuda_stream const stream;
+    bounded.deallocate(stream, bounded.allocate(stream, 4096), 4096);
+    try {
+        (void)bounded.allocate(stream, 2_MiB);
+    } catch (over_limit const&) { return true; }
+    return false;
+}
+
 int main() {
     using namespace vram;
     cuda_stream const stream;
@@ -66,5 +78,5 @@ int main() {
     solver both{memory};
     both.step(stream);
     cuda_check(cudaStreamSynchronize(stream));
-    return lent && memory.usage().live == 0 ? 0 : 1;
+    return lent && limited(as_mr(memory)) && memory.usage().live == 0 ? 0 : 1;
 }

@@ -3,10 +3,12 @@
 // receives broken contracts.
 
 #include <vram/sim/sim.hpp>
+#include <vram/version.hpp>
 #include <vram/vram.hpp>
 
 #include <cstdio>
 #include <cstring>
+#include <source_location>
 
 using namespace vram;
 
@@ -70,6 +72,35 @@ void refusals() {
     }
 }
 
+/// Frees a block after its contents were overwritten. A free must not throw: an error of the device
+/// goes to the error sink.
+void scrub_and_free(sim_resource& memory, void* p, std::size_t bytes) noexcept {
+    try {
+        sim_stream const stream;
+        sim_fill(stream, p, std::byte{0}, bytes);
+        stream.synchronize();
+    } catch (...) { report_sim_error(p, bytes, std::source_location::current()); }
+    memory.deallocate_sync(p, bytes);
+}
+
+void a_device_that_failed() {
+    sim_resource memory;
+    void* const  p = memory.allocate_sync(1_KiB);
+    sim_node::current().faults().at(sim_call_kind::copy, 1, {.status = sim_status::copy_failed});
+    int const before = logged;
+    scrub_and_free(memory, p, 1_KiB);
+    expects(logged == before + 1, "the fill failed");
+
+    // A driver of the program states that its device has failed: the next error is reported as that
+    // failure, and its consequences are not reported.
+    note_device_failure(9, [](int) noexcept -> code_text { return {"FPGA_LOST", "no answer"}; });
+    for (int i = 0; i < 3; ++i) {
+        report_error({.kind = error_kind::platform_error, .code = 9, .call = "fpga_free"});
+    }
+    expects(logged == before + 2, "one report instead of three");
+    forget_device_failure(); // for the next test
+}
+
 /// A broken contract aborts the program; a handler can throw instead, which suits a test.
 struct broken {
     contract what;
@@ -86,12 +117,21 @@ void broken_contracts() {
         std::printf("%s (%s)\n", e.what.what, e.what.where.function_name());
     }
     expects(thrown, "the constructor checks its arguments");
+    thrown = false;
+    try {
+        broken_contract("this table is never full"); // `expects(false, ...)`, which does not return
+    } catch (broken const&) { thrown = true; }
+    expects(thrown, "the program may report its own contracts");
     set_contract_handler(before);
 }
 
 } // namespace
 
+static_assert(VRAM_VERSION >= 100 && VRAM_VERSION_MAJOR == 0);
+
 int main() {
+    std::printf("vram %s, %d.%d, patch %d\n", VRAM_VERSION_STRING, VRAM_VERSION_MAJOR,
+                VRAM_VERSION_MINOR, VRAM_VERSION_PATCH);
     sim_node         node{{.on_report = sim_on_report::collect}};
     error_sink const before = set_error_sink(log_error);
     {
@@ -106,6 +146,7 @@ int main() {
     an_own_error_code();
     expects(logged == 2, "and one failure of the board");
     refusals();
+    a_device_that_failed();
     broken_contracts();
     set_error_sink(before);
 }

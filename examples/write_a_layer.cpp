@@ -98,9 +98,15 @@ auto our_stack(Source source, Pool over = with::pool) {
     return std::move(source) | with::stream_ordered | over | with_our::sizes;
 }
 
+/// A layer with another resource as its second type argument: requests that the source refuses go to
+/// host memory that the device can read.
+using to_pinned = with::pending_of<fallback, sim_pinned_resource>::made_of<sim_pinned_resource>;
+to_pinned spilling() {
+    return with::layer_of<fallback, sim_pinned_resource>(sim_pinned_resource{});
+}
+
 /// A layer without its upstream is a value, which can be stored and used for several stacks.
-constexpr with::pending_of<limiting>::made_of<std::size_t> limit_of_a_test =
-    with::layer<limiting>(1_MiB);
+constexpr with::pending<limiting, std::size_t> limit_of_a_test = with::layer<limiting>(1_MiB);
 
 } // namespace
 
@@ -121,4 +127,9 @@ int main() {
     auto        counted = std::move(limited) | with_our::sizes_in(table);
     expects(counted.try_allocate(stream, 2_MiB) == nullptr, "the limit below the pool");
     expects(table.like(2_MiB) == 1, "a refused request is counted too");
+
+    auto        spilled = limiting{sim_resource{}, 1_MiB} | spilling();
+    void* const large   = spilled.allocate_sync(2_MiB);
+    expects(sim_platform::memory_kind_of(large) == memory_kind::pinned, "above the limit");
+    spilled.deallocate_sync(large, 2_MiB);
 }

@@ -26,6 +26,7 @@ public:
 
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
+        expects(valid_alignment(alignment), "counted_heap: the alignment is a power of two");
         if (bytes == 0) { return nullptr; }
         std::size_t const rounded = align(bytes, alignment);
         void* const       p       = std::aligned_alloc(alignment, rounded);
@@ -46,7 +47,37 @@ private:
     int* live_;
 };
 
-static_assert(synchronous_resource<counted_heap>);
+/// Memory from an array on the stack of the caller, all of it freed with the array.
+template <std::size_t Size>
+class on_the_stack {
+public:
+    using platform   = host_platform;
+    using properties = property_set<host_accessible>;
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        if (bytes == 0) { return nullptr; }
+        auto* const first = static_cast<std::byte*>(align_address(memory_ + used_, alignment));
+        auto const  start = static_cast<std::size_t>(first - memory_);
+        // `saturating_add` becomes the largest number instead of a small one.
+        if (std::size_t const end = saturating_add(start, bytes); end <= Size) {
+            used_ = end;
+            return first;
+        }
+        throw out_of_memory{{.asked = bytes, .alignment = alignment, .reserved = Size}};
+    }
+    void deallocate_sync(void*, std::size_t, std::size_t = default_alignment) noexcept {}
+
+    friend bool operator==(on_the_stack const& a, on_the_stack const& b) noexcept {
+        return &a == &b;
+    }
+
+private:
+    std::byte   memory_[Size];
+    std::size_t used_ = 0;
+};
+
+static_assert(synchronous_resource<counted_heap> && synchronous_resource<on_the_stack<64>>);
 static_assert(!resource<counted_heap>);          // it has no allocation in the order of a stream,
 static_assert(!fallible_resource<counted_heap>); // and no `try_allocate_sync`
 
@@ -62,10 +93,21 @@ static_assert(property<host_accessible> && property<other::host_accessible> && !
 static_assert(same_property<host_accessible, other::host_accessible>);
 static_assert(has_property<counted_heap, other::host_accessible>);
 static_assert(!has_property<counted_heap, device_accessible>);
+// CCCL asks with a function that exists if the resource has the property.
+static_assert(requires(counted_heap const& heap) { get_property(heap, host_accessible{}); });
 
 } // namespace
 
 int main() {
+    on_the_stack<4096> local;
+    void* const        page = local.allocate_sync(100, 512);
+    expects(is_aligned(page, 512), "as requested");
+    bool full = false;
+    try {
+        (void)local.allocate_sync(unsatisfiable);
+    } catch (out_of_memory const&) { full = true; }
+    expects(full, "no number overflows");
+
     int live = 0;
     {
         pool                  memory{limiting{counted_heap{live}, 64_MiB}};
