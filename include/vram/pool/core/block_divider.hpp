@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_divider` divides free blocks for requests, and coalesces freed blocks.
+
+#include <vram/pool/core/block_chunks.hpp> // block_chunks
+#include <vram/pool/core/block_tags.hpp>   // block_tags
+#include <vram/pool/core/free_blocks.hpp>  // free_blocks
+#include <vram/pool/core/node_pool.hpp>    // node_pool
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// The free blocks of a heap, with the descriptors and pending uses of all its blocks. Every block
+/// has links to its neighbours in the order of addresses, so coalescing needs no search.
+/// `is_complete(use)` returns true if a pending use is complete.
+///
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant at any number of blocks, except `coalesce_pending`.
+class block_divider {
+public:
+    using fit = free_blocks::fit;
+
+    /// `in_place`: chunks can grow at their ends. `apart` is the value of `block::apart` for all
+    /// blocks.
+    block_divider(bool in_place, bool apart) noexcept : free_{in_place}, apart_{apart} {}
+    block_divider(block_divider&& other) noexcept : block_divider{false, false} {
+        *this = std::move(other);
+    }
+    block_divider& operator=(block_divider&& other) noexcept {
+        free_            = std::move(other.free_);
+        apart_           = other.apart_;
+        blocks_          = std::move(other.blocks_);
+        tags_            = std::move(other.tags_);
+        has_uncoalesced_ = std::exchange(other.has_uncoalesced_, false);
+        return *this;
+    }
+
+    /// Returns the index of the free blocks, for searches.
+    [[nodiscard]] free_blocks&       index() noexcept { return free_; }
+    [[nodiscard]] free_blocks const& index() const noexcept { return free_; }
+
+    /// `reserve` makes sure that as many descriptors and lists of uses are available. `has` returns
+    /// true if they are.
+    void reserve(std::size_t count) {
+        blocks_.reserve(count);
+        tags_.reserve(count);
+    }
+    [[nodiscard]] bool has(std::size_t count) const noexcept {
+        return blocks_.has(count) && tags_.has(count);
+    }
+    /// Returns true if `take` needs at most two descriptors and one list of uses, which exist.
+    [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
+
+    /// `hold` sets the pending uses of a block that is not in a bin. `keep` sets the parts of a
+    /// live block that are graph-retained (freed during a capture, kept because a graph may use
+    /// them). A call of `reserve` makes room for one list of uses.
+    void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
+    void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
+    /// Sets the uses of the last block of a chunk, which has grown. If that needs a list of uses and
+    /// none is available, the use of the block stays one of all of it.
+    void hold_grown(block* b, tags const& held) noexcept {
+        if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
+    }
+    /// Drops the uses of a block for which `is_complete(use)` returns true.
+    template <class IsComplete>
+    void refresh(block* b, IsComplete const& is_complete) noexcept {
+        tags_.refresh(b, is_complete);
+    }
+
+    /// Adds a chunk as one free block with the pending uses `held`. Requires a call of `reserve`.
+    block* add(void* base, std::size_t bytes, tags const& held) noexcept {
+        block* const b = blocks_.make();
+        b->address     = reinterpret_cast<std::uintptr_t>(base);
+        b->bytes       = bytes;
+        b->now         = block::state::free;
+        b->apart       = apart_;
+        tags_.hold(b, held);
+        free_.insert(b);
+        return b;
+    }
+    /// Removes a chunk that consists of one free block.
+    void remove(block* only) noexcept {
+        free_.remove(only);
+        tags_.release(only);
+        blocks_.put_back(only);
+    }
+
+    /// Divides a free block so that [start, start + bytes) becomes a block in no bin, and returns
+    /// it. The rest stays free. Requires a call of `reserve` before.
+    block* take(fit const& place, std::size_t bytes) noexcept {
+        block* b = place.where;
+        if (b->slot == block::several) { return take_part(place, bytes); }
+        bool const front = place.start == b->address;
+        if (front && b->before != nullptr && b->bytes != bytes) { return take_front(b, bytes); }
+        free_.remove(b);
+        if (!front) {
+            block* const rest = b;
+            b                 = cut(rest, place.start - rest->address);
+            free_.insert(rest);
+        }
+        if (b->bytes != bytes || free_.is_tail(b)) { free_.insert(cut(b, bytes)); }
+        return b;
+    }
+
+    /// As `take`, for the first bytes of a free block that is larger than that and is not the first
+    /// block of its chunk. The rest keeps its descriptor, its uses, and nearly always its bin.
+    [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
+        block* const         b      = blocks_.reuse();
+        block* const         before = rest->before;
+        std::uintptr_t const start  = rest->address;
+        b->address                  = start;
+        b->bytes                    = bytes;
+        b->before                   = before;
+        b->after                    = rest;
+        b->apart                    = apart_;
+        before->after               = b;
+        rest->before                = b;
+        rest->address               = start + bytes;
+        free_.resize(rest, rest->bytes - bytes);
+        tags_.drop_front(rest);
+        return b;
+    }
+
+    /// Makes a block free again that was set aside or is no longer live, and coalesces it with its
+    /// free neighbours. If a neighbour keeps its size class, it stays in its bin.
+    template <class IsComplete>
+    block* give_again(block* b, IsComplete const& is_complete) noexcept {
+        b->now             = block::state::free;
+        block* const front = free_one(b->before);
+        block* const after = free_one(b->after);
+        if (front == nullptr && after == nullptr) {
+            free_.insert(b);
+            return b;
+        }
+        // The first block of a chunk, and the last if chunks can grow, must keep their descriptors;
+        // only `coalesce` takes care of that.
+        if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
+        if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
+            bool const both = front != nullptr;
+            if (both && front->before == nullptr) { return coalesce(b, is_complete); }
+            if (!tags_.merge_uses(after, b, is_complete)) { return coalesce(b, is_complete); }
+            merge_into_next(b, after);
+            if (!both) { return after; }
+            if (tags_.merge_uses(after, front, is_complete)) {
+                free_.remove(front);
+                merge_into_next(front, after);
+            } else {
+                has_uncoalesced_ = true;
+            }
+            return after;
+        }
+        if (!tags_.merge_uses(front, b, is_complete)) { return coalesce(b, is_complete); }
+        merge_into_previous(front, b);
+        if (after == nullptr) { return front; }
+        if (tags_.merge_uses(front, after, is_complete)) {
+            free_.remove(after);
+            merge_into_previous(front, after);
+        } else {
+            has_uncoalesced_ = true;
+        }
+        return front;
+    }
+
+    /// Marks a block as fully backed by physical memory. If the block is free, it is found before
+    /// blocks that are not fully backed.
+    void complete(block* b) noexcept {
+        bool const in_bin = b->now == block::state::free;
+        if (in_bin) { free_.remove(b); }
+        b->bare = false;
+        if (in_bin) { free_.insert(b); }
+    }
+    /// Removes a free block from its bin, so that no request can use it until `give_again`.
+    void set_aside(block* b) noexcept {
+        free_.remove(b);
+        b->now = block::state::cached;
+    }
+    /// Coalesces all free neighbours at the next call of `coalesce_pending`.
+    void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
+    /// Returns true if there may be free neighbours that could not be coalesced.
+    [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
+    /// Coalesces free neighbours that could not be coalesced before, and drops uses for which
+    /// `is_complete(use)` returns true. Cost: a walk over all blocks if there may be such
+    /// neighbours, else nothing.
+    template <class IsComplete>
+    void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
+        if (!std::exchange(has_uncoalesced_, false)) { return; }
+        for (block_chunks::chunk const& c : chunks) {
+            for (block* b = c.first; b != nullptr; b = b->after) {
+                if (b->now != block::state::free) { continue; }
+                tags_.refresh(b, is_complete);
+                free_.remove(b);
+                while (merge_next_if_free(b, is_complete)) {}
+                free_.insert(b);
+            }
+        }
+    }
+
+private:
+    /// As `take`, if the free block has a list of pending uses: each rest keeps the uses of its own part.
+    block* take_part(fit const& place, std::size_t bytes) noexcept {
+        block*               b     = place.where;
+        std::uintptr_t const start = place.start;
+        free_.remove(b);
+        tags const held = b->note->what;
+        tags_.release(b);
+        if (start != b->address) {
+            block* const front = b;
+            b                  = cut(front, start - front->address);
+            tags_.hold(front, held.within(front->address, front->end()));
+            free_.insert(front);
+        }
+        if (b->bytes != bytes || free_.is_tail(b)) {
+            block* const rest = cut(b, bytes);
+            tags_.hold(rest, held.within(rest->address, rest->end()));
+            free_.insert(rest);
+        }
+        return b;
+    }
+
+    /// Divides the free block `b`, which is in no bin: shortens it to `bytes` and returns a new
+    /// block for the rest, also in no bin. The block has at most one pending use, that of both
+    /// parts.
+    block* cut(block* b, std::size_t bytes) noexcept {
+        block* const rest = blocks_.make();
+        rest->address     = b->address + bytes;
+        rest->bytes       = b->bytes - bytes;
+        rest->before      = b;
+        rest->after       = b->after;
+        rest->slot        = rest->bytes != 0 ? b->slot : block::nobody;
+        rest->epoch       = b->epoch;
+        rest->now         = block::state::free;
+        rest->apart       = b->apart;
+        rest->bare        = b->bare && rest->bytes != 0;
+        if (rest->after != nullptr) { rest->after->before = rest; }
+        b->after = rest;
+        b->bytes = bytes;
+        return rest;
+    }
+
+    [[nodiscard]] static block* free_one(block* b) noexcept {
+        return b != nullptr && b->now == block::state::free ? b : nullptr;
+    }
+    /// Merges `b`, which is in no bin, into the free block before it, which stays in a bin and
+    /// already has the merged uses.
+    [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
+        front->bare = front->bare || b->bare;
+        free_.resize(front, front->bytes + b->bytes);
+        front->after = b->after;
+        if (front->after != nullptr) { front->after->before = front; }
+        blocks_.put_back(b);
+        return front;
+    }
+    /// Merges `b`, which is in no bin and is not the first of its chunk, into the free block after
+    /// it, which stays in a bin and already has the merged uses.
+    [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
+        after->bare = after->bare || b->bare;
+        free_.resize(after, after->bytes + b->bytes);
+        after->address   = b->address;
+        after->before    = b->before;
+        b->before->after = after;
+        blocks_.put_back(b);
+        return after;
+    }
+    /// General case of coalescing: merges `b`, which is in no bin, with its free neighbours if
+    /// their pending uses can be merged, and puts the result into a bin.
+    template <class IsComplete>
+    block* coalesce(block* b, IsComplete const& is_complete) noexcept {
+        merge_next_if_free(b, is_complete);
+        block* const front = free_one(b->before);
+        if (front == nullptr) {
+            free_.insert(b);
+            return b;
+        }
+        free_.remove(front);
+        bool const joined = merge_next(front, is_complete);
+        free_.insert(front);
+        if (joined) { return front; }
+        free_.insert(b);
+        has_uncoalesced_ = true;
+        return b;
+    }
+
+    /// Merges the block after `b` into `b`, both in no bin. Returns false if their pending uses
+    /// cannot be merged; then at most complete uses are dropped.
+    template <class IsComplete>
+    bool merge_next(block* b, IsComplete const& is_complete) noexcept {
+        block* const gone = b->after;
+        if (!tags_.merge_uses(b, gone, is_complete)) { return false; }
+        b->bytes += gone->bytes;
+        b->bare  = b->bare || gone->bare;
+        b->after = gone->after;
+        if (b->after != nullptr) { b->after->before = b; }
+        blocks_.put_back(gone);
+        return true;
+    }
+    /// Merges the block after `b`, if it is free, into `b`. Returns true if it did.
+    template <class IsComplete>
+    bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
+        block* const after = free_one(b->after);
+        if (after == nullptr) { return false; }
+        free_.remove(after);
+        if (merge_next(b, is_complete)) { return true; }
+        free_.insert(after);
+        has_uncoalesced_ = true;
+        return false;
+    }
+
+    free_blocks      free_;
+    node_pool<block> blocks_;
+    block_tags       tags_;
+    bool             has_uncoalesced_ = false; ///< true if some free neighbours are not coalesced
+    bool             apart_;
+};
+
+} // namespace detail
+} // namespace vram
