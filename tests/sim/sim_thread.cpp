@@ -120,6 +120,63 @@ TEST_CASE("sim_thread: two threads that use one buffer without a gate race" *
     pinned.deallocate_sync(p, 64);
 }
 
+TEST_CASE("sim_thread: a wait for an event that another thread records by luck before is reported" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node   node{collecting()};
+    sim_stream s, t;
+    sim_event  e;
+    auto const wait_on = [&](auto wait) {
+        sim_thread a{sim_device{}, [&] { e.record(s); }};
+        sim_thread b{sim_device{}, [&] {
+                         sim_work(sim_time{1000});
+                         wait();
+                         wait(); // one report for each record
+                     }};
+        sim_thread::join_together(a, b);
+        auto const all = node.take_reports();
+        REQUIRE(all.size() == 1);
+        CHECK(all[0].kind == sim_mistake::unordered_wait);
+        CHECK(all[0].first.what == sim_event_of::kind::record);
+        CHECK(all[0].second.what == sim_event_of::kind::wait);
+        CHECK(all[0].text().find("records the event") != std::string::npos);
+        CHECK(all[0].missing.find("after the record") != std::string::npos);
+    };
+    wait_on([&] { e.wait(t); });
+    wait_on([&] { e.synchronize(); });
+    wait_on([&] { (void)e.done(); });
+}
+
+TEST_CASE(
+    "sim_thread: a wait for an event after a gate, a join or on the thread itself is silent") {
+    sim_node           node{collecting()};
+    sim_stream         s, t;
+    sim_event          e, f;
+    sim_platform::gate gate;
+    bool               recorded = false;
+    {
+        sim_thread a{sim_device{}, [&] {
+                         e.record(s);
+                         auto const held = gate.hold();
+                         recorded        = true;
+                         gate.notify();
+                     }};
+        sim_thread b{sim_device{}, [&] {
+                         {
+                             auto held = gate.hold();
+                             gate.wait(held, [&] { return recorded; });
+                         }
+                         e.wait(t);
+                         f.record(t);
+                         f.synchronize();
+                     }};
+        sim_thread::join_together(a, b);
+    }
+    f.synchronize();
+    e.wait(t);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("sim_thread: an exception of the callable is a report") {
     sim_node node{collecting()};
     {

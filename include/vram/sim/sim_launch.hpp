@@ -4,14 +4,16 @@
 /// \file
 /// `sim_launch` queues a kernel on a stream: a host callable with the ranges that it accesses.
 
-#include <vram/sim/sim_copy.hpp>        // detail::sim_address
-#include <vram/sim/sim_range.hpp>       // sim_range
-#include <vram/sim/sim_stream_view.hpp> // sim_stream_view
+#include <vram/sim/machine/sim_declared.hpp> // expect_declared
+#include <vram/sim/sim_copy.hpp>             // detail::sim_address
+#include <vram/sim/sim_range.hpp>            // sim_range
+#include <vram/sim/sim_stream_view.hpp>      // sim_stream_view
 
 #include <cstddef>         // size_t
 #include <functional>      // function
 #include <source_location> // source_location
 #include <span>            // span
+#include <type_traits>     // is_void_v
 #include <utility>         // forward
 #include <vector>          // vector
 
@@ -26,19 +28,40 @@ struct sim_kernel {
     sim_time               duration = sim_time{1000};
 };
 
+namespace detail {
+
+/// The size of an object of the type, or 1 for `void`.
+template <class Type>
+inline constexpr std::size_t sim_bytes_of = sizeof(Type);
+template <class Type>
+    requires std::is_void_v<Type>
+inline constexpr std::size_t sim_bytes_of<Type> = 1;
+
+template <class Type>
+[[nodiscard]] Type* sim_view_of(Type* p, std::size_t bytes) {
+    sim_machine& machine = sim_node::current().machine();
+    expect_declared(machine, {p, bytes});
+    std::uintptr_t const at = machine.memory.view(sim_address(p));
+    if (at == 0 && p != nullptr) { throw sim_error{sim_status::unbacked}; }
+    return reinterpret_cast<Type*>(at);
+}
+
+} // namespace detail
+
 /// Returns the host address of the contents of the device address `p`. A kernel body, or a test
 /// that reads device memory, dereferences the result; the device address itself faults on the host
 /// unless `sim_options::dereferenceable` is set. For host memory, the result is `p`. Throws
 /// `sim_error{unbacked}` if the node keeps no contents.
+///
+/// In the body of a kernel, the object at `p`, or the whole span, must be part of the memory that
+/// the kernel declares; otherwise the checker reports it (`sim_checks::declarations`).
 template <class Type>
 [[nodiscard]] Type* sim_view(Type* p) {
-    std::uintptr_t const at = sim_node::current().machine().memory.view(detail::sim_address(p));
-    if (at == 0 && p != nullptr) { throw sim_error{sim_status::unbacked}; }
-    return reinterpret_cast<Type*>(at);
+    return detail::sim_view_of(p, detail::sim_bytes_of<Type>);
 }
 template <class Type, std::size_t Extent>
 [[nodiscard]] std::span<Type, Extent> sim_view(std::span<Type, Extent> s) {
-    return std::span<Type, Extent>{sim_view(s.data()), s.size()};
+    return std::span<Type, Extent>{detail::sim_view_of(s.data(), s.size_bytes()), s.size()};
 }
 
 /// Queues a kernel on `stream`. `body()` runs when the kernel ends in virtual time, on the host

@@ -23,7 +23,9 @@ struct sim_link {
 
 /// Selects the mistakes that a node detects. A check costs time only while it is on.
 struct sim_checks {
-    bool races         = true;  ///< report two unordered accesses to one byte, one of them a write
+    bool races = true; ///< report two unordered accesses to one byte, one of them a write
+    /// Report accesses of a kernel through `sim_view` to memory that it does not declare.
+    bool declarations  = true;
     bool bounds        = true;  ///< report accesses outside live allocations, or after the free
     bool uninitialised = false; ///< report reads of memory that was never written
     /// Report accesses to memory that the device or the host cannot access.

@@ -21,6 +21,9 @@ namespace vram {
 enum class sim_mistake : unsigned char {
     /// Two accesses to the same bytes, one a write, that no stream, event or wait orders.
     race,
+    /// A wait for an event, or a query, that nothing orders after its record by another host thread.
+    unordered_wait,
+    undeclared_access,    ///< a kernel's access to memory that its declaration does not contain
     overlapping_copy,     ///< a copy with a source and destination that overlap
     use_before_ready,     ///< an access that no stream, event or wait orders after the allocation
     use_after_free,       ///< an access to memory that was freed
@@ -45,6 +48,8 @@ enum class sim_mistake : unsigned char {
 [[nodiscard]] constexpr char const* name(sim_mistake kind) noexcept {
     switch (kind) {
     case sim_mistake::race: return "race";
+    case sim_mistake::unordered_wait: return "wait that nothing orders after the record";
+    case sim_mistake::undeclared_access: return "access that the kernel does not declare";
     case sim_mistake::overlapping_copy: return "copy between overlapping ranges";
     case sim_mistake::use_before_ready: return "use before the allocation is complete";
     case sim_mistake::use_after_free: return "use after free";
@@ -69,7 +74,7 @@ enum class sim_mistake : unsigned char {
 /// One operation of a report: the stream or host thread that accessed memory, the operation's name,
 /// its virtual time, and the source location of the call. `name` must live as long as the program.
 struct sim_event_of {
-    enum class kind : unsigned char { none, read, write, allocation, release };
+    enum class kind : unsigned char { none, read, write, allocation, release, record, wait };
 
     char const* name = ""; ///< "copy", "fill", "host", or the name of a kernel
     kind        what = kind::none;
@@ -140,8 +145,10 @@ inline std::string place(sim_event_of const& e) {
 }
 
 inline std::string describe(sim_event_of const& e) {
-    char const* const verbs[] = {"touches", "reads", "writes", "allocates", "frees"};
-    return e.title() + " " + verbs[static_cast<int>(e.what)] + " it (called at " +
+    char const* const verbs[] = {"touches it",         "reads it", "writes it",
+                                 "allocates it",       "frees it", "records the event",
+                                 "waits for the event"};
+    return e.title() + " " + verbs[static_cast<int>(e.what)] + " (called at " +
            std::to_string(e.time.count()) + " ns" + place(e) + ")";
 }
 

@@ -80,6 +80,29 @@ TEST_CASE("sim_checker: two writes on two streams race, and the report names bot
               std::to_string(t.a.id()) + " after `writer` #" + std::to_string(r.first.number));
 }
 
+TEST_CASE("sim_checker: a race names the last conflicting operation and the whole range") {
+    crime_scene t;
+    auto* const p = static_cast<char*>(t.d);
+    for (int i = 0; i < 4; ++i) { t.kernel(t.a, sim_access::write, p + 128 * i, 128); }
+    t.kernel(t.b, sim_access::read, p + 64, 960);
+    sim_report const r = t.one(sim_mistake::race);
+    CHECK(r.first.number == r.second.number - 1);
+    CHECK(r.address == reinterpret_cast<std::uintptr_t>(p + 64));
+    CHECK(r.bytes == 448);
+}
+
+TEST_CASE("sim_checker: an access that races with two streams has a report for each") {
+    crime_scene      t;
+    sim_stream const c;
+    t.kernel(t.a, sim_access::read, t.d);
+    t.kernel(t.b, sim_access::read, t.d);
+    t.kernel(c, sim_access::write, t.d);
+    auto const all = t.node.take_reports();
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].first.actor == t.a.id());
+    CHECK(all[1].first.actor == t.b.id());
+}
+
 TEST_CASE("sim_checker: an event between two writes orders them") {
     crime_scene t;
     sim_event   e;

@@ -12,6 +12,7 @@
 #include <mutex>           // unique_lock, defer_lock
 #include <optional>        // optional
 #include <source_location> // source_location
+#include <string>          // to_string
 #include <thread>          // this_thread
 #include <utility>         // move
 
@@ -38,6 +39,12 @@ public:
     /// Increments the calling thread's counter in its vector clock, and returns a description of
     /// this call for the checker.
     [[nodiscard]] sim_event_of host_step(char const* name);
+    /// Stores this call as the record of `e`.
+    void recorded(sim_event_state& e);
+    /// Called by a wait or query named `name` before it uses the record of `e`. If nothing orders
+    /// that record before this call, reports it, once for each record: had this call come first, it
+    /// would not have waited.
+    void expect_ordered(sim_event_state& e, char const* name);
     /// Throws the first report that has not been thrown yet as `sim_race`, if
     /// `sim_options::on_report` is `throw_it`.
     void throw_report();
@@ -53,6 +60,10 @@ public:
     std::source_location         where;
     std::optional<sim_fault>     fault   = {};
     sim_status                   refusal = sim_status::ok;
+
+private:
+    /// Returns a description of this call. It has the number of the operation queued last.
+    [[nodiscard]] sim_event_of step(char const* name, sim_event_of::kind what) const;
 };
 
 inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::source_location from,
@@ -83,14 +94,41 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
 
 inline sim_event_of sim_call::host_step(char const* name) {
     host->advance();
+    sim_event_of done = step(name, sim_event_of::kind::none);
+    done.number       = machine.schedule.next_number();
+    return done;
+}
+
+inline sim_event_of sim_call::step(char const* name, sim_event_of::kind what) const {
     return {.name   = name,
+            .what   = what,
             .host   = true,
-            .number = machine.schedule.next_number(),
+            .number = machine.schedule.count(),
             .actor  = host->number,
             .time   = host->clock,
             .where  = where,
             .slot   = host->slot,
             .count  = host->vclock[host->slot]};
+}
+
+inline void sim_call::recorded(sim_event_state& e) {
+    if (!machine.checker.on().races) { return; }
+    host->advance();
+    e.recorded_by   = step("record", sim_event_of::kind::record);
+    e.luck_reported = false;
+}
+
+inline void sim_call::expect_ordered(sim_event_state& e, char const* name) {
+    sim_event_of const& record = e.recorded_by;
+    if (record.what == sim_event_of::kind::none || e.luck_reported) { return; }
+    if (!machine.checker.on().races || host->vclock.includes(record.slot, record.count)) { return; }
+    e.luck_reported = true;
+    machine.checker.report({sim_mistake::unordered_wait, step(name, sim_event_of::kind::wait),
+                            record, 0, 0,
+                            "host thread " + std::to_string(host->number) +
+                                " must wait for host thread " + std::to_string(record.actor) +
+                                " (a gate, a join) after the record; a wait for an event that is "
+                                "not recorded yet does not wait"});
 }
 
 inline void sim_call::unsafe() {

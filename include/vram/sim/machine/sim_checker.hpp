@@ -101,10 +101,11 @@ public:
         step.what      = sim_event_of::kind::release;
         block.released = step;
         if (!on_.frees || !on_.races || block.history.size() == 0) { return; }
-        bool reported = false;
+        conflicts found;
         block.history.change(0, block.bytes, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (!reported) { reported = conflict(step, clock, block, from, to, h); }
+            collect(found, step, clock, block.begin + from, to - from, h);
         });
+        report_all(found, step);
     }
 
     /// Stores a report. Depending on `sim_options::on_report`, it is also printed, thrown later by
@@ -136,13 +137,15 @@ private:
     bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access) {
         if (history.size() == 0) { return true; }
-        std::size_t const first    = range.begin() - block.begin;
-        std::size_t const last     = std::min(range.end(), block.end()) - block.begin;
+        std::size_t const first = range.begin() - block.begin;
+        std::size_t const last  = std::min(range.end(), block.end()) - block.begin;
+        conflicts         found;
         bool              reported = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (!reported && on_.races) { reported = conflict(step, clock, block, from, to, h); }
+            if (on_.races) { collect(found, step, clock, block.begin + from, to - from, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
-            if (on_.uninitialised && access == sim_access::read && fresh && !reported) {
+            if (on_.uninitialised && access == sim_access::read && fresh && !reported &&
+                found.empty()) {
                 reported = true;
                 report({sim_mistake::uninitialised_read, step, h.write, block.begin + from,
                         to - from, "no write was declared before it"});
@@ -150,7 +153,8 @@ private:
             if (access == sim_access::read) { note_read(h, step); }
         });
         if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
-        return !reported;
+        report_all(found, step);
+        return !reported && found.empty();
     }
 
     /// Checks and records an access to reserved virtual addresses, one mapping after the other.
@@ -229,20 +233,39 @@ private:
         return true;
     }
 
-    /// If the last write in `h`, or a read since then, is not ordered before the conflicting access
-    /// `step`, reports a race and returns true.
-    bool conflict(sim_event_of const& step, vector_clock const& clock, sim_block const& block,
-                  std::size_t from, std::size_t to, sim_history const& h) {
-        if (unordered(h.write, clock)) {
-            return report_pair(step, h.write, block.begin + from, to - from);
-        }
-        if (step.what == sim_event_of::kind::read) { return false; }
-        for (sim_event_of const& read : h.reads) {
-            if (unordered(read, clock)) {
-                return report_pair(step, read, block.begin + from, to - from);
+    /// The last operation of one stream or host thread that conflicts with an access, and the range
+    /// that contains all bytes in conflict with that stream or thread.
+    struct conflict {
+        sim_event_of   with;
+        std::uintptr_t begin;
+        std::uintptr_t end;
+    };
+    using conflicts = std::vector<conflict>;
+
+    /// Adds to `found` the last write in `h`, and the reads since then if `step` is no read, that
+    /// are not ordered before `step`. `h` is the history of the `bytes` at `at`.
+    static void collect(conflicts& found, sim_event_of const& step, vector_clock const& clock,
+                        std::uintptr_t at, std::size_t bytes, sim_history const& h) {
+        auto const look = [&](sim_event_of const& earlier) {
+            if (!unordered(earlier, clock)) { return; }
+            for (conflict& known : found) {
+                if (known.with.slot != earlier.slot) { continue; }
+                if (earlier.count > known.with.count) { known.with = earlier; }
+                known.begin = std::min(known.begin, at);
+                known.end   = std::max(known.end, at + bytes);
+                return;
             }
+            found.push_back({earlier, at, at + bytes});
+        };
+        look(h.write);
+        if (step.what == sim_event_of::kind::read) { return; }
+        for (sim_event_of const& read : h.reads) { look(read); }
+    }
+    /// Reports each of the conflicts with `step`.
+    void report_all(conflicts const& found, sim_event_of const& step) {
+        for (conflict const& each : found) {
+            report_pair(step, each.with, each.begin, each.end - each.begin);
         }
-        return false;
     }
 
     static bool unordered(sim_event_of const& earlier, vector_clock const& clock) noexcept {
@@ -250,7 +273,7 @@ private:
                !clock.includes(earlier.slot, earlier.count);
     }
 
-    bool report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,
+    void report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,
                      std::size_t bytes) {
         sim_mistake kind = sim_mistake::race;
         if (first.what == sim_event_of::kind::allocation) { kind = sim_mistake::use_before_ready; }
@@ -258,7 +281,6 @@ private:
             kind = sim_mistake::free_before_last_use;
         }
         report({kind, second, first, at, bytes, sim_advice(second, first)});
-        return true;
     }
 
     /// Adds a read to `h`, in place of the previous read of the same stream or thread.

@@ -82,6 +82,14 @@ public:
         return known ? sim_kind::registered : sim_kind::pageable;
     }
 
+    /// Returns true if `p` is in memory or reserved addresses of the simulated node.
+    [[nodiscard]] bool simulates(std::uintptr_t p) const noexcept {
+        for (auto const& space : spaces_) {
+            if (space->holds(p)) { return true; }
+        }
+        return reservation_of(p) != nullptr;
+    }
+
     /// Returns the host address of the contents at `p`: `p` for host memory, 0 without contents.
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {

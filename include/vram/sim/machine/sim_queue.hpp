@@ -163,10 +163,11 @@ public:
         e.count    = s.count;
         e.recorded = true;
         e.capture.reset();
+        call_.recorded(e);
         ++m_.schedule.figures(s.device).events_recorded;
     }
 
-    void wait(sim_stream_state& s, sim_event_state const& e) {
+    void wait(sim_stream_state& s, sim_event_state& e) {
         if (s.ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         // A wait for an event that was never recorded has no effect.
         if (!e.recorded) { return; }
@@ -174,6 +175,7 @@ public:
             throw sim_error{sim_status::captured_event, call_.where};
         }
         if (e.capture || s.capture) { return wait_captured(s, e); }
+        call_.expect_ordered(e, "wait");
         begin_action(s);
         wait_for(s, e.place);
         if (m_.checker.on().races && !s.vclock.includes(e.slot, e.count)) {

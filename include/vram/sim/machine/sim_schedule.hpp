@@ -27,6 +27,8 @@ namespace detail {
 
 /// True while this thread runs an operation's effect, which must not call the device.
 inline thread_local bool inside_effect = false;
+/// The operation with the effect that this thread runs, or null.
+inline thread_local sim_operation const* running_operation = nullptr;
 /// Vector clock of the host function (`sim_call_host`) that this thread runs, or null.
 inline thread_local vector_clock const* effect_vclock = nullptr;
 
@@ -194,7 +196,7 @@ private:
         if (op.task.effect && !op.task.fails) {
             executing_ = true;
             lock.unlock();
-            std::exception_ptr const thrown = run_effect(op.task);
+            std::exception_ptr const thrown = run_effect(op);
             lock.lock();
             executing_    = false;
             auto& failure = failures_[static_cast<std::size_t>(op.task.device)];
@@ -225,13 +227,15 @@ private:
         spare_.push_back(&op);
     }
 
-    static std::exception_ptr run_effect(sim_task& task) {
+    static std::exception_ptr run_effect(sim_operation& op) {
         std::exception_ptr thrown;
-        detail::inside_effect = true;
+        detail::inside_effect     = true;
+        detail::running_operation = &op;
         try {
-            task.effect();
+            op.task.effect();
         } catch (...) { thrown = std::current_exception(); }
-        detail::inside_effect = false;
+        detail::inside_effect     = false;
+        detail::running_operation = nullptr;
         return thrown;
     }
 

@@ -8,6 +8,7 @@
 #include <vram/sim/machine/vector_clock.hpp>  // vector_clock
 #include <vram/sim/sim_error.hpp>             // sim_status
 #include <vram/sim/sim_options.hpp>           // sim_capture_mode
+#include <vram/sim/sim_report.hpp>            // sim_event_of
 #include <vram/sim/sim_time.hpp>              // sim_time
 
 #include <atomic>        // atomic
@@ -97,7 +98,9 @@ struct sim_event_state {
     vector_clock  vclock;
     std::size_t   slot  = 0; ///< index in vector clocks, and count, of the stream at the record
     std::uint64_t count = 0;
-    sim_time      when{}; ///< completion time in virtual time, if the event is timed
+    sim_time      when{};                ///< completion time in virtual time, if the event is timed
+    sim_event_of  recorded_by;           ///< the last record, a step of a host thread
+    bool          luck_reported = false; ///< true if a wait for the last record was reported
 
     /// Set if the event was recorded during a capture; then it orders only nodes of that graph.
     std::shared_ptr<sim_graph_state> capture;

@@ -52,11 +52,12 @@ public:
         m_.acquire(*call_.host, all.vclock);
         throw_pending(s.device);
     }
-    void synchronize(sim_event_state const& e) {
+    void synchronize(sim_event_state& e) {
         call_.admit();
         if (e.capture) { throw sim_error{sim_status::stream_capturing, call_.where}; }
         call_.unsafe();
         if (e.recorded) {
+            call_.expect_ordered(e, "synchronize");
             waiting const      figure{m_, *call_.host, e.device};
             vector_clock const then = e.vclock;
             await(e.place);
@@ -99,11 +100,12 @@ public:
         }
     }
 
-    [[nodiscard]] bool done(sim_event_state const& e) {
+    [[nodiscard]] bool done(sim_event_state& e) {
         if (e.capture) { throw sim_error{sim_status::stream_capturing, call_.where}; }
         call_.unsafe();
         ++m_.schedule.figures(e.device).queries;
         if (!e.recorded) { return true; }
+        call_.expect_ordered(e, "query");
         if (e.place.pending()) { reach(); }
         return answer(e.place.pending(), e.slot, e.count, e.vclock);
     }
