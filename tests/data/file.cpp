@@ -12,6 +12,7 @@
 #include <vector>
 
 using namespace vram;
+using namespace vram::detail;
 
 namespace file_tests {
 

@@ -26,7 +26,7 @@ template class vram::detail::stream_arbiter<sim_platform>;
 
 namespace {
 
-void spend(sim_stream const& s, sim_time how_long = 1ms) {
+void occupy(sim_stream const& s, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "spend", .duration = how_long});
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("stream_arbiter: ready memory is allocated first, other memory after o
     sim_node   node{{.compute_slots = 4}};
     court      it{2};
     sim_stream a, b;
-    spend(a, 50ms);
+    occupy(a, 50ms);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     CHECK(it.give(1, b) == sim_arbiter::freed::recorded);
     CHECK(it.take(&b) == it.at_index(1));
@@ -141,7 +141,7 @@ TEST_CASE("stream_arbiter: streams are queried once before a wait, if the heap q
     court      it{1, event_policy::eager};
     sim_stream a, b;
     it.memory.repeat = true;
-    spend(a);
+    occupy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     CHECK(it.arbiter.timelines().events() == 1);
     a.synchronize();
@@ -154,8 +154,8 @@ TEST_CASE("stream_arbiter: the host also waits for uses that are added during it
     sim_node   node{{.compute_slots = 4}};
     court      it{2};
     sim_stream a, b;
-    spend(a, 2ms);
-    spend(b, 50ms);
+    occupy(a, 2ms);
+    occupy(b, 50ms);
     CHECK(it.give(1, b) == sim_arbiter::freed::recorded);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     unsigned reads      = 0;
@@ -170,7 +170,7 @@ TEST_CASE("stream_arbiter: memory is put back if the wait of the host fails") {
     sim_node   node;
     court      it{1};
     sim_stream a;
-    spend(a);
+    occupy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK_THROWS((void)it.take(nullptr));
@@ -182,7 +182,7 @@ TEST_CASE("stream_arbiter: a request that must not wait queries the use and then
     sim_node   node;
     court      it{1};
     sim_stream a, b;
-    spend(a);
+    occupy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     bool must_wait = false;
     CHECK(it.take(&b, &must_wait) == nullptr);
@@ -198,7 +198,7 @@ TEST_CASE("stream_arbiter: a stream that is captured during the search does not 
     sim_node   node;
     court      it{1};
     sim_stream a, b;
-    spend(a);
+    occupy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     bool begun        = false;
     it.memory.at_find = [&] {
@@ -216,7 +216,7 @@ TEST_CASE("stream_arbiter: memory freed before a tracked capture is unavailable 
         sim_node   node;
         court      it{1, event_policy::lazy, true};
         sim_stream a, b;
-        spend(a);
+        occupy(a);
         CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
         sim_graph::begin(a);
         CHECK(it.take(host ? nullptr : &b) == nullptr);
@@ -265,7 +265,7 @@ TEST_CASE("stream_arbiter: a free that cannot be recorded waits for its stream, 
     doubles::mishaps const told;
     court                  it{1};
     sim_stream             a;
-    spend(a);
+    occupy(a);
     {
         doubles::bombing armed{1};
         CHECK(it.give(0, a) == sim_arbiter::freed::idle);
@@ -285,7 +285,7 @@ TEST_CASE("stream_arbiter: a free from another thread is recorded without a quer
     sim_node   node;
     court      it{1, event_policy::eager, true};
     sim_stream a;
-    spend(a);
+    occupy(a);
     (void)sim_platform::id(a);
     sim_graph::begin(a);
     {
