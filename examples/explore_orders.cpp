@@ -26,11 +26,15 @@ void produce_and_consume(sim_node&, bool correct) {
         sim_thread producer{sim_device{}, [&] {
                                 sim_launch(writing, {.name = "write", .writes = {{block, 1_KiB}}});
                                 written.record(writing);
+                                sim_happens_before(&recorded); // the checker does not see atomics
                                 recorded = true;
                             }};
         if (correct) { producer.join(); }
         sim_thread consumer{sim_device{}, [&] {
-                                if (recorded) { written.wait(reading); } // the mistake: no else
+                                if (recorded) { // the mistake: no else
+                                    sim_happens_after(&recorded);
+                                    written.wait(reading);
+                                }
                                 sim_launch(reading, {.name = "read", .reads = {{block, 1_KiB}}});
                             }};
         sim_thread::join_together(producer, consumer);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 using namespace vram;
 
 TEST_CASE("counter: it has a value, a peak and a total") {

@@ -96,8 +96,15 @@ TEST_CASE("nvcc: a graph, injected faults and threads of the simulated device") 
 
 TEST_CASE("nvcc: every order of two threads of the simulated device") {
     auto const found = sim_explore({.node = {.preemptions = 1}}, [](sim_node&) {
-        sim_thread one{sim_device::current(), [] { sim_work(1us); }};
-        sim_thread two{sim_device::current(), [] { sim_work(1us); }};
+        int const  token = 0;
+        sim_thread one{sim_device::current(), [&] {
+                           sim_work(1us);
+                           sim_happens_before(&token);
+                       }};
+        sim_thread two{sim_device::current(), [&] {
+                           sim_work(1us);
+                           sim_happens_after(&token);
+                       }};
     });
     CHECK(found.failures == 0);
 }

@@ -313,7 +313,8 @@ TEST_CASE("loader: in checker mode a device slot is overwritten after its releas
             ++at;
             CHECK(at->index() == 1);
             sim_platform::synchronize(sim_device{}); // a later query is too late
-            sim_launch(stream, {.name = "late"}, [data, &poisoned] {
+            sim_range const all{data.data(), data.size()};
+            sim_launch(stream, {.name = "late", .reads = {all}}, [data, &poisoned] {
                 for (std::byte b : sim_view(data)) { poisoned += b == std::byte{0xFF}; }
             });
             stream.synchronize();

@@ -24,6 +24,7 @@
 #include <iterator>        // back_inserter
 #include <mutex>           // mutex, unique_lock
 #include <source_location> // source_location
+#include <unordered_map>   // unordered_map
 #include <utility>         // move
 #include <vector>          // vector
 
@@ -129,12 +130,13 @@ public:
         }
         sim_event_state& e = *spare_events_.back();
         spare_events_.pop_back();
-        e.machine  = this;
-        e.device   = device;
-        e.timed    = timed;
-        e.recorded = false;
-        e.place    = {};
-        e.when     = {};
+        e.machine          = this;
+        e.device           = device;
+        e.timed            = timed;
+        e.recorded         = false;
+        e.place            = {};
+        e.when             = {};
+        e.recorded_by.what = sim_event_of::kind::none;
         return e;
     }
     void destroy_event(sim_event_state& e) noexcept {
@@ -210,6 +212,9 @@ public:
     sim_faults                    faults;
     std::vector<sim_device_state> devices;
     std::vector<sim_graph_state*> captures; ///< stream captures that have begun and not ended
+
+    /// Vector clocks of the tokens of `sim_happens_before`.
+    std::unordered_map<void const*, vector_clock> tokens;
 
     /// Live bytes of pinned host memory, rounded up to the granularity.
     std::size_t pinned_used  = 0;

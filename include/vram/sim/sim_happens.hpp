@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_happens_before` and `sim_happens_after` declare an order between threads to the checker.
+
+#include <vram/sim/sim_node.hpp> // sim_node
+
+#include <source_location> // source_location
+
+namespace vram {
+
+/// Declares that everything the calling thread has done happens before the work of each thread that
+/// later calls `sim_happens_after` with the same token. Needed where `sim_thread`s are ordered by
+/// means that the simulated device does not see: a lock, an atomic variable, a channel of the
+/// program. The token is any address that both sides know, for example that of the lock.
+///
+///     sim_happens_before(&ready); // before the store
+///     ready = true;
+///     ...
+///     if (ready) {
+///         sim_happens_after(&ready); // after the load
+///         event.wait(stream);
+///     }
+///
+/// Failure   Throws `sim_error{not_permitted}` inside a kernel or a host function.
+/// Threads   Any thread may call it. Ordinary threads (`std::thread`) are ordered without it.
+/// Streams   None.
+/// Cost      Joins a vector clock. The node stores one vector clock for each token.
+inline void sim_happens_before(void const*          token,
+                               std::source_location where = std::source_location::current()) {
+    detail::sim_machine& m = sim_node::current().machine();
+    detail::sim_call     call{m, sim_call_kind::other, 0, where};
+    if (!m.checker.on().races) { return; }
+    m.tokens[token].join(call.host->vclock);
+    call.host->advance();
+}
+
+/// Declares that everything before the earlier calls of `sim_happens_before` with the same token
+/// happens before the later work of the calling thread. See `sim_happens_before`.
+inline void sim_happens_after(void const*          token,
+                              std::source_location where = std::source_location::current()) {
+    detail::sim_machine& m = sim_node::current().machine();
+    detail::sim_call     call{m, sim_call_kind::other, 0, where};
+    auto const           found = m.tokens.find(token);
+    if (found != m.tokens.end()) { m.acquire(*call.host, found->second); }
+}
+
+} // namespace vram
