@@ -11,20 +11,20 @@ using vram::detail::posix_thread;
 
 namespace {
 /// A callable that counts its live objects.
-struct counted {
+struct counted_steps {
     std::atomic<int>* live;
     std::atomic<int>* calls;
 
-    counted(std::atomic<int>& l, std::atomic<int>& c) : live{&l}, calls{&c} { ++*live; }
-    counted(counted const& other) : live{other.live}, calls{other.calls} { ++*live; }
-    ~counted() { --*live; }
+    counted_steps(std::atomic<int>& l, std::atomic<int>& c) : live{&l}, calls{&c} { ++*live; }
+    counted_steps(counted_steps const& other) : live{other.live}, calls{other.calls} { ++*live; }
+    ~counted_steps() { --*live; }
     void operator()() { ++*calls; }
 };
 } // namespace
 
 TEST_CASE("posix_thread: the destructor joins the thread, and the callable is destroyed once") {
     std::atomic<int> live = 0, calls = 0;
-    { posix_thread const t{counted{live, calls}}; }
+    { posix_thread const t{counted_steps{live, calls}}; }
     CHECK(calls == 1);
     CHECK(live == 0);
 }
@@ -52,7 +52,7 @@ TEST_CASE("posix_thread: an assignment joins the running thread, and a move tran
 TEST_CASE("posix_thread: a thread that ends by pthread_exit destroys its callable") {
     std::atomic<int> live = 0, calls = 0;
     {
-        posix_thread const t{[body = counted{live, calls}]() mutable {
+        posix_thread const t{[body = counted_steps{live, calls}]() mutable {
             body();
             ::pthread_exit(nullptr);
         }};

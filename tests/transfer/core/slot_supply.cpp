@@ -13,14 +13,14 @@ using namespace vram::detail;
 
 namespace supplying {
 /// A host platform that calls the test during each copy.
-struct observed_platform : host_platform {
+struct supplied_platform : host_platform {
     static void copy(stream, void*, void const*, std::size_t) { during(); }
 
     static inline std::function<void()> during;
 };
 
-struct slot_supply_by_hand final : slot_supply<observed_platform> {
-    using supply = slot_supply<observed_platform>;
+struct slot_supply_by_hand final : slot_supply<supplied_platform> {
+    using supply = slot_supply<supplied_platform>;
 
     slot_supply_by_hand() : slot_supply{{.pinned_depth = 2, .device_depth = 2}, {}, std::nullopt} {}
 
@@ -30,14 +30,14 @@ struct slot_supply_by_hand final : slot_supply<observed_platform> {
     using supply::filled;
 };
 } // namespace supplying
-using supplying::observed_platform;
+using supplying::supplied_platform;
 using supplying::slot_supply_by_hand;
 
 TEST_CASE("slot_supply: the thread that filled a slot copies it, and one thread at a time copies") {
     slot_supply_by_hand all;
     slot_states         during;
     int                 copies = 0;
-    observed_platform::during  = [&] {
+    supplied_platform::during  = [&] {
         if (++copies == 1) {
             auto* const second = all.await_pinned();
             second->size       = 1;
