@@ -13,13 +13,13 @@ using namespace vram::detail;
 
 namespace planning {
 /// A source of batches with these sizes, which it does or does not say in advance.
-struct counted_source {
+struct source_of_sizes {
     std::vector<std::size_t> sizes;
 
     [[nodiscard]] std::size_t size() const { return sizes.size(); }
     std::size_t fill(std::span<std::byte>, std::size_t index) const { return sizes[index]; }
 };
-struct measured : counted_source {
+struct measured : source_of_sizes {
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return sizes[index]; }
 };
 struct endless {
@@ -55,18 +55,18 @@ struct plan {
     }
 };
 } // namespace planning
-using planning::counted_source;
+using planning::source_of_sizes;
 using planning::endless;
 using planning::measured;
 using planning::plan;
 using order = std::vector<std::size_t>;
 
 TEST_CASE("batch_plan: without options, all batches come in the source's order") {
-    plan all{counted_source{{8, 8, 3}}, {}};
+    plan all{source_of_sizes{{8, 8, 3}}, {}};
     CHECK(all.order() == order{0, 1, 2});
     CHECK(all.now.batches() == 3);
     CHECK(all.produced == 0);
-    using verdict = batch_plan<counted_source>::verdict;
+    using verdict = batch_plan<source_of_sizes>::verdict;
     CHECK(all.now.judge(8, false) == verdict::batch);
     CHECK(all.now.judge(3, false) == verdict::batch);
     CHECK(all.now.judge(0, true) == verdict::end);
@@ -100,26 +100,26 @@ TEST_CASE("batch_plan: short batches of known sizes are left out in advance") {
 
 TEST_CASE("batch_plan: a short last batch of unknown size is produced once, if shards share it") {
     for (std::size_t const last : {3U, 8U}) {
-        plan all{counted_source{{8, 8, 8, last}},
+        plan all{source_of_sizes{{8, 8, 8, last}},
                  {.last = last_batch::drop, .shard = 1, .shards = 2}};
         CHECK(all.order() == (last == 8 ? order{1, 3} : order{1}));
         CHECK(all.order(1).size() == (last == 8 ? 2 : 1));
         CHECK(all.produced == 1);
     }
-    plan alone{counted_source{{8, 8, 3}}, {.last = last_batch::drop}};
+    plan alone{source_of_sizes{{8, 8, 3}}, {.last = last_batch::drop}};
     CHECK(alone.order() == order{0, 1, 2});
     CHECK(alone.produced == 0);
     CHECK_FALSE(alone.now.batches().has_value()); // the last one may be left out
-    CHECK(alone.now.judge(3, false) == batch_plan<counted_source>::verdict::left_out);
-    CHECK(alone.now.judge(8, false) == batch_plan<counted_source>::verdict::batch);
-    plan early{counted_source{{8, 0}}, {.last = last_batch::drop, .shards = 2}};
+    CHECK(alone.now.judge(3, false) == batch_plan<source_of_sizes>::verdict::left_out);
+    CHECK(alone.now.judge(8, false) == batch_plan<source_of_sizes>::verdict::batch);
+    plan early{source_of_sizes{{8, 0}}, {.last = last_batch::drop, .shards = 2}};
     CHECK_THROWS_AS((void)early.begin(), loader_error);
 }
 
 TEST_CASE("batch_plan: shards get all batches once, and each epoch another order") {
     order seen;
     for (std::size_t shard : {0U, 1U, 2U}) {
-        plan one{counted_source{order(8, 8)}, {.shuffle = true, .shard = shard, .shards = 3}};
+        plan one{source_of_sizes{order(8, 8)}, {.shuffle = true, .shard = shard, .shards = 3}};
         auto first = one.order(0);
         CHECK(first.size() == (shard < 2 ? 3 : 2));
         CHECK(first == one.order(0));
