@@ -37,7 +37,7 @@ figures run(Memory& memory, typename Platform::own_stream const (&streams)[2]) {
         void*       p;
         std::size_t bytes;
     };
-    constexpr bool     step_by_step = requires { memory.reset(); };
+    constexpr bool     step_by_step = requires { memory.reset_sync(); };
     std::mt19937       random{1};
     std::vector<piece> out;
     clock::duration    spent{};
@@ -72,7 +72,7 @@ figures run(Memory& memory, typename Platform::own_stream const (&streams)[2]) {
             auto const s = owner.view();
             take(s), take(s), give(s), take(s), give(s), give(s);
         }
-        if constexpr (step_by_step) { memory.reset(); }
+        if constexpr (step_by_step) { memory.reset_sync(); }
     }
     memory_usage const u = memory.usage();
     expects(u.live == 0 && live == 0, "all of it is back");

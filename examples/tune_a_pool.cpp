@@ -59,19 +59,21 @@ void virtual_memory_of_large_pages() {
 }
 
 void marks() {
-    sim_node                                node;
-    sim_stream                              stream;
+    sim_node   node;
+    sim_stream stream;
+    // [marks]
     monotonic<stream_ordered<sim_resource>> step;
     (void)step.allocate(stream, 1_MiB); // for the whole step
 
     for (int layer = 0; layer < 10; ++layer) {
         monotonic_mark const here = step.mark();
         (void)step.allocate(stream, 8_MiB); // for this layer
-        step.unwind(here);                  // frees all blocks since the mark
+        step.unwind(here, stream);          // frees all blocks since the mark
     }
     expects(step.usage().live == 1_MiB, "the block before the mark is live");
     expects(step.usage().peak_live == 9_MiB, "ten layers used the memory of one");
-    step.reset();
+    step.reset(stream); // frees all blocks
+    // [/marks]
 }
 
 /// Returns the peak of the live bytes during `work`, for any resource with peaks to restart.

@@ -65,9 +65,26 @@ struct paged {
     }
 };
 
-/// For resources with blocks of one size, or that free all blocks together: `monotonic` resets
-/// after each pair; otherwise it would need new memory for every block.
+/// For resources with blocks of one size, or that free all blocks together.
 inline constexpr traits in_pairs{.pairs = true};
+
+/// A `monotonic` that is reset after each pair. Otherwise it would need new memory for every block.
+template <class Upstream>
+struct steps_of_one_block : vram::monotonic<Upstream> {
+    using vram::monotonic<Upstream>::monotonic;
+
+    void deallocate(typename vram::monotonic<Upstream>::stream s, void* p, std::size_t bytes) {
+        vram::monotonic<Upstream>::deallocate(s, p, bytes);
+        this->reset(s);
+    }
+};
+template <class Upstream>
+struct monotonic_in_pairs {
+    using memory                = stack_memory<steps_of_one_block<Upstream>>;
+    static constexpr role   is  = role::other;
+    static constexpr traits can = in_pairs;
+    static std::string      name() { return type_name<vram::monotonic<Upstream>>(); }
+};
 
 /// The pools over a source of memory, and over one of virtual memory. Add a new pool here.
 template <class Source, class Virtual>
@@ -78,7 +95,7 @@ using stacks = std::tuple< //
     entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>,
     entry<vram::binned<vram::pool<vram::stream_ordered<Source>>>>,
     entry<vram::slab<vram::stream_ordered<Source>>, role::other, in_pairs>,
-    entry<vram::monotonic<vram::stream_ordered<Source>>, role::other, in_pairs>>;
+    monotonic_in_pairs<vram::stream_ordered<Source>>>;
 
 /// Adds every entry of `List`. `Busy` has the same entries over streams that are always busy.
 template <class List, class Busy = List>

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "../doubles/page_modes.hpp"
+#include "../doubles/resetting.hpp"
 #include "../laws/captures_go_on.hpp"
 #include "../laws/resource.hpp"
 #include "machine.hpp"
@@ -111,8 +112,8 @@ TEST_CASE("pools on CUDA: no operation breaks a capture") {
         });
     }
     captures_go_on([](event_policy events, bool graphs) {
-        return monotonic<ordered, exact_growth>{
-            {.max_size = 8_MiB, .events = events, .graphs = graphs}};
+        return doubles::resetting{monotonic<ordered, exact_growth>{
+            {.max_size = 8_MiB, .events = events, .graphs = graphs}}};
     });
 }
 
@@ -177,10 +178,14 @@ TEST_CASE("pools on CUDA: a block freed on the thread's own stream during its ca
             pool_options const o{.events = events, .graphs = graphs};
             a_block_comes_back_in_a_capture([&] { return pool{ordered{}, o}; }, one);
             a_block_comes_back_in_a_capture([&] { return slab{ordered{}, 1_MiB, o}; }, one);
-            a_block_comes_back_in_a_capture([&] { return monotonic{ordered{}, o}; }, one);
+            a_block_comes_back_in_a_capture(
+                [&] { return doubles::resetting{monotonic{ordered{}, o}}; }, one);
             a_block_comes_back_in_a_capture(
                 [&] { return monotonic{ordered{}, o}; },
-                [](auto& memory, cudaStream_t, void*) { memory.reset(); });
+                [](auto& memory, cudaStream_t s, void*) { memory.reset(s); });
+            a_block_comes_back_in_a_capture(
+                [&] { return monotonic{ordered{}, o}; },
+                [](auto& memory, cudaStream_t, void*) { memory.reset_sync(); });
         }
     }
 }
@@ -289,7 +294,7 @@ TEST_CASE("every pool on CUDA: it outlives each cuda_stream, and none needs to b
         }
         outlives_a_stream([] { return slab{ordered{}, 20_MiB}; }, 20_MiB, waits);
         outlives_a_stream([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB, waits);
-        outlives_a_stream([] { return monotonic{ordered{}}; }, 1_MiB, waits);
+        outlives_a_stream([] { return doubles::resetting{monotonic{ordered{}}}; }, 1_MiB, waits);
         outlives_a_stream([] { return ordered{}; }, 20_MiB, waits);
         outlives_a_stream([] { return ordered{cuda_resource{}, {.frees_per_event = 4}}; }, 20_MiB,
                           waits);
@@ -308,10 +313,10 @@ TEST_CASE("monotonic on CUDA: memory of a cuda_stream that has ended is unwound"
             void* const                p = memory.allocate(*s, 1_MiB);
             cuda_check(cudaMemsetAsync(p, 1, 1_MiB, s->get()));
             s.reset(); // while a block is live
-            memory.reset();
+            memory.reset_sync();
             CHECK(memory.allocate(other, 1_MiB) == p);
             cuda_check(cudaMemsetAsync(p, 2, 1_MiB, other.get()));
-            memory.reset();
+            memory.reset(other);
         }
         CHECK(told.count() == 0);
 #ifdef VRAM_CUDART_DOUBLE
@@ -344,7 +349,7 @@ TEST_CASE("buffer on CUDA: its stream may end first, and its memory is freed all
     };
     outlives([] { return pool{ordered{}}; });
     outlives([] { return slab{ordered{}, 1_MiB}; });
-    outlives([] { return monotonic{ordered{}}; });
+    outlives([] { return doubles::resetting{monotonic{ordered{}}}; });
     outlives([] { return ordered{}; });
     outlives([] { return cuda_async_resource{}; });
 }
@@ -391,18 +396,18 @@ TEST_CASE("every pool on CUDA: a stream that reuses its own memory makes no CUDA
     }
     makes_no_call_of_its_own([] { return slab{ordered{}, 1_MiB}; }, 1_MiB);
     makes_no_call_of_its_own([] { return binned{ordered{}}; }, 1_MiB);
-    makes_no_call_of_its_own([] { return monotonic{ordered{}}; }, 1_MiB);
+    makes_no_call_of_its_own([] { return doubles::resetting{monotonic{ordered{}}}; }, 1_MiB);
 }
 
-TEST_CASE("monotonic on CUDA: consecutive steps make no CUDA call, with any kind of reset") {
+TEST_CASE("monotonic on CUDA: consecutive steps make no CUDA call, with any kind of unwinding") {
     machine const     here;
     cuda_stream const s;
     monotonic         memory{ordered{}};
     auto const        step = [&](bool marked) {
         auto const mark = memory.mark();
         for (int i = 0; i < 10; ++i) { (void)memory.allocate(s, 1_KiB); }
-        if (marked) { memory.unwind(mark); }
-        memory.reset();
+        if (marked) { memory.unwind(mark, s); }
+        marked ? memory.reset_sync() : memory.reset(s);
     };
     step(true);
     auto const before = doubles::cudart::calls();
@@ -483,7 +488,8 @@ TEST_CASE("every pool on CUDA: the handle of an ended cuda_stream is not reused 
     keeps_the_handle([] { return pool{ordered{}}; }, 20_MiB);
     keeps_the_handle([] { return slab{ordered{}, 20_MiB}; }, 20_MiB);
     keeps_the_handle([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB);
-    keeps_the_handle([] { return monotonic{ordered{}, {}, exact_growth{}}; }, 20_MiB);
+    keeps_the_handle([] { return doubles::resetting{monotonic{ordered{}, {}, exact_growth{}}}; },
+                     20_MiB);
 }
 
 TEST_CASE("arena on CUDA: a remote free by a stream that has ended waits for that stream only") {
@@ -524,7 +530,7 @@ TEST_CASE(
     (void)memory.allocate(*s, 1_MiB);
     for (cuda_stream const& each : others) { (void)memory.allocate(each, 1_KiB); }
     s.reset();
-    memory.reset();
+    memory.reset_sync();
     CHECK(told.count() == 0);
     CHECK(doubles::cudart::dangling() == 0);
 }
@@ -535,8 +541,8 @@ TEST_CASE("every pool on CUDA: a reused handle of a raw stream is noticed when i
         [] { return arena{pool{ordered{}}, {.count = 1, .key = arena_key::stream}}; }, 20_MiB);
     notices_a_handle_that_came_back([] { return slab{ordered{}, 20_MiB}; }, 20_MiB);
     notices_a_handle_that_came_back([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB);
-    notices_a_handle_that_came_back([] { return monotonic{ordered{}, {}, exact_growth{}}; },
-                                    20_MiB);
+    notices_a_handle_that_came_back(
+        [] { return doubles::resetting{monotonic{ordered{}, {}, exact_growth{}}}; }, 20_MiB);
 }
 
 TEST_CASE("monotonic on CUDA: a reused handle is not taken for the stream of the unwound memory") {
@@ -552,11 +558,10 @@ TEST_CASE("monotonic on CUDA: a reused handle is not taken for the stream of the
     cuda_check(cudaStreamCreate(&raw));
     REQUIRE(raw == first);
     CHECK(cuda_stream_view{raw}.id() != 0); // queries its id
-    memory.reset();
-    CHECK(told.count(error_kind::dead_stream) == 1);
+    memory.reset_sync();
     CHECK(memory.allocate(other, 1_MiB) == p);
-    CHECK(memory.usage().waits == 0);
-    memory.reset();
+    CHECK(told.count(error_kind::dead_stream) == 1);
+    memory.reset(other);
     memory.retire(other);
     cuda_check(cudaStreamDestroy(raw));
 }

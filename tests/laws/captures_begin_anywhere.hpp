@@ -50,6 +50,7 @@ enum class operation {
     usage,
     retire,
     move,
+    reset,
     destroy,
 };
 inline constexpr int operations = static_cast<int>(operation::destroy) + 1;
@@ -131,6 +132,14 @@ void do_operation(operation what, std::unique_ptr<Memory>& memory,
             memory = std::make_unique<Memory>(std::move(mr));
         }
         return;
+    case operation::reset: // of a `monotonic`; their uses were waited for
+        if constexpr (requires { mr.reset(mine.stream); }) {
+            World::wait(mine.stream, theirs.stream);
+            mr.reset(mine.stream);
+            mine.blocks.clear();
+            theirs.blocks.clear();
+        }
+        return;
     case operation::destroy:
         mine.give(mr, mine.blocks.size());
         memory.reset();
@@ -155,7 +164,9 @@ bool a_capture_begins_at(std::uint64_t nth, operation what, typename World::mode
         theirs.give(*memory, what == operation::destroy ? 4 : 3);
     });
     mine.give(*memory, 1);
-    if (what == operation::deallocate_theirs) { World::record(theirs.stream); }
+    if (what == operation::deallocate_theirs || what == operation::reset) {
+        World::record(theirs.stream);
+    }
 
     bool       capturing = false;
     bool       well      = true;

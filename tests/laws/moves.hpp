@@ -79,6 +79,7 @@ void is_as_made(Pool& mr, movable_options const& o, bool grows) {
     CHECK(mr.usage().reserved == 0);
 
     void* const earlier = mr.allocate(s, 1_MiB);
+    doubles::busy(s, earlier, 1_MiB);
     mr.deallocate(s, earlier, 1_MiB);
     sim_graph::begin(s);
     void* const kept = mr.allocate(s, 1_MiB);

@@ -30,14 +30,13 @@ class soak {
     using platform                     = typename Memory::platform;
     using stream                       = typename platform::stream;
     using own_stream                   = typename platform::own_stream;
-    static constexpr bool step_by_step = requires(Memory& m) { m.unwind(m.mark()); };
+    static constexpr bool step_by_step = requires(Memory& m) { m.reset_sync(); };
 
     struct block {
         void*         p;
         std::size_t   bytes;
         std::uint64_t number; ///< unique number of the block
         std::size_t   on;     ///< stream that used it last
-        std::size_t   from;   ///< stream that allocated it
     };
     /// The state of one thread.
     struct hand {
@@ -81,7 +80,7 @@ public:
             platform::synchronize(owner.view());
             memory_.retire(owner.view());
         }
-        if constexpr (step_by_step) { memory_.reset(); } // marks protect chunks
+        if constexpr (step_by_step) { memory_.reset_sync(); } // marks protect chunks
         return all;
     }
 
@@ -113,8 +112,8 @@ private:
             take(h);
         }
     }
-    /// Allocates until memory is used up, hands over and frees some blocks, and frees the rest:
-    /// unwound in one or two parts, or block by block.
+    /// Allocates until memory is used up, hands over and frees some blocks, and unwinds all of them
+    /// in one or two parts.
     void step(hand& h)
         requires step_by_step
     {
@@ -126,18 +125,19 @@ private:
         std::size_t const all   = half + load(h, o_.live / 2);
         if (all == 0 || h.one_in(3)) {
             while (!h.out.empty()) { give(h, 0); }
-            return;
+            return memory_.reset_sync();
         }
+        std::size_t const by = h.below(o_.streams); // the stream of the unwind
         if (h.one_in(2)) {
-            forget(h, first);
-            memory_.unwind(inner);
+            forget(h, first, by);
+            memory_.unwind(inner, told(by));
             load(h, o_.live / 2);
         }
-        forget(h, 0);
+        forget(h, 0, by);
         if (h.one_in(2)) {
-            memory_.unwind(start);
+            memory_.unwind(start, told(by));
         } else {
-            memory_.reset();
+            memory_.reset(told(by));
         }
     }
     /// Allocates at least `bytes` bytes and runs all operations on blocks. Returns the number of
@@ -151,13 +151,12 @@ private:
         }
         return h.did.bytes - before;
     }
-    /// Prepares to unwind the blocks from `first` on: the stream that allocated a block is ordered
-    /// after its last user.
-    void forget(hand& h, std::uint64_t first) {
+    /// Prepares to unwind the blocks from `first` on: the stream `by` is ordered after their users.
+    void forget(hand& h, std::uint64_t first, std::size_t by) {
         std::erase_if(h.out, [&](block const& b) {
             if (b.number < first) { return false; }
             painter_.check(at(b.on), b.p, b.bytes, b.number);
-            order(b.on, b.from);
+            order(b.on, by);
             h.live -= b.bytes;
             return true;
         });
@@ -191,7 +190,7 @@ private:
         bool const          at_once = !step_by_step && h.one_in(50);
         void* const p = at_once ? memory_.allocate_sync(bytes) : memory_.allocate(told(on), bytes);
         painter_.write(at(on), p, bytes, number);
-        h.out.push_back({p, bytes, number, on, on});
+        h.out.push_back({p, bytes, number, on});
         h.live += bytes;
         ++h.did.blocks;
         h.did.bytes += bytes;

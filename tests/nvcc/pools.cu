@@ -76,8 +76,10 @@ TEST_CASE("nvcc: slab, binned and monotonic") {
     cuda_stream const stream;
     auto const        mark = step.mark();
     tests::write(stream, step.allocate(stream, 1_MiB), 1_MiB, 1);
-    step.unwind(mark);
-    step.reset();
+    step.unwind(mark, stream);
+    step.unwind_sync(mark);
+    step.reset(stream);
+    step.reset_sync();
     CHECK(step.usage().live == 0);
     stream.synchronize();
 }

@@ -90,7 +90,7 @@ TEST_CASE("nvcc: options are aggregates, and stacks take them") {
     out.finish();
     monotonic<cuda_resource> step;
     monotonic_mark const     mark = step.mark();
-    step.unwind(mark);
+    step.unwind_sync(mark);
     detail::ring<cuda_platform> const chunks{cuda_device::current(), pinned_resource{}, threads};
     CHECK(chunks.pinned_bytes() > 0);
 }

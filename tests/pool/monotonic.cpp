@@ -12,6 +12,7 @@
 #include "../doubles/bombing.hpp"
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/resetting.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
 #include "../laws/effort.hpp"
@@ -56,6 +57,7 @@ TEST_CASE("monotonic: it keeps the laws of a resource") {
     laws::resource<doubles::minimal_resource<>>(
         [](auto up) { return std::move(up) | with::monotonic; });
     laws::resource([](auto up) { return std::move(up) | with::pool | with::monotonic; });
+    laws::resource([](auto up) { return doubles::resetting{monotonic{std::move(up)}}; });
     laws::resource_of_many_threads([](auto up) { return std::move(up) | with::monotonic; });
     laws::resource_of_many_threads([](auto up) { return exactly(std::move(up)); });
 }
@@ -66,8 +68,9 @@ TEST_CASE("monotonic: it keeps the laws on a device, and every order between str
         pool_options const options{.events = events};
         laws::resource<sim_resource>([&](auto up) { return monotonic{std::move(up), options}; },
                                      {.room = 4_MiB, .largest_alignment = 2_MiB});
-        laws::resource<sim_resource>([&](auto up) { return exactly(std::move(up), options); },
-                                     {.operations = 5000, .streams = 8, .seed = 2});
+        laws::resource<sim_resource>(
+            [&](auto up) { return doubles::resetting{exactly(std::move(up), options)}; },
+            {.operations = 5000, .streams = 8, .seed = 2});
         laws::resource<sim_async_resource>([&](auto up) { return exactly(std::move(up), options); },
                                            {.streams = 5, .seed = 3});
         laws::resource_of_many_threads<sim_resource>(
@@ -85,7 +88,7 @@ TEST_CASE("monotonic: no failure loses memory") {
                                  [](auto& mr) {
                                      auto const        start = mr.mark();
                                      laws::block const first{mr, 10}, second{mr, 9990};
-                                     mr.unwind(mr.mark());
+                                     mr.unwind_sync(mr.mark());
                                      (void)start;
                                  },
                                  [](auto& mr) { return mr.usage().live; });
@@ -100,11 +103,11 @@ TEST_CASE("monotonic: blocks are consecutive, each with its alignment") {
     CHECK(mr.usage().live == 130);
     CHECK(mr.usage().reserved == 64_KiB);
     CHECK(mr.usage().upstream == 1);
-    mr.reset();
+    mr.reset_sync();
     CHECK(mr.usage().live == 0);
     CHECK(mr.usage().peak_live == 130);
     CHECK(mr.allocate_sync(1) == p);
-    mr.reset();
+    mr.reset_sync();
 }
 
 TEST_CASE("monotonic: after reset a repeated step allocates nothing from upstream or host") {
@@ -115,7 +118,7 @@ TEST_CASE("monotonic: after reset a repeated step allocates nothing from upstrea
         for (std::size_t const bytes : {1_KiB, 3_MiB, 17_KiB}) {
             busy(s, mr.allocate(s, bytes), bytes, 1us);
         }
-        mr.reset();
+        mr.reset(s);
     };
     step();
     step();
@@ -127,7 +130,7 @@ TEST_CASE("monotonic: after reset a repeated step allocates nothing from upstrea
             void* const p = mr.allocate(s, bytes);
             first         = first == nullptr ? p : first;
         }
-        mr.reset();
+        mr.reset(s);
     }
     CHECK(doubles::host_allocations() == allocations);
     CHECK(mr.usage().upstream == upstream);
@@ -137,22 +140,40 @@ TEST_CASE("monotonic: after reset a repeated step allocates nothing from upstrea
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: the top block is reusable when freed, and all memory when all blocks are") {
+TEST_CASE("monotonic: a free only counts; the memory is reused after a reset") {
     monotonic   mr{host_resource{}, {.initial_size = 64_KiB}};
     void* const a = mr.allocate_sync(1_KiB);
     void* const b = mr.allocate_sync(1_KiB);
-    void* const c = mr.allocate_sync(1_KiB);
-    mr.deallocate_sync(b, 1_KiB); // not on top
-    CHECK(mr.usage().largest_free == 61_KiB);
-    mr.deallocate_sync(c, 1_KiB);
-    CHECK(mr.usage().largest_free == 62_KiB);
-    CHECK(mr.allocate_sync(1_KiB) == c);
+    mr.deallocate_sync(b, 1_KiB);
     mr.deallocate_sync(a, 1_KiB);
-    CHECK(mr.usage().largest_free == 61_KiB);
-    mr.deallocate_sync(c, 1_KiB);
     CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().largest_free == 62_KiB);
+    CHECK(mr.trim() == 0);
+    CHECK(mr.allocate_sync(1_KiB) == static_cast<std::byte*>(b) + 1_KiB);
+    mr.reset_sync();
     CHECK(mr.usage().largest_free == 64_KiB);
-    CHECK(mr.allocate_sync(1) == a);
+    CHECK(mr.allocate_sync(1_KiB) == a);
+    CHECK(mr.release() == 64_KiB);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("monotonic: unwinding counts the live blocks above the mark, in any order of frees") {
+    auto  mr = exactly(host_resource{}, {.initial_size = 4_KiB});
+    void* blocks[6];
+    for (int i = 0; i < 2; ++i) { blocks[i] = mr.allocate_sync(1_KiB); }
+    auto const first = mr.mark();
+    for (int i = 2; i < 4; ++i) { blocks[i] = mr.allocate_sync(1_KiB); }
+    auto const second = mr.mark();
+    for (int i = 4; i < 6; ++i) { blocks[i] = mr.allocate_sync(1_KiB); } // in chunks of their own
+    for (int const i : {0, 3, 5}) { mr.deallocate_sync(blocks[i], 1_KiB); }
+    CHECK(mr.usage().live == 3_KiB);
+    mr.unwind_sync(second);
+    CHECK(mr.usage().live == 2_KiB);
+    (void)mr.allocate_sync(1_KiB);
+    mr.unwind_sync(first);
+    CHECK(mr.usage().live == 1_KiB);
+    mr.reset_sync();
+    CHECK(mr.usage().live == 0);
 }
 
 TEST_CASE("monotonic: unwind frees the memory since a mark, and earlier memory stays") {
@@ -163,19 +184,19 @@ TEST_CASE("monotonic: unwind frees the memory since a mark, and earlier memory s
     void* const b     = mr.allocate_sync(1_KiB);
     for (int i = 0; i < 10; ++i) { (void)mr.allocate_sync(3_KiB); } // in chunks of their own
     CHECK(mr.usage().reserved == 34_KiB);
-    mr.unwind(here);
+    mr.unwind_sync(here);
     CHECK(mr.usage().live == 1_KiB);
     CHECK(mr.allocate_sync(1_KiB) == b);
-    mr.unwind(here); // it stays good
+    mr.unwind_sync(here); // it stays good
     mr.deallocate_sync(a, 1_KiB);
     CHECK(mr.usage().live == 0);
-    CHECK(mr.allocate_sync(1_KiB) == b); // a mark stands above a
+    CHECK(mr.allocate_sync(1_KiB) == b); // a lies below the mark
     auto const later = mr.mark();
     CHECK(later != here);
-    mr.unwind(start);
+    mr.unwind_sync(start);
     CHECK(mr.allocate_sync(1_KiB) == a);
     CHECK(mr.usage().reserved == 34_KiB);
-    mr.reset();
+    mr.reset_sync();
     CHECK(mr.trim(20_KiB) == 15_KiB);
     CHECK(mr.release() == 19_KiB);
     CHECK(mr.usage().reserved == 0);
@@ -185,12 +206,12 @@ TEST_CASE("monotonic: a mark before the first chunk unwinds to the beginning") {
     monotonic   mr{host_resource{}};
     auto const  start = mr.mark();
     void* const p     = mr.allocate_sync(100);
-    mr.unwind(start);
+    mr.unwind_sync(start);
     CHECK(mr.usage().live == 0);
     CHECK(mr.allocate_sync(100) == p);
-    mr.unwind(start);
+    mr.unwind_sync(start);
     CHECK(mr.trim() == 0); // the mark stands in it
-    mr.reset();
+    mr.reset_sync();
     CHECK(mr.trim() != 0);
 }
 
@@ -198,14 +219,12 @@ TEST_CASE("monotonic: two marks without an allocation between them are equal") {
     auto       mr    = exactly(host_resource{}, {.initial_size = 4_KiB});
     auto const start = mr.mark();
     CHECK(mr.mark() == start);
-    mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB); // it was on top
-    CHECK(mr.mark() == start);
-    (void)mr.allocate_sync(1_KiB);
+    mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB);
     auto const later = mr.mark();
     CHECK(later != start);
-    mr.unwind(start);
+    mr.unwind_sync(start);
     CHECK(mr.mark() == start);
-    mr.reset();
+    mr.reset_sync();
     CHECK(mr.mark() != start);
 }
 
@@ -214,9 +233,9 @@ TEST_CASE("monotonic: a mark protects the chunks before it from trim, even if no
     auto const start = mr.mark();
     for (int i = 0; i < 3; ++i) { (void)mr.allocate_sync(1_KiB); }
     CHECK(mr.trim() == 0);
-    mr.unwind(start);
+    mr.unwind_sync(start);
     CHECK(mr.trim() == 2_KiB); // the mark stands in the first
-    mr.reset();
+    mr.reset_sync();
     CHECK(mr.trim() == 1_KiB);
 }
 
@@ -228,13 +247,13 @@ TEST_CASE("monotonic: a second unwind of a mark, or one of another object, is a 
     void* const                    p      = mr.allocate_sync(100);
     auto const                     second = mr.mark();
     auto const                     mine   = other.mark();
-    mr.unwind(first);
-    CHECK_THROWS_AS(mr.unwind(second), doubles::broken_contract);
-    CHECK_THROWS_AS(mr.unwind(mine), doubles::broken_contract);
-    CHECK_THROWS_AS(other.unwind(first), doubles::broken_contract);
-    mr.unwind(first);
-    mr.reset();
-    CHECK_THROWS_AS(mr.unwind(first), doubles::broken_contract);
+    mr.unwind_sync(first);
+    CHECK_THROWS_AS(mr.unwind_sync(second), doubles::broken_contract);
+    CHECK_THROWS_AS(mr.unwind_sync(mine), doubles::broken_contract);
+    CHECK_THROWS_AS(other.unwind_sync(first), doubles::broken_contract);
+    mr.unwind_sync(first);
+    mr.reset_sync();
+    CHECK_THROWS_AS(mr.unwind_sync(first), doubles::broken_contract);
     CHECK(mr.allocate_sync(100) == p); // and it is whole
     CHECK_THROWS_AS((void)mr.allocate_sync(1, 3), doubles::broken_contract);
 }
@@ -246,7 +265,7 @@ TEST_CASE("monotonic: another stream waits for the previous user, once, and for 
     busy(a, mr.allocate(a, 1_MiB), 1_MiB);
     busy(a, mr.allocate(a, 1_MiB), 1_MiB);
     busy(b, mr.allocate(b, 1_MiB), 1_MiB, 50ms);
-    mr.reset();
+    mr.reset_sync();
     CHECK(mr.usage().pending == 3_MiB);
     CHECK(mr.usage().events == 0);
     auto const before = node.now();
@@ -260,7 +279,7 @@ TEST_CASE("monotonic: another stream waits for the previous user, once, and for 
     busy(d, mr.allocate(d, 1_MiB), 1_MiB); // without a previous use
     CHECK(mr.usage().waits == 1);
     CHECK(node.now() - before < 1ms);
-    mr.reset();
+    mr.reset_sync();
     void* const all = mr.allocate_sync(4_MiB); // for at once: the host waits for all
     CHECK(mr.usage().pending == 0);
     a.synchronize();
@@ -270,27 +289,113 @@ TEST_CASE("monotonic: another stream waits for the previous user, once, and for 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "monotonic: the stream that freed a block last is waited for, not the one that allocated it") {
-    sim_node    node{{.on_report = sim_on_report::collect}};
-    sim_stream  a, b, c;
-    auto        mr = exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
-    void* const p  = mr.allocate(a, 1_MiB);
-    void* const q  = mr.allocate(a, 1_MiB);
-    laws::stream_set<sim_platform>::order(a, b);
-    busy(b, p, 1_MiB);
-    busy(b, q, 1_MiB);
-    mr.deallocate(b, p, 1_MiB);
-    busy(a, nullptr, 0, 50ms); // a goes on with something else
-    auto const  start = mr.usage().waits;
-    void* const r     = mr.try_allocate(c, 2_MiB);
-    CHECK(r == nullptr); // q is live
-    mr.deallocate(b, q, 1_MiB);
-    void* const t = mr.allocate(c, 2_MiB);
-    busy(c, t, 2_MiB);
-    CHECK(mr.usage().waits == start + 1);
-    mr.deallocate(c, t, 2_MiB);
+TEST_CASE("monotonic: a stream that freed a block of another stream is waited for after a reset") {
+    sim_node   node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    sim_stream a, b, c;
+    auto       mr = exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
+    for (std::uint64_t waits = 1; waits < 3; ++waits) { // b, then b again: a and c are idle
+        void* const p = mr.allocate(a, 1_MiB);
+        (void)mr.allocate(a, 1_MiB);
+        laws::stream_set<sim_platform>::order(a, b);
+        busy(b, p, 1_MiB, 50ms);
+        mr.deallocate(b, p, 1_MiB);
+        a.synchronize();
+        mr.reset(a);
+        CHECK(mr.usage().live == 0);
+        void* const t = mr.allocate(c, 2_MiB);
+        busy(c, t, 2_MiB);
+        CHECK(mr.usage().waits >= waits);
+        mr.reset(c);
+    }
     for (auto const& report : node.reports()) { MESSAGE(report.text()); }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a stream waits for one event of each other stream, however many blocks") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream a, b, c, d;
+    auto       mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB});
+    for (int i = 0; i < 16; ++i) {
+        for (sim_stream const* const s : {&a, &b, &c}) {
+            busy(*s, mr.allocate(*s, 16_KiB), 16_KiB, 10us);
+        }
+    }
+    CHECK(mr.usage().events == 0);
+    mr.reset(a);
+    CHECK(mr.usage().events == 0);
+    for (int i = 0; i < 16; ++i) { busy(a, mr.allocate(a, 16_KiB), 16_KiB); }
+    CHECK(mr.usage().events == 2); // of b and c
+    CHECK(mr.usage().waits == 2);
+    busy(d, mr.allocate(d, 16_KiB), 16_KiB); // that memory of a, b and c
+    CHECK(mr.usage().events == 3);
+    CHECK(mr.usage().waits == 5);
+    mr.reset(d);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "monotonic: after unwinding no stream is waited for that used only memory below the mark") {
+    sim_node   node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    sim_stream a, b, c;
+    auto       mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB});
+    busy(a, mr.allocate(a, 1_MiB), 1_MiB, 50ms);
+    auto const here = mr.mark();
+    busy(b, mr.allocate(b, 1_MiB), 1_MiB);
+    mr.unwind(here, b);
+    busy(c, mr.allocate(c, 1_MiB), 1_MiB);
+    CHECK(mr.usage().waits == 1);
+    mr.unwind(here, c);
+    busy(a, mr.allocate(a, 1_MiB), 1_MiB); // waits for c, which waits for b
+    CHECK(mr.usage().waits == 2);
+    c.synchronize();
+    CHECK(node.now() < 50ms);
+    mr.reset(a);
+    CHECK(mr.usage().pending == 2_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a use that the resource did not see is ordered by the stream of the reset") {
+    for (bool const ordered : {true, false}) {
+        sim_node   node{{.compute_slots = 4, .on_report = sim_on_report::collect}};
+        sim_stream a, unseen, last, next;
+        auto       mr = exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
+        for (bool const partly : {true, false}) {
+            auto const  here = mr.mark();
+            void* const p    = mr.allocate(a, 1_MiB);
+            laws::stream_set<sim_platform>::order(a, unseen);
+            busy(unseen, p, 1_MiB, 50ms);
+            laws::stream_set<sim_platform>::order(unseen, last);
+            if (partly) {
+                ordered ? mr.unwind(here, last) : mr.unwind_sync(here);
+            } else {
+                ordered ? mr.reset(last) : mr.reset_sync();
+            }
+            busy(next, mr.allocate(next, 1_MiB), 1_MiB);
+            mr.reset(next);
+        }
+        sim_platform::synchronize(sim_device{});
+        CHECK(node.reports().empty() == ordered); // the checker sees the missing order
+    }
+}
+
+TEST_CASE("monotonic: a reset on a stream that cannot be recorded waits for the device instead") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    sim_stream       a;
+    doubles::mishaps told;
+    auto             mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB});
+    sim_stream_view  dead;
+    {
+        sim_stream const s = doubles::raw_stream();
+        dead               = s.view();
+    }
+    busy(a, mr.allocate(a, 1_MiB), 1_MiB, 5ms);
+    mr.reset(dead);
+    CHECK(told.count(error_kind::platform_error) != 0);
+    CHECK(told.count(error_kind::leak) == 0);
+    CHECK(node.now() >= 5ms);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.allocate(a, 1_MiB) != nullptr);
+    mr.reset(a);
     CHECK(node.reports().empty());
 }
 
@@ -303,7 +408,7 @@ TEST_CASE("monotonic: other streams wait for a chunk that was allocated in one s
     CHECK(mr.usage().waits == 1);
     busy(b, mr.allocate(b, 1_KiB), 1_KiB);
     CHECK(mr.usage().waits == 1);
-    mr.reset();
+    mr.reset_sync();
     CHECK(node.reports().empty());
 }
 
@@ -318,17 +423,17 @@ TEST_CASE(
             busy(s, mr.allocate(s, 1_MiB), 1_MiB);
             mr.retire(s);
         }
-        mr.reset();
+        mr.reset_sync();
     }
     CHECK(told.count() == 0);
     {
         sim_stream const s = doubles::raw_stream();
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
-    mr.reset();
+    mr.reset_sync();
     sim_stream other;
     busy(other, mr.allocate(other, 1_MiB), 1_MiB);
-    mr.reset();
+    mr.reset_sync();
     CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(node.reports().empty());
 }
@@ -347,7 +452,7 @@ TEST_CASE(
     node.faults().clear();
     (void)mr.allocate(other, 1_MiB);
     busy(s, a, 1_MiB, 5ms); // it has more to do
-    mr.reset();
+    mr.reset_sync();
     void* const p = mr.allocate(other, 4_MiB);
     busy(other, p, 4_MiB);
     mr.deallocate(other, p, 4_MiB);
@@ -364,10 +469,44 @@ TEST_CASE("monotonic: more streams than initial timelines may have live memory")
     std::vector<sim_stream> streams(40);
     for (int round = 0; round < 3; ++round) {
         for (auto& s : streams) { busy(s, mr.allocate(s, 1_KiB), 1_KiB); }
-        mr.reset();
+        mr.reset_sync();
         std::rotate(streams.begin(), streams.begin() + 7, streams.end());
     }
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a raw stream whose timeline serves another stream is waited for") {
+    for (bool const capturing : {false, true}) {
+        sim_node                node{{.compute_slots = 4, .on_report = sim_on_report::collect}};
+        doubles::mishaps const  told;
+        sim_stream const        s = doubles::raw_stream();
+        std::vector<sim_stream> others;
+        sim_stream              other;
+        auto                    mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
+        void* const             p  = mr.allocate(s, 4_KiB);
+        for (int i = 0; i < 40; ++i) { // only 16 timelines are kept for streams without uses
+            others.push_back(doubles::raw_stream());
+            (void)mr.allocate(others.back(), 4_KiB);
+        }
+        busy(s, p, 4_KiB, 50ms);
+        if (capturing) { sim_graph::begin(s, sim_capture_mode::relaxed); }
+        mr.reset_sync();
+        if (capturing) {
+            CHECK(mr.allocate(other, 4_KiB) != p);
+            CHECK_NOTHROW((void)sim_graph::end(s));
+            sim_platform::synchronize(s.view());
+            mr.forget_captures();
+            mr.reset_sync();
+        }
+        void* const q = mr.allocate(other, 4_KiB);
+        CHECK(q == p);
+        busy(other, q, 4_KiB);
+        mr.reset(other);
+        for (sim_stream const& each : others) { mr.retire(each); }
+        mr.retire(s);
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
 }
 
 TEST_CASE("monotonic: live memory at its end is no leak, and is waited for") {
@@ -400,6 +539,16 @@ TEST_CASE("monotonic: foreign, stale and double frees are reported") {
     mr.deallocate_sync(p, 1000);
     CHECK(told.count(error_kind::double_free) == 1);
     CHECK(mr.usage().live == 0);
+    void* const q = mr.allocate_sync(500);
+    (void)mr.mark();
+    (void)mr.allocate_sync(700);
+    mr.deallocate_sync(q, 600); // only 500 bytes are live below the mark
+    CHECK(told.count(error_kind::double_free) == 2);
+    CHECK(mr.usage().live == 1200);
+    mr.reset_sync();
+    mr.deallocate_sync(q, 500); // it was unwound
+    CHECK(told.count(error_kind::double_free) == 3);
+    CHECK(told.count() == 6);
 }
 
 TEST_CASE("monotonic: a refusal has every number, and chunks that are too small are freed first") {
@@ -407,8 +556,8 @@ TEST_CASE("monotonic: a refusal has every number, and chunks that are too small 
     sim_stream s;
     auto       mr = exactly(sim_resource{});
     for (int i = 0; i < 8; ++i) { (void)mr.allocate(s, 1_MiB); }
-    mr.reset();
-    void* const p = mr.allocate(s, 5_MiB);
+    mr.reset_sync();
+    (void)mr.allocate(s, 5_MiB);
     try {
         (void)mr.allocate(s, 5_MiB + 1, 512);
         REQUIRE(false);
@@ -422,7 +571,7 @@ TEST_CASE("monotonic: a refusal has every number, and chunks that are too small 
     }
     CHECK(mr.try_allocate(s, 6_MiB) == nullptr);
     CHECK(mr.try_allocate_sync(6_MiB) == nullptr);
-    mr.deallocate(s, p, 5_MiB);
+    mr.reset(s);
     monotonic   small_one{limiting{host_resource{}, 3_MiB}}; // the policy asks for 20
     void* const q = small_one.allocate_sync(1_MiB);
     CHECK(small_one.usage().reserved <= 3_MiB);
@@ -435,7 +584,7 @@ TEST_CASE("monotonic: a move takes its memory and its marks along") {
     void* const p    = a.allocate_sync(1_KiB);
     monotonic   b{std::move(a)};
     CHECK(b.usage().live == 1_KiB);
-    b.unwind(here);
+    b.unwind_sync(here);
     CHECK(b.allocate_sync(1_KiB) == p);
     a             = monotonic{host_resource{}};
     void* const q = a.allocate_sync(2_KiB);
@@ -450,45 +599,63 @@ TEST_CASE("monotonic: memory that a capture used is not reused until the graphs 
     auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 1_MiB);
-    mr.reset();
+    mr.reset(s);
     CHECK(mr.allocate(s, 1_MiB) == p); // the capture's own
-    mr.reset();
+    mr.reset(s);
     sim_graph const graph = sim_graph::end(s);
     CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
     CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
     CHECK(mr.trim() == 0);
     mr.forget_captures();
     CHECK(mr.allocate(other, 1_MiB) == p);
-    mr.reset();
+    mr.reset_sync();
 }
 
-TEST_CASE(
-    "monotonic: a capture retains memory that it took and freed at the top of its stream's run") {
-    sim_node   node{{.on_report = sim_on_report::collect}};
+TEST_CASE("monotonic: memory allocated in a capture belongs to the graph, whenever it is unwound") {
+    for (bool const freed : {true, false}) {
+        for (bool const retires : {true, false}) {
+            sim_node   node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+            sim_stream s, other;
+            auto       mr =
+                exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
+            void* const before = mr.allocate(s, 1_MiB);
+            sim_graph::begin(s);
+            void* const p = mr.allocate(s, 1_MiB);
+            if (freed) { mr.deallocate(s, p, 1_MiB); }
+            sim_graph const graph = sim_graph::end(s);
+            busy(s, p, 1_MiB, 5ms);
+            if (retires) { mr.retire(s); }
+            mr.reset(other);
+            CHECK(mr.allocate(other, 1_MiB) == before);
+            CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+            CHECK(mr.try_allocate(s, 1_MiB) == nullptr);
+            CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
+            mr.forget_captures();
+            CHECK(mr.allocate(other, 1_MiB) == p);
+            busy(other, p, 1_MiB);
+            mr.reset(other);
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
+TEST_CASE("monotonic: a block of a capture that is live when captures are forgotten stays in use") {
+    sim_node   node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     sim_stream s, other;
     auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
-    mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
     sim_graph::begin(s);
-    CHECK(mr.try_allocate(s, 1_KiB) == nullptr); // memory with a pending use belongs to no graph
+    void* const p = mr.allocate(s, 1_MiB);
     (void)sim_graph::end(s);
-    sim_platform::synchronize(s.view());
-    void* const below = mr.allocate(other, 1_KiB); // which finds out that the stream is done
-    sim_graph::begin(s);
-    void* const p = mr.allocate(s, 1_KiB);
-    mr.deallocate(s, p, 1_KiB);
-    sim_graph const graph = sim_graph::end(s);
-    sim_platform::synchronize(s.view());
-    CHECK(mr.try_allocate(other, 1_KiB) != p);
-    CHECK(mr.try_allocate(s, 1_KiB) != p); // nor the stream's own, beside its graph
-    mr.reset();
     mr.forget_captures();
-    CHECK(mr.allocate(other, 1_KiB) == below);
-    CHECK(mr.allocate(other, 1_KiB) == p);
-    mr.reset();
+    busy(s, p, 1_MiB, 5ms);
+    mr.reset_sync();
+    busy(other, mr.allocate(other, 1_MiB), 1_MiB);
+    CHECK(mr.usage().waits == 1);
+    mr.reset(other);
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: with an event for each free a stream may be destroyed without retire") {
+TEST_CASE("monotonic: with event_policy::eager a stream may be destroyed after the reset") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     pool_options const     one_event_each{
@@ -498,48 +665,52 @@ TEST_CASE("monotonic: with an event for each free a stream may be destroyed with
     for (int i = 0; i < 3; ++i) {
         {
             sim_stream const s = doubles::raw_stream();
-            // At its previous position.
             for (std::size_t bytes = 4_KiB; bytes >= 1_KiB; bytes /= 2) {
                 void* const p = mr.allocate(s, bytes);
                 busy(s, p, bytes);
                 mr.deallocate(s, p, bytes);
             }
+            mr.reset(s);
         }
-        void* const p = mr.allocate(other, 1_MiB);
-        busy(other, p, 1_MiB);
-        mr.deallocate(other, p, 1_MiB);
+        busy(other, mr.allocate(other, 1_MiB), 1_MiB);
+        mr.reset(other);
     }
-    CHECK(mr.usage().events == 12);
+    CHECK(mr.usage().events == 6);
     CHECK(told.count() == 0);
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: a free needs no host memory, also after frees of other streams") {
-    for (std::uint64_t n = 1; n < 8; ++n) {
-        doubles::mishaps const told;
-        sim_node               node{{.on_report = sim_on_report::collect}};
-        sim_stream             a, b, other;
-        auto                   mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
-        std::vector<void*>     blocks;
-        auto const taker = [&](std::size_t i) { return (i / 2 % 2 == 0 ? a : b).view(); };
-        for (std::size_t i = 0; i < 48; ++i) { blocks.push_back(mr.allocate(taker(i), 256)); }
-        mr.deallocate(other, blocks[0], 256);  // a note of that stream, from here
-        mr.deallocate(other, blocks[44], 256); // up to here
-        for (std::size_t i = 1; i < 47; ++i) {
-            if (i != 44) { mr.deallocate(taker(i), blocks[i], 256); }
+TEST_CASE("monotonic: frees on known streams and a reset without a stream need no host memory") {
+    doubles::mishaps const told;
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    sim_stream             a, b, other;
+    auto                   mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .graphs = true});
+    std::vector<void*>     blocks;
+    auto const             user = [&](std::size_t i) { return (i / 2 % 2 == 0 ? a : b).view(); };
+    for (std::size_t i = 0; i < 48; ++i) { blocks.push_back(mr.allocate(user(i), 256)); }
+    mr.deallocate(other, blocks[44], 256);
+    sim_graph::begin(a);
+    {
+        doubles::bombing armed{1};
+        for (std::size_t i = 0; i < 47; ++i) {
+            if (i != 44) { mr.deallocate(user(i), blocks[i], 256); }
         }
-        {
-            doubles::bombing armed{n};
-            mr.deallocate(taker(47), blocks[47], 256); // now all runs are back
-        }
-        CHECK(mr.usage().live == 0);
-        CHECK(mr.allocate_sync(256) == blocks[0]);
-        mr.reset();
-        CHECK(node.reports().empty());
+        mr.deallocate(other, blocks[47], 256);
+        mr.reset_sync();
+        CHECK_FALSE(armed.defuse());
     }
+    (void)sim_graph::end(a);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.try_allocate_sync(256) != blocks[0]);
+    mr.forget_captures();
+    CHECK(mr.allocate_sync(256) != nullptr);
+    mr.reset_sync();
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: memory that a capture freed first is retained when later blocks are freed") {
+TEST_CASE(
+    "monotonic: memory that a capture used is retained, and earlier memory of its stream is not") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     auto mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true});
@@ -550,13 +721,14 @@ TEST_CASE("monotonic: memory that a capture freed first is retained when later b
     mr.deallocate(s, p, 1_MiB); // with another above it
     mr.deallocate(s, q, 1_MiB);
     sim_graph const graph = sim_graph::end(s);
-    mr.deallocate(s, before, 1_MiB); // now nothing is live
+    mr.deallocate(s, before, 1_MiB);
+    mr.reset(s);
     CHECK(mr.allocate(s, 1_MiB) == before);
     CHECK(mr.try_allocate(s, 1_MiB) == nullptr);
     CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
     mr.forget_captures();
     CHECK(mr.allocate(other, 1_MiB) == p);
-    mr.reset();
+    mr.reset_sync();
     CHECK(node.reports().empty());
 }
 
@@ -574,13 +746,13 @@ TEST_CASE(
         mr.deallocate(s, p, 1_MiB);
         sim_graph const graph = sim_graph::end(s);
         if (unwound_first) {
-            mr.unwind(start);
+            mr.unwind_sync(start);
             CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
         }
         mr.forget_captures();
-        mr.unwind(start);
+        mr.unwind_sync(start);
         CHECK(mr.allocate(other, 1_MiB) == p);
-        mr.reset();
+        mr.reset_sync();
     }
 }
 
@@ -591,21 +763,22 @@ TEST_CASE("monotonic: a graph's memory stays retained if a later capture used or
         auto       mr =
             exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
         (void)mr.allocate(s, 1_KiB);
+        auto const here = mr.mark();
         sim_graph::begin(s);
-        void* const p = mr.allocate(s, 1_KiB);
-        mr.deallocate(s, p, 1_KiB);
+        void* const     p     = mr.allocate(s, 1_KiB);
         sim_graph const first = sim_graph::end(s);
+        mr.unwind_sync(here);
         sim_graph::begin(s);
         void* const q = mr.allocate(s, 1_KiB, alignment);
         CHECK((q == p) == (alignment == 256));
         sim_graph const second = sim_graph::end(s);
-        mr.deallocate(s, q, 1_KiB); // on a stream that did not use the first graph
-        mr.reset();
+        mr.deallocate(s, q, 1_KiB);
+        mr.reset_sync();
         CHECK(mr.allocate(other, 1_KiB) != nullptr);
         CHECK(mr.try_allocate(other, 1_KiB) == nullptr);
         mr.forget_captures();
         CHECK(mr.allocate(other, 1_KiB) == p);
-        mr.reset();
+        mr.reset_sync();
     }
 }
 
@@ -623,12 +796,12 @@ TEST_CASE("monotonic: forget_captures waits for uses of a stream outside its gra
         sim_graph const graph = sim_graph::end(s);
         busy(s, a, 1_MiB);
         mr.deallocate(s, a, 1_MiB);
-        mr.reset();
+        mr.reset_sync();
         mr.forget_captures();
         void* const p = mr.allocate(other, 1_MiB);
         CHECK(p == a);
         busy(other, p, 1_MiB);
-        mr.reset();
+        mr.reset_sync();
         other.synchronize();
         CHECK(node.reports().empty());
     }
@@ -636,8 +809,8 @@ TEST_CASE("monotonic: forget_captures waits for uses of a stream outside its gra
 
 TEST_CASE("monotonic: no operation breaks a capture") {
     laws::captures_go_on([](event_policy events, bool graphs) {
-        return exactly(sim_resource{} | with::stream_ordered,
-                       {.max_size = 8_MiB, .events = events, .graphs = graphs});
+        return doubles::resetting{exactly(sim_resource{} | with::stream_ordered,
+                                          {.max_size = 8_MiB, .events = events, .graphs = graphs})};
     });
 }
 
@@ -660,7 +833,7 @@ TEST_CASE("monotonic: a captured stream without enough memory is refused, withou
         sim_stream s, other;
         auto       mr = exactly(sim_resource{}, {.max_size = 2_MiB});
         busy(other, mr.allocate(other, 1_MiB), 1_MiB);
-        mr.reset();
+        mr.reset_sync();
         sim_graph::begin(s, mode);
         auto const before = node.now();
         CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // idle memory would have to be freed first
@@ -670,7 +843,7 @@ TEST_CASE("monotonic: a captured stream without enough memory is refused, withou
         void* const p = mr.allocate(s, 1_MiB);
         CHECK(sim_graph::end(s).size() == 0);
         CHECK(p != nullptr);
-        mr.reset();
+        mr.reset_sync();
         CHECK(mr.try_allocate(s, 2_MiB) != nullptr); // it may wait again
         CHECK(node.reports().empty());
     }
@@ -681,7 +854,7 @@ TEST_CASE("monotonic: if the policy exceeds the limit, the rest of the limit is 
     (void)mr.allocate_sync(1);
     CHECK(mr.usage().reserved == 1_MiB);
     CHECK(mr.usage().upstream == 1);
-    mr.reset();
+    mr.reset_sync();
 }
 
 TEST_CASE("monotonic: a policy receives the free bytes of the device if it needs them") {
@@ -702,7 +875,7 @@ TEST_CASE("monotonic: memory of a stream that is being captured is unavailable t
         auto       mr =
             exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs});
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
-        mr.reset();
+        mr.reset_sync();
         sim_graph::begin(s);
         CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
         CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
@@ -710,45 +883,43 @@ TEST_CASE("monotonic: memory of a stream that is being captured is unavailable t
         sim_graph const graph = sim_graph::end(s);
         if (!graphs) { mr.forget_captures(); } // it could not tell
         CHECK(mr.allocate(other, 1_MiB) != nullptr);
-        mr.reset();
+        mr.reset_sync();
     }
 }
 
 TEST_CASE("monotonic: a chunk without live blocks may be freed although an earlier one is in use") {
-    sim_node    node{{.on_report = sim_on_report::collect}};
-    sim_stream  s;
-    auto        mr = exactly(sim_resource{}, {.max_size = 40_MiB});
-    void* const a  = mr.allocate(s, 1_MiB);
-    void* const b  = mr.allocate(s, 30_MiB);
-    busy(s, b, 30_MiB);
-    mr.deallocate(s, b, 30_MiB);
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s;
+    auto       mr = exactly(sim_resource{}, {.max_size = 40_MiB});
+    (void)mr.allocate(s, 1_MiB);
+    auto const here = mr.mark();
+    busy(s, mr.allocate(s, 30_MiB), 30_MiB);
+    mr.unwind(here, s);
     CHECK(mr.free_memory().releasable == 30_MiB);
-    void* const c = mr.allocate(s, 35_MiB); // which is why it goes
+    (void)mr.allocate(s, 35_MiB); // which is why it goes
     CHECK(mr.usage().reserved == 36_MiB);
-    mr.deallocate(s, c, 35_MiB);
+    mr.unwind(here, s);
     CHECK(mr.trim() == 35_MiB);
     CHECK(mr.trim() == 0);
-    mr.deallocate(s, a, 1_MiB);
+    mr.reset(s);
     CHECK(mr.trim() == 1_MiB);
     CHECK(node.reports().empty());
 }
 
 TEST_CASE("monotonic: a chunk that a graph retains does not keep others from being freed") {
-    sim_node    node{{.on_report = sim_on_report::collect}};
-    sim_stream  s;
-    auto        mr = exactly(sim_resource{}, {.max_size = 6_MiB, .graphs = true});
-    void* const a  = mr.allocate(s, 2_MiB);
-    void* const b  = mr.allocate(s, 2_MiB);
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s;
+    auto       mr = exactly(sim_resource{}, {.max_size = 6_MiB, .graphs = true});
+    for (int i = 0; i < 2; ++i) { (void)mr.allocate(s, 2_MiB); }
     sim_graph::begin(s, sim_capture_mode::relaxed);
     mr.deallocate(s, mr.allocate(s, 2_MiB), 2_MiB);
     sim_graph const graph = sim_graph::end(s);
-    mr.deallocate(s, b, 2_MiB);
-    mr.deallocate(s, a, 2_MiB);
+    mr.reset(s);
     CHECK(mr.free_memory().releasable == 4_MiB);
     void* const c = mr.try_allocate(s, 4_MiB);
     CHECK(c != nullptr);
     CHECK(mr.usage().reserved == 6_MiB);
-    mr.deallocate(s, c, 4_MiB);
+    mr.reset(s);
     CHECK(mr.trim() == 4_MiB);
     mr.forget_captures();
     CHECK(mr.trim() == 2_MiB);
@@ -767,7 +938,7 @@ TEST_CASE("monotonic: after any failed platform call nothing is lost") {
                     }
                     (void)mr.allocate_sync(2_MiB);
                 } catch (std::exception const&) {}
-                mr.reset();
+                i % 2 == 0 ? mr.reset(b) : mr.reset_sync();
                 CHECK(mr.usage().live == 0);
             }
         });
@@ -802,7 +973,7 @@ TEST_CASE("monotonic: it passes ten thousand random steps with marks on sixteen 
                     void* const       p     = sync ? mr.try_allocate_sync(bytes, align)
                                                    : mr.try_allocate(streams[user], bytes, align);
                     if (p == nullptr) {
-                        mr.reset();
+                        random() % 2 == 0 ? mr.reset_sync() : mr.reset(streams[user]);
                         out.clear();
                         marks.clear();
                         live = 0;
@@ -837,12 +1008,16 @@ TEST_CASE("monotonic: it passes ten thousand random steps with marks on sixteen 
                         if (out[k].p != nullptr) { live -= out[k].bytes; }
                     }
                     out.resize(marks[at].second);
-                    mr.unwind(marks[at].first);
+                    if (random() % 2 == 0) {
+                        mr.unwind_sync(marks[at].first);
+                    } else {
+                        mr.unwind(marks[at].first, streams[random() % 16]);
+                    }
                     marks.resize(at + 1, marks[0]);
                 }
                 if (mr.usage().live != live) { FAIL("the figures do not agree"); }
             }
-            mr.reset();
+            mr.reset_sync();
             streams.retire_from(mr);
             streams.synchronize();
             mr.trim();
@@ -855,7 +1030,7 @@ TEST_CASE("monotonic: it passes ten thousand random steps with marks on sixteen 
 }
 
 TEST_CASE("monotonic: it is correct for two streams with six operations each, in every order") {
-    laws::every_interleaving([] { return exactly(sim_resource{}); }, 8_MiB);
+    laws::every_interleaving([] { return doubles::resetting{exactly(sim_resource{})}; }, 8_MiB);
 }
 
 TEST_CASE("monotonic: a stream that has ended is not lost if another uses its slot") {
@@ -871,9 +1046,9 @@ TEST_CASE("monotonic: a stream that has ended is not lost if another uses its sl
         void* const      p = memory.allocate(others[0], 4096);
         first.reset();
         memory.deallocate(late, p, 4096); // which makes `late` known, without an allocation
-        memory.reset();
+        memory.reset_sync();
         (void)memory.allocate(late, 4096);
-        memory.reset();
+        memory.reset_sync();
     }
     CHECK(told.count() == 0);
     CHECK(node.reports().empty());

@@ -3,6 +3,7 @@
 #include "../laws/captures_begin_anywhere.hpp"
 
 #include "../doubles/page_modes.hpp"
+#include "../doubles/resetting.hpp"
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>
@@ -101,7 +102,8 @@ TEST_CASE("every pool: another thread's capture may begin before any call, and s
         });
     }
     SUBCASE("monotonic") {
-        captures_begin_anywhere([](pool_options o) { return monotonic{ordered{}, o}; });
+        captures_begin_anywhere(
+            [](pool_options o) { return doubles::resetting{monotonic{ordered{}, o}}; });
     }
     SUBCASE("stream_ordered") {
         laws::captures_begin_anywhere<sim_world>(

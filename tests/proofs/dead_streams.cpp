@@ -2,6 +2,7 @@
 #include "../laws/dead_streams.hpp"
 
 #include "../doubles/page_modes.hpp"
+#include "../doubles/resetting.hpp"
 
 #include <vram/vram.hpp>
 
@@ -47,7 +48,8 @@ TEST_CASE("every pool: a dead raw stream is reported when it matters, and no mem
     }
     SUBCASE("monotonic") {
         laws::dead_streams([](event_policy events) {
-            return monotonic{sim_resource{}, {.max_size = 1_MiB, .events = events}, exact_growth{}};
+            return doubles::resetting{
+                monotonic{sim_resource{}, {.max_size = 1_MiB, .events = events}, exact_growth{}}};
         });
     }
 }

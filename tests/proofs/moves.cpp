@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../laws/moves.hpp"
+#include "../doubles/resetting.hpp"
 
 #include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
@@ -69,9 +70,10 @@ TEST_CASE("binned: a move assignment frees its memory and takes the state of the
 
 TEST_CASE("monotonic: a move assignment frees its memory and takes the state of the other") {
     laws::moves([](auto up, laws::movable_options const& o) {
-        return monotonic{std::move(up),
-                         {.max_size = o.max_size, .events = o.events, .graphs = o.graphs},
-                         fixed_growth{.step = o.step}};
+        return doubles::resetting{
+            monotonic{std::move(up),
+                      {.max_size = o.max_size, .events = o.events, .graphs = o.graphs},
+                      fixed_growth{.step = o.step}}};
     });
 }
 

@@ -3,6 +3,8 @@
 
 /// \file `for_pools_of_one_chunk` runs a test on every pool of vram, over the simulated device.
 
+#include "../doubles/resetting.hpp" // resetting
+
 #include <vram/base/bytes.hpp>               // literals
 #include <vram/layer/stream_ordered.hpp>     // stream_ordered
 #include <vram/pool/arena.hpp>               // arena
@@ -61,9 +63,10 @@ void for_pools_over_any(Body body) {
             {.largest = w.block, .max_size = w.chunk, .events = w.events, .graphs = w.graphs}};
     });
     run("monotonic", [](auto up, pool_wish const& w) {
-        return monotonic{std::move(up),
-                         {.max_size = w.chunk, .events = w.events, .graphs = w.graphs},
-                         fixed_growth{w.chunk}};
+        return doubles::resetting{
+            monotonic{std::move(up),
+                      {.max_size = w.chunk, .events = w.events, .graphs = w.graphs},
+                      fixed_growth{w.chunk}}};
     });
 }
 

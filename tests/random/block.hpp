@@ -19,11 +19,9 @@ struct block {
     std::uintptr_t at        = 0;
     std::size_t    bytes     = 0;
     std::size_t    alignment = 0;
-    unsigned       taker     = 0;     ///< the stream on which it was allocated
     unsigned       user      = 0;     ///< the stream that used it last
     std::uint64_t  number    = 0;     ///< the number written into it, if it is used at all
     std::uint64_t  born      = 0;     ///< number of blocks that its player allocated before it
-    bool           sync      = false; ///< true if it was allocated for any stream
     bool           captured  = false; ///< true if graphs may still use the memory
 
     [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(at); }

@@ -28,7 +28,7 @@ void settle(R& pool, table& shared, std::deque<player<R>>& players) {
     vram::memory_usage const now = pool.usage();
     if (now.requested != out) { shared.wrong("what is out is not what was asked for"); }
     if (now.live < out || (out == 0 && now.live != 0)) { shared.wrong("live is not what is out"); }
-    if constexpr (requires { pool.free_memory(); } && !requires { pool.reset(); }) {
+    if constexpr (requires { pool.free_memory(); } && !requires { pool.reset_sync(); }) {
         if (now.live + pool.free_memory().bytes != now.reserved) {
             shared.wrong("what is held is neither out nor free");
         }
@@ -47,10 +47,8 @@ void empty(R& pool, vram::sim_node& node, table& shared, std::deque<player<R>>& 
     shared.passed.clear();
     players.front().give_all_back();
     settle(pool, shared, players);
-    if constexpr (requires { pool.reset(); }) { // as long as there are marks, nothing starts again
-        pool.reset();
-        for (auto& each : players) { each.forget_marks(); }
-    }
+    // Marks keep the chunks before them.
+    if constexpr (requires { pool.reset_sync(); }) { players.front().start_again(); }
     shared.streams.synchronize();
     pool.trim();
     if (pool.usage().reserved != 0) { shared.wrong("trim leaves something that nobody has"); }
@@ -59,6 +57,7 @@ void empty(R& pool, vram::sim_node& node, table& shared, std::deque<player<R>>& 
     void* const all = pool.try_allocate_sync(shared.plan.max_size);
     if (all == nullptr) { shared.wrong("an empty pool does not have what it may hold"); }
     pool.deallocate_sync(all, shared.plan.max_size);
+    if constexpr (requires { pool.reset_sync(); }) { players.front().start_again(); }
 }
 
 /// Runs other players while a thread waits for an event, or while its pool calls the upstream: the

@@ -61,7 +61,17 @@ public:
     void give_all_back() {
         while (!blocks_.empty()) { give(blocks_.size() - 1); }
     }
-    void forget_marks() noexcept { marks_.clear(); }
+    /// Resets a `monotonic` if no player has a block. No player has marks if there are several.
+    void start_again() {
+        auto const held = shared_.door.hold();
+        if (shared_.live != 0) { return; }
+        if (dice_.one_in(4)) {
+            pool_.reset_sync();
+        } else {
+            pool_.reset(shared_.streams[any_stream()]);
+        }
+        marks_.clear();
+    }
     /// No captured graph is launched after this. Its stream continues with other memory.
     void forget_graphs() {
         if (!shared_.kept || !captures_) { return; }
@@ -83,7 +93,7 @@ public:
 private:
     using platform = vram::sim_platform;
 
-    static constexpr bool unwinds = requires(R& r) { r.unwind(r.mark()); };
+    static constexpr bool unwinds = requires(R& r) { r.reset_sync(); };
 
     /// Returns true if the captured stream belongs to another player.
     unsigned any_stream() noexcept {
@@ -93,7 +103,6 @@ private:
 
     void take(std::size_t room, std::size_t most) {
         block b{.bytes = plan_.size(dice_), .alignment = 256, .user = any_stream()};
-        b.taker = b.user;
         if (dice_.one_in(8)) { b.alignment = std::size_t{1} << dice_.below(17); }
         if (plan_.coarse && dice_.one_in(2)) { b.alignment = plan_.node.page << dice_.below(4); }
         if constexpr (unwinds) { // only such pools allocate without gaps otherwise
@@ -103,10 +112,15 @@ private:
             if (!blocks_.empty()) { give(dice_.below(blocks_.size())); }
             return;
         }
+        count_block();
         void* const p = ask(b);
         if (p == nullptr) {
             ++refused_;
-            if constexpr (unwinds) { give_all_back(); } // only freeing all blocks can make room
+            forget_block();
+            if constexpr (unwinds) { // only a reset can make room
+                adopt_passed();
+                give_all_back();
+            }
             return;
         }
         b.at = reinterpret_cast<std::uintptr_t>(p);
@@ -121,9 +135,8 @@ private:
         if (watched(b)) { write(b); }
         blocks_.push_back(b);
     }
-    void* ask(block& b) {
+    void* ask(block const& b) {
         auto const how = dice_.below(16);
-        b.sync         = how == 0 || how == 8;
         if (how == 0) { return pool_.try_allocate_sync(b.bytes, b.alignment); }
         if (how < 8) { return pool_.try_allocate(shared_.streams[b.user], b.bytes, b.alignment); }
         try {
@@ -132,7 +145,34 @@ private:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
+    /// Counts a block before its allocation, so that another player does not unwind it.
+    void count_block() {
+        if constexpr (unwinds) {
+            auto const held = shared_.door.hold();
+            ++shared_.live;
+        }
+    }
+    void forget_block(std::size_t blocks = 1) {
+        if constexpr (unwinds) {
+            {
+                auto const held = shared_.door.hold();
+                shared_.live -= blocks;
+            }
+            start_again();
+        }
+    }
+    /// Takes the blocks that no player has.
+    void adopt_passed() {
+        auto const held = shared_.door.hold();
+        for (block const& b : shared_.passed) { adopt(b); }
+        shared_.passed.clear();
+    }
+
     void give(std::size_t which) {
+        free_block(which);
+        forget_block();
+    }
+    void free_block(std::size_t which) {
         block b        = blocks_[which];
         blocks_[which] = blocks_.back();
         blocks_.pop_back();
@@ -265,9 +305,10 @@ private:
     }
     void take_captured(std::vector<block>& own) {
         block b{.bytes = plan_.size(dice_), .alignment = 256, .number = dice_.next()};
-        b.captured    = true;
+        b.captured = true;
+        count_block();
         void* const p = pool_.try_allocate(captured(), b.bytes);
-        if (p == nullptr) { return; }
+        if (p == nullptr) { return forget_block(); }
         b.at   = reinterpret_cast<std::uintptr_t>(p);
         b.born = taken_++;
         if (!shared_.taken.take(b.at, b.bytes)) { shared_.wrong("a byte was handed out twice"); }
@@ -284,19 +325,27 @@ private:
         }
         shared_.kept->take(b.at, b.bytes);
         pool_.deallocate(captured(), b.pointer(), b.bytes, b.alignment);
+        forget_block();
     }
-    /// Frees a block for an unwind on the stream that allocated it, behind all its uses.
+    /// Orders the stream of an unwind, or the host, behind all uses of the blocks above a mark, and
+    /// unwinds them.
     void mark_or_unwind() {
         if (marks_.empty() || dice_.one_in(2)) { return marks_.push_back({pool_.mark(), taken_}); }
-        auto const to = dice_.below(marks_.size());
+        auto const     to     = dice_.below(marks_.size());
+        bool const     sync   = dice_.one_in(4);
+        unsigned const by     = any_stream();
+        std::size_t    blocks = 0;
         for (std::size_t i = blocks_.size(); i-- > 0;) {
             block b = blocks_[i];
             if (b.born < marks_[to].second) { continue; }
-            if (b.sync) {
+            if (watched(b)) { read(b); }
+            if (sync) {
                 platform::synchronize(shared_.streams[b.user]);
             } else {
-                hand_over(b, b.taker);
+                hand_over(b, by);
             }
+            if (b.captured) { hand_over(b, 0); } // before other graphs use the memory
+            ++blocks;
             if (!shared_.taken.give(b.at, b.bytes)) {
                 shared_.wrong("a block's bytes are not its own");
             }
@@ -304,8 +353,13 @@ private:
             blocks_[i] = blocks_.back();
             blocks_.pop_back();
         }
-        pool_.unwind(marks_[to].first);
+        if (sync) {
+            pool_.unwind_sync(marks_[to].first);
+        } else {
+            pool_.unwind(marks_[to].first, shared_.streams[by]);
+        }
         marks_.resize(to + 1, marks_[to]);
+        forget_block(blocks);
     }
     /// Reads the pool's usage.
     void look() {

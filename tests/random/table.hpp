@@ -35,12 +35,13 @@ struct table {
     round const&                         plan;
     laws::stream_set<vram::sim_platform> streams;
     laws::claims                         taken;
-    /// Protects `passed`; the simulated device observes which thread passes blocks.
+    /// Protects `passed` and `live`; the simulated device observes which thread passes blocks.
     vram::detail::sim_lock        door;
     std::vector<block>            passed{};          ///< blocks that any thread may pick up
     std::unique_ptr<laws::claims> kept{};            ///< memory of graphs; null: there are none
     bool                          capturing = false; ///< a stream, now
     std::size_t                   meddled   = 0;     ///< operations of additional players
+    std::size_t                   live      = 0;     ///< blocks that exist, for a `monotonic`
     std::atomic<std::size_t>      stale{0};          ///< reads that found another number
     std::atomic<bool>             stop{false};
     std::mutex                    first;

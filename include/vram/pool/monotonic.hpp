@@ -28,41 +28,42 @@
 
 namespace vram {
 
-/// `std::pmr::monotonic_buffer_resource` for device memory: allocates with a bump pointer, for one
-/// step of a program that frees all its memory together.
+/// `std::pmr::monotonic_buffer_resource` for device memory and streams: allocates with a bump
+/// pointer, for one step of a program that frees all its memory together.
 ///
 ///     monotonic<stream_ordered<cuda_resource>> step;
 ///     auto const here = step.mark();      // ... allocate ...
-///     step.unwind(here);                  // frees all blocks since then; step.reset() frees all
+///     step.unwind(here, stream);          // frees all blocks since then
+///     step.reset(stream);                 // frees all blocks
 ///
-/// `deallocate` only counts the bytes, with two exceptions that cost nothing: the memory of the
-/// block that was allocated last is reused by the next allocation, and if all blocks are freed,
-/// allocation starts again at the first chunk. Blocks that were unwound must not be freed any more.
-/// Chunks are kept until `trim`, `release` or the destructor, which unwinds live blocks.
-/// Bookkeeping is never written into the managed memory.
+/// `deallocate` only counts bytes. Memory is reused after `unwind` and `reset`, which free many
+/// blocks at once. Unwound blocks must not be freed any more. Chunks are kept until `trim`,
+/// `release` or the destructor, which unwinds live blocks. Bookkeeping is never written into the
+/// managed memory.
 ///
 /// Failure   Before it throws `out_of_memory` with every number, it waits for streams that use free
 ///           chunks, and returns these chunks to the upstream. Unwinding to a mark that was itself
-///           unwound is a broken contract. A free of a foreign pointer, of free memory, or of a
-///           size beyond the end of the live memory is reported with the caller's line and frees
-///           nothing. Blocks have no descriptors, so these mistakes are not detected: a pointer
-///           into a block, a size that is too small, and a double free between live blocks.
-/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host, except waits for a stream on which no event can be
-///           recorded.
-/// Streams   Unwinding frees every block on the stream that allocated it; a block for any stream
-///           (`allocate_sync`) counts as unused. Another stream may use the memory when the former
-///           one has finished, or after an event. If blocks were freed on other streams, reuse
-///           waits until the last such free on each stream in the chunk. If blocks were freed
-///           during captures, everything from the first to the last of them is graph-retained. A
-///           `cuda_stream` or `sim_stream` may be destroyed at any time. A raw `cudaStream_t` must
-///           be retired before, or with `event_policy::eager` must outlive the blocks that it
-///           allocated.
+///           unwound is a broken contract. A free of a foreign pointer, of unwound memory, of a
+///           size beyond the end of the used memory, or of more bytes than are live is reported
+///           with the caller's line and changes nothing. Blocks have no descriptors, so these
+///           mistakes are not detected: a pointer into a block, a size that is too small, and a
+///           double free while other blocks are live.
+/// Threads   Any number of threads may call concurrently. `unwind` and `reset` also free the blocks
+///           of other threads. The lock is not held during calls of the upstream or waits on the
+///           host, except waits for a stream on which no event can be recorded.
+/// Streams   Unwound memory of a chunk is ready for another stream after the work of every stream
+///           that allocated or freed blocks there, and of the stream that unwound it. The caller
+///           orders the stream that unwinds after all other uses: work on a stream that neither
+///           allocated nor freed blocks of the chunk. A stream waits at its first allocation that
+///           needs it, once for each other stream. It does not wait for its own work. If `graphs`
+///           is set, blocks that were allocated or freed during a capture are graph-retained when
+///           they are unwound, until `forget_captures`. A `cuda_stream` or `sim_stream` may be
+///           destroyed at any time. A raw `cudaStream_t` must be retired before, or with
+///           `event_policy::eager` must exist until its blocks are unwound.
 /// Cost      An allocation is an addition and one or two comparisons as long as one stream
 ///           allocates. It then needs no event, no host allocation, and no call of the platform,
-///           except the query of the id of a default stream, and the calls for
-///           `event_policy::eager` and `graphs`. Unwinding is linear in the number of times that
-///           the allocating stream changed.
+///           except the query of the id of a default stream, and the calls for `graphs`. Unwinding
+///           is linear in the number of chunks and of the streams that use them.
 template <class Upstream, growth Growth = geometric_growth>
 class monotonic : public detail::growing_base<detail::checked_upstream<Upstream>> {
     using base = detail::growing_base<Upstream>;
@@ -141,30 +142,25 @@ public:
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes, [&] {
-            return get<false>({bytes, align(bytes, default_alignment), alignment, &s});
-        });
+        return try_get(bytes, alignment, &s);
     }
     /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes, [&] {
-            return get<false>({bytes, align(bytes, default_alignment), alignment, nullptr});
-        });
+        return try_get(bytes, alignment, nullptr);
     }
 
-    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
-    /// invalid free is reported with the line `at` and frees nothing.
+    /// Counts a block as free. Its memory is reused after `unwind` or `reset`. The stream `s` may
+    /// use it until then. An invalid free is reported with the line `at` and changes nothing.
     // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
-        if (!put_on(s, p, bytes)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
+        if (!put(p, bytes, &s)) [[unlikely]] { refuse(p, bytes, alignment, &s, at); }
     }
-    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
-    /// block was allocated.
+    /// Counts a block as free that no stream uses any more.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -176,50 +172,47 @@ public:
     /// is valid, `trim` keeps the chunks used so far.
     [[nodiscard]] monotonic_mark mark() {
         auto const held = this->lock_.hold();
-        return monotonic_mark{books_.mark(monotonic_mark::next().serial_)};
+        return monotonic_mark{books_.stack().mark(monotonic_mark::next().serial_)};
     }
-    /// Frees all blocks allocated since the mark `to`. The mark stays valid.
-    void unwind(monotonic_mark to) {
-        auto const held = this->lock_.hold();
-        expects(books_.has(to.serial_),
-                "monotonic: the mark belongs to this resource and was not unwound");
-        std::size_t const out = books_.unwind(to.serial_);
-        this->count_back(out, out);
-    }
-    /// Frees all blocks. Chunks are kept, and every mark becomes invalid.
-    void reset() noexcept {
-        auto const        held = this->lock_.hold();
-        std::size_t const out  = books_.reset();
-        this->count_back(out, out);
-    }
-    /// Frees all blocks, then calls `trim`: returns the chunks to the upstream. The host waits for
-    /// streams that may still use them. Returns the result of `trim`.
+    /// Frees all blocks allocated since the mark `to`, also those that `deallocate` counted as
+    /// free. Earlier work of the stream `s`, and of the streams that allocated or freed these
+    /// blocks, may still use them. The mark stays valid. If `s` can be neither recorded nor waited
+    /// for, reports a leak and frees nothing.
+    void unwind(monotonic_mark to, stream s) { back_to(to, &s); }
+    /// Frees as `unwind` does, for blocks that no other stream uses than those that allocated or
+    /// freed some of them.
+    void unwind_sync(monotonic_mark to) { back_to(to, nullptr); }
+    /// Frees all blocks as `unwind` does. Chunks are kept, and every mark becomes invalid.
+    void reset(stream s) noexcept { start_again(&s); }
+    /// Frees all blocks as `unwind_sync` does. Chunks are kept, and every mark becomes invalid.
+    void reset_sync() noexcept { start_again(nullptr); }
+    /// Frees all blocks as `reset_sync` does, then calls `trim`: returns the chunks to the
+    /// upstream. The host waits for streams that may still use them. Returns the result of `trim`.
     std::size_t release() {
-        reset();
+        reset_sync();
         return trim();
     }
 
     /// Returns true if `p` lies in one of the chunks, in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
-        return books_.owns(p);
+        return books_.stack().owns(p);
     }
     /// Returns the usage. `live` and `requested` count bytes neither freed nor unwound.
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
         memory_usage now  = this->budget_.usage;
-        now.largest_free  = books_.free_memory().largest;
+        now.largest_free  = books_.stack().free_memory().largest;
         now.pending       = books_.pending();
-        now.events        = books_.events();
-        now.waits         = books_.waits();
+        now.events        = books_.timelines().events();
+        now.waits         = books_.timelines().waits();
         return now;
     }
-    /// Returns the free memory above the bump pointer and in unused chunks. Memory freed below a
-    /// live block is not included: it can be reused after all blocks are freed, or after unwinding.
-    /// Cost: a look at every chunk.
+    /// Returns the free memory above the bump pointer and in unused chunks. Memory below it is
+    /// included after unwinding. Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
-        return books_.free_memory();
+        return books_.stack().free_memory();
     }
     /// Returns chunks to the upstream, from the last one to the one in use, until at most `keep`
     /// unused bytes are reserved, then trims the upstream. The host waits for streams that may
@@ -229,17 +222,17 @@ public:
         std::size_t back = 0;
         {
             auto held = this->lock_.hold();
-            while (books_.free_memory().bytes > keep) {
+            while (books_.stack().free_memory().bytes > keep) {
                 auto const gone = books_.remove_idle(held);
-                if (gone.bytes == 0) { break; }
-                back += gone.bytes;
-                this->give_back(gone.base, gone.bytes, gone.alignment, held);
+                if (gone.bytes() == 0) { break; }
+                back += gone.bytes();
+                this->give_back(gone.base(), gone.bytes(), gone.alignment(), held);
             }
         }
         return this->trim_beneath(back);
     }
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream. Cost:
-    /// a look at every run of blocks that one stream allocated.
+    /// a look at every stream of every chunk.
     void retire(stream s) {
         {
             auto const held = this->lock_.hold();
@@ -287,12 +280,17 @@ private:
             return this->or_throw(
                 r,
                 [&] { return r.rounded != unsatisfiable ? grow_by<true>(r, r.rounded) : nullptr; },
-                [&] { return books_.free_memory().largest; });
+                [&] { return books_.stack().free_memory().largest; });
         } else {
             return nullptr;
         }
     }
 
+    void* try_get(std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
+        return this->or_null(bytes, [&] {
+            return get<false>({bytes, align(bytes, default_alignment), alignment, on});
+        });
+    }
     void* counted(void* p, request const& r) noexcept {
         this->count_out(r.asked, r.asked);
         return p;
@@ -318,21 +316,28 @@ private:
         });
     }
 
+    void back_to(monotonic_mark to, stream const* on) {
+        auto const held = this->lock_.hold();
+        expects(books_.stack().has(to.serial_),
+                "monotonic: the mark belongs to this resource and was not unwound");
+        std::size_t const out = books_.unwind(to.serial_, on);
+        this->count_back(out, out);
+    }
+    void start_again(stream const* on) noexcept {
+        auto const        held = this->lock_.hold();
+        std::size_t const out  = books_.unwind(0, on);
+        this->count_back(out, out);
+    }
+
     /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
     /// is live.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        if (how == detail::stream_bump<platform>::freed::no_block) { return false; }
-        // The stream that uses the block could not be recorded, so the block stays live.
-        if (how == detail::stream_bump<platform>::freed::lost) { return true; }
-        this->count_back(bytes, bytes);
-        if (this->budget_.usage.live == 0) { books_.rewind(); }
-        return true;
-    }
-    [[nodiscard]] bool put_on(stream s, void* p, std::size_t bytes) noexcept {
-        return put(p, bytes, &s);
+        // If the stream that uses the block could not be recorded, the block stays live.
+        if (how == detail::stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
+        return how != detail::stream_bump<platform>::freed::no_block;
     }
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
@@ -345,21 +350,16 @@ private:
         }
         e.template report<platform>();
     }
-    [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
-                                                std::size_t alignment, call_site at) noexcept {
-        refuse(p, bytes, alignment, &s, at);
-    }
-
     void give_everything_back() noexcept {
-        if (detail::is_ending<platform>() || books_.chunks().size() == 0) { return; }
+        if (detail::is_ending<platform>() || books_.stack().chunks().size() == 0) { return; }
         auto held = this->lock_.hold();
-        (void)books_.reset();
+        (void)books_.unwind(0, nullptr);
         books_.wait_for_all(held);
         held.unlock();
-        for (auto const& c : books_.chunks()) {
+        for (auto const& c : books_.stack().chunks()) {
             sited{this->upstream_}.deallocate_sync(c.base(), c.bytes(), c.alignment());
         }
-        books_.chunks().clear();
+        books_.stack().chunks().clear();
     }
 
     [[no_unique_address]] Growth  growth_;

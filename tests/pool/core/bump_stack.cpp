@@ -24,11 +24,19 @@ void* row_take(int_row& row, std::size_t bytes) {
     std::uintptr_t const start = row.current().place(bytes, 256);
     if (start == 0) { return nullptr; }
     row.current().reserve();
-    row.current().take(start, bytes, nullptr, 0);
+    row.current().take(start, bytes, nullptr, false);
+    row.live_at_top() += bytes;
     return reinterpret_cast<void*>(start);
 }
 
-constexpr auto in_use_by_nobody = [](auto const&, tag&) { return false; };
+/// Returns to a mark (0: to the beginning). No stream uses the memory. Returns the bytes that were
+/// live.
+std::size_t row_unwind(int_row& row, std::uint64_t serial) {
+    row.each_since(serial, [](auto& c, std::uintptr_t to) {
+        c.unwind(to, [](auto const&) { return tag{}; });
+    });
+    return row.go_back(serial);
+}
 
 /// How many chunks may go.
 std::size_t idle(int_row const& row) { return row.chunks().size() - row.first_idle(); }
@@ -49,7 +57,10 @@ TEST_CASE("bump_stack: it advances to a chunk with room, and finds the used chun
     CHECK(row.current().base() == at(0x8000));
     CHECK_FALSE(row.use_next(0x600, 256));
     CHECK(row.used_around(at(0x13ff))->base() == at(0x1000));
-    CHECK(row.used_around(at(0x8000)) == &row.current());
+    CHECK(row.used_around(at(0x8000)) == nullptr); // above the top
+    (void)row_take(row, 0x100);
+    CHECK(row.used_around(at(0x80ff)) == &row.current());
+    CHECK(row.used_around(at(0x8100)) == nullptr);
     CHECK(row.used_around(at(0x4000)) == nullptr); // held, and not in use
     CHECK(row.owns(at(0x4000)));
     CHECK_FALSE(row.owns(at(0x2000)));
@@ -71,15 +82,15 @@ TEST_CASE("bump_stack: blocks since a mark are freed, over chunks and earlier ma
     row.mark(8);
     CHECK(row.has(5));
     CHECK_FALSE(row.has(6));
-    CHECK(row.unwind(5, in_use_by_nobody) == 0x800);
+    CHECK(row_unwind(row, 5) == 0x800);
     CHECK(row.has(5));
     CHECK_FALSE(row.has(8));
     CHECK(row.current().base() == at(0x1000));
     CHECK(row_take(row, 0x100) == at(0x1100));
-    CHECK(row.unwind(3, in_use_by_nobody) == 0x200);
+    CHECK(row_unwind(row, 3) == 0x200);
     CHECK_FALSE(row.has(5));
     CHECK(row.marked());
-    CHECK(row.reset(in_use_by_nobody) == 0);
+    CHECK(row_unwind(row, 0) == 0);
     CHECK_FALSE(row.marked());
 }
 
@@ -96,31 +107,28 @@ TEST_CASE("bump_stack: a mark without allocations after the previous one is the 
     CHECK_FALSE(row.has(5));
     CHECK(row.use_next(0x400, 256));
     CHECK(row.mark(6) == 6);
-    CHECK(row.unwind(4, in_use_by_nobody) == 0);
+    CHECK(row_unwind(row, 4) == 0);
     CHECK(row.mark(7) == 4);
-    CHECK(row.unwind(1, in_use_by_nobody) == 0x400);
+    CHECK(row_unwind(row, 1) == 0x400);
 }
 
 TEST_CASE(
     "bump_stack: chunks behind the current one may be freed, and the first if nothing is live") {
     int_row row;
     CHECK(idle(row) == 0);
-    CHECK(row.at_start());
     CHECK(row.free_memory() == free_pieces{});
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});
     CHECK(idle(row) == 2);
     row.mark(1); // an unwind may return to it
     CHECK(idle(row) == 1);
-    CHECK(row.at_start());
     (void)row_take(row, 0x100);
-    CHECK_FALSE(row.at_start());
     CHECK(row.free_memory().bytes == 0xb00);
     CHECK(row.free_memory().largest == 0x800);
     CHECK(row.free_memory().releasable == 0x800);
     CHECK(row.take_idle(1).base() == at(0x8000));
     CHECK(idle(row) == 0);
-    row.reset(in_use_by_nobody);
+    row_unwind(row, 0);
     CHECK(idle(row) == 1);
     int_row moved{std::move(row)};
     CHECK(row.empty());
@@ -129,21 +137,33 @@ TEST_CASE(
     CHECK(idle(row) == 1);
 }
 
-TEST_CASE("bump_stack: it is not at its start if the first chunk was skipped") {
+TEST_CASE("bump_stack: live bytes are counted between marks, over chunks") {
     int_row row;
-    row.add({at(0x1000), 0x100, 256});
+    row.mark(1);
+    row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});
-    CHECK(row.use_next(0x200, 256));
+    (void)row_take(row, 0x100);
+    row.mark(3);
     (void)row_take(row, 0x200);
-    CHECK_FALSE(row.at_start());
-    CHECK(row.reset(in_use_by_nobody) == 0x200);
-    CHECK(row.at_start());
-    CHECK(row.use_next(0x200, 256));
-    (void)row_take(row, 0x200);
-    row.current().unwind(row.current().begin(), in_use_by_nobody);
-    CHECK_FALSE(row.at_start()); // or what comes next would leave no room here for what was
-    row.reset(in_use_by_nobody);
-    CHECK(row_take(row, 0x100) == at(0x1000));
+    CHECK(row.use_next(0x300, 256));
+    (void)row_take(row, 0x300);
+    row.mark(5);
+    (void)row_take(row, 0x400);
+    auto& first = row.chunks()[0];
+    auto& next  = row.chunks()[1];
+    CHECK(row.live_around(first, 0x10ff) == 0x100);
+    CHECK(row.live_around(first, 0x1100) == 0x500);
+    CHECK(row.live_around(next, 0x82ff) == 0x500);
+    CHECK(row.live_around(next, 0x8300) == 0x400);
+    row.live_around(first, 0x1100) -= 0x200;
+    CHECK(row_unwind(row, 3) == 0x700);
+    CHECK(row_unwind(row, 3) == 0);
+    (void)row_take(row, 0x100);
+    CHECK(row_unwind(row, 0) == 0x200);
+    CHECK_FALSE(row.marked());
+    (void)row_take(row, 0x100);
+    CHECK(row.live_around(row.current(), 0x1000) == 0x100);
+    CHECK(row_unwind(row, 0) == 0x100);
 }
 
 TEST_CASE(
@@ -157,10 +177,10 @@ TEST_CASE(
     CHECK(row.free_memory().releasable == 0x800);
     (void)row_take(row, 0x800);
     CHECK(idle(row) == 0);
-    row.current().unwind(row.current().begin(), in_use_by_nobody);
+    row.current().unwind(row.current().begin(), [](auto const&) { return tag{}; });
     row.mark(1);
     CHECK(idle(row) == 0); // an unwind may return to it
-    CHECK(row.unwind(1, in_use_by_nobody) == 0);
+    CHECK(row_unwind(row, 1) == 0);
     int_row other;
     other.add({at(0x1000), 0x400, 256});
     other.add({at(0x8000), 0x800, 256});

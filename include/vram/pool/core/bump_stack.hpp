@@ -18,12 +18,15 @@ namespace detail {
 
 /// A row of chunks. Chunks up to the current one are in the order in which they were used; the
 /// chunks behind it are empty. A mark is a position in that order. Each mark has a serial number
-/// that is larger than that of the mark before.
+/// that is larger than that of the mark before, and counts the live bytes between it and the next.
 ///
-/// Failure   `add` and `mark` throw `std::bad_alloc` and change nothing. No other function fails.
+/// Failure   `add`, `add_current` and `mark` throw `std::bad_alloc` and change nothing. No other
+///           function fails.
 /// Threads   One thread at a time.
 /// Cost      Adding a chunk, marking, and allocating from the current chunk take constant time.
-///           Other functions are linear in the number of chunks.
+///           Finding the chunk of a block is linear in the number of chunks used after it, and
+///           finding its live bytes in the number of marks after it. Other functions are linear in
+///           the number of chunks.
 template <class Stream>
 class bump_stack {
 public:
@@ -33,11 +36,13 @@ public:
     bump_stack(bump_stack&& other) noexcept
         : chunks_{std::move(other.chunks_)},
           marks_{std::move(other.marks_)},
-          current_{std::exchange(other.current_, 0)} {}
+          current_{std::exchange(other.current_, 0)},
+          live_before_marks_{std::exchange(other.live_before_marks_, 0)} {}
     bump_stack& operator=(bump_stack&& other) noexcept {
-        chunks_  = std::move(other.chunks_);
-        marks_   = std::move(other.marks_);
-        current_ = std::exchange(other.current_, 0);
+        chunks_            = std::move(other.chunks_);
+        marks_             = std::move(other.marks_);
+        current_           = std::exchange(other.current_, 0);
+        live_before_marks_ = std::exchange(other.live_before_marks_, 0);
         return *this;
     }
 
@@ -46,11 +51,6 @@ public:
     [[nodiscard]] heap_array<chunk> const& chunks() const noexcept { return chunks_; }
     /// Returns the chunk from which blocks are allocated. There must be one.
     [[nodiscard]] chunk& current() noexcept { return chunks_[current_]; }
-
-    /// Returns true if no chunk contains an allocated byte and the first one is used next.
-    [[nodiscard]] bool at_start() const noexcept {
-        return empty() || (current_ == 0 && chunks_[0].empty());
-    }
 
     void   add(chunk fresh) { chunks_.push(std::move(fresh)); }
     chunk& add_current(chunk fresh) {
@@ -67,13 +67,24 @@ public:
         }
         return false;
     }
-    /// Returns the chunk that contains `p`, if it is the current one or one used before it, else
-    /// null. The newest is searched first.
+    /// Returns the chunk with `p` below its top, or null. The newest is searched first.
     [[nodiscard]] chunk* used_around(void const* p) noexcept {
         for (std::size_t i = empty() ? 0 : current_ + 1; i-- != 0;) {
-            if (chunks_[i].owns(p)) { return &chunks_[i]; }
+            chunk& c = chunks_[i];
+            if (c.owns(p)) { return reinterpret_cast<std::uintptr_t>(p) < c.top() ? &c : nullptr; }
         }
         return nullptr;
+    }
+    /// Returns the live bytes between the two marks around `at`, an address in the used chunk `c`.
+    [[nodiscard]] std::size_t& live_around(chunk const& c, std::uintptr_t at) noexcept {
+        auto const  index = static_cast<std::size_t>(&c - chunks_.begin());
+        std::size_t i     = marks_.size();
+        while (i != 0 && marks_[i - 1].is_above(index, at)) { --i; }
+        return i != 0 ? marks_[i - 1].live : live_before_marks_;
+    }
+    /// Returns the live bytes above the last mark.
+    [[nodiscard]] std::size_t& live_at_top() noexcept {
+        return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }
 
     /// Creates a mark at the current position with the number `serial`, and returns it. If no
@@ -83,10 +94,7 @@ public:
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {
             return marks_[marks_.size() - 1].serial;
         }
-        std::size_t const marks = marks_in(current_) + 1;
-        if (!empty()) { current().reserve_marks(marks); }
-        marks_.push(place{serial, current_, top, marks});
-        if (!empty()) { current().seal(marks); }
+        marks_.push(place{serial, current_, top});
         return serial;
     }
     /// Returns true if the mark exists and no unwind to an earlier position removed it.
@@ -95,20 +103,30 @@ public:
         return left != 0 && marks_[left - 1].serial == serial;
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
-    /// Frees all blocks allocated since the mark with the number `serial`, which must exist, and
-    /// removes all later marks. `tag_of(run, tag&)` stores the pending use of a run, or returns
-    /// false if it has none. Returns the bytes that had not been freed.
-    template <class TagOf>
-    std::size_t unwind(std::uint64_t serial, TagOf const& tag_of) noexcept {
-        for (std::size_t const left = marks_up_to(serial); marks_.size() != left;) { marks_.pop(); }
-        place const to = marks_[marks_.size() - 1];
-        return unwind_to(to.chunk, to.top, tag_of);
+    /// Calls `visit(chunk, to)` for each used chunk that was allocated from since the mark with the
+    /// number `serial`, or since the beginning if it is 0; the top of the chunk was at `to` then.
+    template <class Visit>
+    void each_since(std::uint64_t serial, Visit const& visit) {
+        std::size_t const    left  = marks_up_to(serial);
+        std::size_t const    first = left != 0 ? marks_[left - 1].chunk : 0;
+        std::uintptr_t const top   = left != 0 ? marks_[left - 1].top : 0;
+        for (std::size_t i = empty() ? 0 : current_ + 1; i-- > first;) {
+            chunk& c = chunks_[i];
+            visit(c, i == first && top > c.begin() ? top : c.begin());
+        }
     }
-    /// Frees all blocks and removes all marks. Returns the bytes that had not been freed.
-    template <class TagOf>
-    std::size_t reset(TagOf const& tag_of) noexcept {
-        marks_.clear();
-        return unwind_to(0, 0, tag_of);
+    /// Returns to the mark with the number `serial`, or to the beginning if it is 0, and removes
+    /// all later marks. The tops of the chunks were lowered before. Returns the bytes that were
+    /// live since the mark.
+    std::size_t go_back(std::uint64_t serial) noexcept {
+        std::size_t const left = marks_up_to(serial);
+        std::size_t       live = 0;
+        while (marks_.size() > left) {
+            live += marks_[marks_.size() - 1].live;
+            marks_.pop();
+        }
+        current_ = left != 0 ? marks_[left - 1].chunk : 0;
+        return live + std::exchange(live_at_top(), 0);
     }
 
     /// Returns the index of the first of the chunks at the end of the row that contain neither an
@@ -148,31 +166,16 @@ private:
         std::uint64_t  serial;
         std::size_t    chunk;
         std::uintptr_t top; ///< address of the top when the mark was made, or 0 if no chunk existed
-        std::size_t    nth; ///< number of the mark among those of its chunk, counted from 1
+        std::size_t    live = 0; ///< live bytes between this mark and the next
 
         [[nodiscard]] bool is_at(std::size_t index, std::uintptr_t height) const noexcept {
             return chunk == index && top == height;
         }
+        [[nodiscard]] bool is_above(std::size_t index, std::uintptr_t at) const noexcept {
+            return index < chunk || (index == chunk && at < top);
+        }
     };
 
-    template <class TagOf>
-    std::size_t unwind_to(std::size_t index, std::uintptr_t top, TagOf const& tag_of) noexcept {
-        std::size_t out = 0;
-        for (std::size_t i = empty() ? 0 : current_ + 1; i-- > index;) {
-            chunk&               c  = chunks_[i];
-            std::uintptr_t const to = i == index && top > c.begin() ? top : c.begin();
-            out += c.unwind(to, tag_of);
-            c.seal(marks_in(i));
-        }
-        current_ = index;
-        return out;
-    }
-    /// Returns the number of marks in the chunk at `index`, if no later chunk contains a mark.
-    [[nodiscard]] std::size_t marks_in(std::size_t index) const noexcept {
-        if (!marked()) { return 0; }
-        place const& last = marks_[marks_.size() - 1];
-        return last.chunk == index ? last.nth : 0;
-    }
     [[nodiscard]] std::size_t marks_up_to(std::uint64_t serial) const noexcept {
         std::size_t left = marks_.size();
         while (left != 0 && marks_[left - 1].serial > serial) { --left; }
@@ -181,7 +184,8 @@ private:
 
     heap_array<chunk> chunks_;
     heap_array<place> marks_; ///< the existing marks in the order of creation
-    std::size_t       current_ = 0;
+    std::size_t       current_           = 0;
+    std::size_t       live_before_marks_ = 0;
 };
 
 } // namespace detail

@@ -4,21 +4,18 @@
 /// \file
 /// `stream_bump` is the bump allocator of `monotonic`: it orders streams and unwinds allocations.
 
-#include <vram/base/core/heap_array.hpp>            // heap_array
-#include <vram/base/core/report_caught.hpp>         // report_caught
-#include <vram/base/error.hpp>                      // report_error
-#include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
-#include <vram/concepts/core/is_ending.hpp>         // is_ending
-#include <vram/concepts/core/name_of_stream.hpp>    // name_of_stream
-#include <vram/concepts/core/platform_lock.hpp>     // platform_lock
-#include <vram/concepts/core/refused_free.hpp>      // refused_free
-#include <vram/concepts/core/stream_standing.hpp>   // standing_of, was_reset
-#include <vram/order/core/availability.hpp>         // availability
-#include <vram/order/core/stream_timelines.hpp>     // stream_timelines
-#include <vram/pool/core/bump_chunk.hpp>            // bump_chunk
-#include <vram/pool/core/bump_stack.hpp>            // bump_stack
-#include <vram/pool/event_policy.hpp>               // event_policy
-#include <vram/pool/free_pieces.hpp>                // free_pieces
+#include <vram/base/core/heap_array.hpp>          // heap_array
+#include <vram/base/core/report_caught.hpp>       // report_caught
+#include <vram/base/error.hpp>                    // report_error
+#include <vram/concepts/core/platform_lock.hpp>   // platform_lock
+#include <vram/concepts/core/refused_free.hpp>    // refused_free
+#include <vram/concepts/core/stream_standing.hpp> // standing_of
+#include <vram/order/core/availability.hpp>       // availability
+#include <vram/order/core/stream_timelines.hpp>   // stream_timelines
+#include <vram/pool/core/bump_chunk.hpp>          // bump_chunk
+#include <vram/pool/core/bump_stack.hpp>          // bump_stack
+#include <vram/pool/event_policy.hpp>             // event_policy
+#include <vram/pool/free_pieces.hpp>              // free_pieces
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
@@ -49,52 +46,41 @@ public:
         std::size_t   alignment;
         stream const* on;
     };
-    /// The address, size and alignment of a chunk of the upstream.
-    struct piece {
-        void*       base      = nullptr;
-        std::size_t bytes     = 0;
-        std::size_t alignment = 0;
-    };
 
     stream_bump(event_policy events, bool graphs) noexcept
-        : events_{events},
+        : eager_{events == event_policy::eager},
           graphs_{graphs},
-          plain_{events == event_policy::lazy && !graphs},
           timelines_{events == event_policy::lazy, true} {}
+
     /// Allocates a block from the reserved memory, and makes its stream (or the host, for a request
     /// without a stream) wait for former users if needed. Returns null if there is no room.
     [[nodiscard]] void* take(request const& r, guard& held) {
         forget_ended();
         timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
-        bool            captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
-        if (mine != nullptr && !captured && !stack_.empty()) {
+        bool const      in_graph = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        if (mine != nullptr && !in_graph && !stack_.empty()) {
             chunk&               c     = stack_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
-            if (start != 0 && c.try_extend(start, r.bytes, mine->id(), mine->slot())) {
+            if (start != 0 && c.try_take(start, r.bytes, mine->id(), mine->slot())) {
+                stack_.live_at_top() += r.bytes;
                 return reinterpret_cast<void*>(start);
             }
         }
         timelines_.readmit();
+        bool captured = in_graph;
         while (!stack_.empty()) {
             chunk&               c     = stack_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
-            auto                 price = availability::ready;
-            tags                 dear;
+            auto                 price = availability::unavailable;
+            tags                 costly;
             if (start != 0) {
-                c.for_each_wait(start + r.bytes, [&](tag const& t) {
-                    auto const one = timelines_.of(tags{t}, mine, captured);
-                    if (one > price) {
-                        price = one;
-                        dear  = tags{t};
-                    }
-                });
+                price = price_of(c, start + r.bytes, mine, captured, costly);
                 if (price == availability::ready) {
                     c.reserve();
-                    if (captured) { c.reserve_other(); }
-                    return hand_out(c, start, r, mine);
+                    return hand_out(c, start, r, mine, in_graph);
                 }
             }
-            if (start == 0 || price == availability::unavailable) {
+            if (price == availability::unavailable) {
                 if (!stack_.use_next(r.bytes, r.alignment)) { return nullptr; }
                 continue;
             }
@@ -103,32 +89,27 @@ public:
                 continue;
             }
             timeline const* const held_up =
-                mine != nullptr ? timelines_.order(*mine, dear) : timelines_.finish(dear, held);
+                mine != nullptr ? timelines_.order(*mine, costly) : timelines_.finish(costly, held);
+            if (held_up != nullptr) { exclude_or_retain(*held_up); }
             // Other threads may have allocated during the wait, so search again.
-            if (held_up == nullptr) { continue; }
-            if (!exclude_or_retain(*held_up) && !stack_.use_next(r.bytes, r.alignment)) {
-                return nullptr;
-            }
         }
         return nullptr;
     }
 
     /// Adds a chunk that any stream may use.
-    void add(piece const& p) { stack_.add({p.base, p.bytes, p.alignment}); }
+    void add(chunk fresh) { stack_.add(std::move(fresh)); }
     /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
     /// allocates `r` from it. If `order` is not null, `r.on` is the same stream.
-    void* add(piece const& p, stream const* order, request const& r) {
-        timeline* const mine = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
-        chunk           fresh{p.base, p.bytes, p.alignment};
+    void* add(chunk fresh, stream const* order, request const& r) {
+        timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
+        bool const      in_graph = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         fresh.reserve();
         if (order != nullptr) { // other streams must wait until `order` has finished with the chunk
-            fresh.wait_for(
-                {fresh.begin(), fresh.begin() + p.bytes, mine->epoch_of_free(), mine->slot()});
-            fresh.reserve();
+            fresh.wait_for({fresh.begin(), fresh.end(), mine->epoch_of_free(), mine->slot()});
         }
         chunk& c = stack_.add_current(std::move(fresh));
-        if (order != nullptr && events_ == event_policy::eager) { mine->try_record(); }
-        return hand_out(c, c.begin(), r, mine);
+        if (order != nullptr && eager_) { mine->try_record(); }
+        return hand_out(c, c.begin(), r, mine, in_graph);
     }
 
     /// The result of freeing a block.
@@ -138,56 +119,48 @@ public:
         /// The block stays live: its stream could be neither recorded nor waited for.
         lost,
     };
-    /// Frees the `bytes` at `p`, which the stream `on` may still use (null: no stream).
+    /// Counts the `bytes` at `p` as free, and records that the stream `on` (null: no stream) uses
+    /// them until they are unwound.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
-        if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return freed::done; }
-        chunk* const c = stack_.used_around(p);
-        run*         r = c != nullptr ? c->find(p, bytes) : nullptr;
-        if (r == nullptr || bytes == 0 || bytes > r->bytes - r->freed) { return freed::no_block; }
-        bool const newest = c == &stack_.current();
-        bool const top    = newest && c->is_on_top(p, bytes);
-        bool const cut    = top && try_cut(*c, p, bytes, on);
-        if (top && !cut) { r = c->find(p, bytes); } // `try_cut` may have moved the array of runs
-        if (!cut && !record_free(*c, *r, p, bytes, on)) { return freed::lost; }
-        if (newest) { unwind_freed(*c); }
+        auto const   at = reinterpret_cast<std::uintptr_t>(p);
+        chunk* const c  = stack_.used_around(p);
+        if (c == nullptr || bytes == 0 || bytes > c->top() - at) { return freed::no_block; }
+        std::size_t& live = stack_.live_around(*c, at);
+        if (bytes > live) { return freed::no_block; }
+        if (on != nullptr && !record_use(*c, at, at + bytes, *on)) { return freed::lost; }
+        live -= bytes;
         return freed::done;
     }
-
     /// Completes the error of a rejected free with the kind of memory at its address. Blocks have
     /// no descriptors here, so a wrong size is recognised only if the block would end behind the
-    /// memory that its stream allocated.
+    /// used memory of its chunk.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
-        void const* const p = e.what.pointer;
-        if (!owns(p)) { return; }
-        chunk* const     c  = stack_.used_around(p);
-        run const* const r  = c != nullptr ? c->find(p, 1) : nullptr;
-        auto const       at = reinterpret_cast<std::uintptr_t>(p);
+        if (!stack_.owns(e.what.pointer)) { return; }
+        chunk const* const c  = stack_.used_around(e.what.pointer);
+        auto const         at = reinterpret_cast<std::uintptr_t>(e.what.pointer);
         e.found_free();
-        if (r != nullptr && (e.what.bytes == 0 || e.what.bytes > r->end - at)) {
+        if (c != nullptr && (e.what.bytes == 0 || e.what.bytes > c->top() - at)) {
             e.what.kind = error_kind::wrong_size;
         }
     }
 
-    /// Creates a mark at the current position with the number `serial`, and returns it. If no
-    /// allocation was made since the last mark, returns the number of that mark instead.
-    std::uint64_t mark(std::uint64_t serial) { return stack_.mark(serial); }
-    /// Returns true if the mark with the number `serial` exists and no unwind to an earlier
-    /// position removed it.
-    [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return stack_.has(serial); }
-    /// Frees all blocks allocated since the mark with the number `serial`, which must exist.
-    /// Returns the bytes that had not been freed.
-    std::size_t unwind(std::uint64_t serial) noexcept { return stack_.unwind(serial, tag_of()); }
-    /// Frees all blocks and removes every mark. Returns the bytes that had not been freed.
-    std::size_t reset() noexcept { return stack_.reset(tag_of()); }
-    /// Called if no block is live: lets allocation start at the first chunk again, if there is no
-    /// mark.
-    void rewind() noexcept {
-        if (!stack_.marked() && !stack_.at_start()) { reset(); }
+    /// Frees all blocks allocated since the mark with the number `serial` (0: all blocks and all
+    /// marks). Each stream that allocated or freed some of them, and the stream `on` (null: no
+    /// other stream), may still use them. Returns the bytes that were live. If `on` can be neither
+    /// recorded nor waited for, reports that, frees nothing and returns 0.
+    std::size_t unwind(std::uint64_t serial, stream const* on) noexcept {
+        if (on != nullptr && !record_unwind(serial, *on)) { return 0; }
+        stack_.each_since(serial, [&](chunk& c, std::uintptr_t to) {
+            c.unwind(to, [this](auto const& u) { return pending(u); });
+            if (!eager_) { return; }
+            for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
+        });
+        return stack_.go_back(serial);
     }
 
     /// Removes an idle chunk that no stream uses, and returns it; returns a chunk without bytes if
     /// there is none. Makes the host wait for streams if needed.
-    [[nodiscard]] piece remove_idle(guard& held) {
+    [[nodiscard]] chunk remove_idle(guard& held) {
         forget_ended();
         timelines_.readmit();
         for (;;) {
@@ -196,14 +169,14 @@ public:
             for (std::size_t i = stack_.chunks().size(); i-- != first_idle;) {
                 chunk& c = stack_.chunks()[i];
                 c.drop([&](tag const& t) { return timelines_.is_complete(t); });
-                if (c.waits().size() == 0) {
-                    chunk const gone = stack_.take_idle(i);
-                    return {gone.base(), gone.bytes(), gone.alignment()};
+                if (c.waits().size() == 0) { return stack_.take_idle(i); }
+                tags costly;
+                if (almost.empty() &&
+                    price_of(c, c.end(), nullptr, false, costly) != availability::unavailable) {
+                    almost = costly;
                 }
-                tags const first{c.waits()[0]};
-                if (almost.empty() && !held_up(c)) { almost = first; }
             }
-            if (almost.empty()) { return {}; }
+            if (almost.empty()) { return {nullptr, 0, 0}; }
             timeline const* const captured = timelines_.finish(almost, held);
             if (captured != nullptr) { exclude_or_retain(*captured); }
         } // other threads may have allocated during the wait, so search again
@@ -215,245 +188,161 @@ public:
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
-        tag                 last{};
-        each_run_of(id, [&](run&) { known = true; });
-        if (known) { last = used_by(s); }
+        for (chunk& c : stack_.chunks()) {
+            known = known || c.find_use(id, chunk::running) != nullptr;
+        }
+        tag const last = known ? used_by(timelines_.of(s)) : tag{};
         timelines_.retire(s); // if `retire` throws, nothing has changed
-        each_run_of(id, [&](run& r) {
-            r.last  = last;
-            r.ended = true;
-        });
+        if (known) { end_uses(id, last); }
     }
     void forget_captures() noexcept {
         timelines_.forget_captures();
         for (chunk& c : stack_.chunks()) {
-            c.end_captures([this](std::size_t slot) { return timelines_.after_captures(slot); });
+            c.end_captures([this](std::size_t slot) { return timelines_.after_captures(slot); },
+                           [this](std::uint64_t id) {
+                               timeline const& its = timelines_.by_id(id);
+                               return its.id() == id && its.alive();
+                           });
         }
     }
 
-    [[nodiscard]] bool        owns(void const* p) const noexcept { return stack_.owns(p); }
-    [[nodiscard]] free_pieces free_memory() const noexcept { return stack_.free_memory(); }
     /// Returns the free bytes that some stream may still use.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
         for (chunk const& c : stack_.chunks()) {
-            std::size_t here = 0;
+            std::uintptr_t until = c.top();
+            std::uintptr_t from  = c.end();
             for (tag const& t : c.waits()) {
-                if (!timelines_.is_complete(t)) { here += t.end - t.begin; }
+                if (timelines_.is_complete(t)) { continue; }
+                from  = t.begin < from ? t.begin : from;
+                until = t.end > until ? t.end : until;
             }
-            sum += here < c.room() ? here : c.room();
+            sum += from < until ? until - from : 0;
         }
         return sum;
     }
-    [[nodiscard]] std::uint64_t      events() const noexcept { return timelines_.events(); }
-    [[nodiscard]] std::uint64_t      waits() const noexcept { return timelines_.waits(); }
-    [[nodiscard]] heap_array<chunk>& chunks() noexcept { return stack_.chunks(); }
+    /// Returns the chunks and marks.
+    [[nodiscard]] bump_stack<stream>&               stack() noexcept { return stack_; }
+    [[nodiscard]] bump_stack<stream> const&         stack() const noexcept { return stack_; }
+    [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {
+        return timelines_;
+    }
 
 private:
-    using run      = typename chunk::run;
+    using use      = typename chunk::use;
+    using user     = typename chunk::user;
     using timeline = typename stream_timelines<Platform>::timeline;
 
-    /// Makes memory that the captured stream may use unavailable, because the stream cannot be
-    /// waited for. If captures are tracked, the memory is unavailable until the capture ends
-    /// (returns false). Otherwise it may belong to the graph and is retained until captures are
-    /// forgotten (returns true).
-    bool exclude_or_retain(timeline const& captured) noexcept {
-        if (!plain_) {
-            timelines_.exclude(captured.slot());
-            return false;
+    /// Returns when `mine` (null: the host) may use the memory of the chunk from the top to
+    /// `until`, and stores the pending use that decides it.
+    [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
+                                        bool captured, tags& costly) const noexcept {
+        auto worst = availability::ready;
+        for (tag const& t : c.waits()) {
+            auto const one = timelines_.of(t.slot, t.epoch, mine, captured);
+            if (t.begin >= until || one <= worst) { continue; }
+            worst  = one;
+            costly = tags{t};
         }
+        return worst;
+    }
+    /// Makes memory that the captured stream may use unavailable, because the stream cannot be
+    /// waited for. If captures are tracked, the memory is unavailable until the capture ends.
+    /// Otherwise it may belong to the graph and is retained until captures are forgotten.
+    void exclude_or_retain(timeline const& captured) noexcept {
+        if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
             each.keep_for_capture(captured.slot(), captured.running());
         }
-        return true;
     }
-    /// Returns true if part of the chunk is retained for a graph, or may be used by a stream that
-    /// is being captured.
-    [[nodiscard]] bool held_up(chunk const& c) const noexcept {
-        for (tag const& t : c.waits()) {
-            if (timelines_.of(tags{t}, nullptr, false) == availability::unavailable) {
-                return true;
-            }
+    void* hand_out(chunk& c, std::uintptr_t start, request const& r, timeline* mine,
+                   bool in_graph) noexcept {
+        if (mine != nullptr) {
+            if (in_graph) { (void)mine->epoch_of_captured_free(); }
+            user const by{*r.on, mine->id(), mine->slot()};
+            c.take(start, r.bytes, &by, in_graph);
+        } else {
+            c.take(start, r.bytes, nullptr, false);
         }
-        return false;
-    }
-    static void* hand_out(chunk& c, std::uintptr_t start, request const& r,
-                          timeline const* mine) noexcept {
-        c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
+        stack_.live_at_top() += r.bytes;
         return reinterpret_cast<void*>(start);
     }
-    /// Fast path of a free of the block on top. Returns false and changes nothing if it does not
-    /// apply.
-    bool give_quick(void* p, std::size_t bytes, stream on) noexcept {
-        timeline* last = nullptr;
-        if (stack_.empty() || !stack_.current().owns(p)) { return false; }
-        try {
-            last = timelines_.known(on);
-        } catch (...) {} // `give` makes the call again and reports the error
-        if (last == nullptr) { return false; }
-        if (!stack_.current().try_pop(p, bytes, {0, 0, last->epoch_of_free(), last->slot()})) {
-            return false;
-        }
-        unwind_freed(stack_.current());
-        return true;
-    }
-    /// Lowers the top below the runs of blocks at the end of the chunk that are entirely freed.
-    /// Skipped if host memory for their pending uses cannot be allocated.
-    void unwind_freed(chunk& c) noexcept {
-        std::uintptr_t const to = c.freed_from();
-        if (to == c.top()) { return; }
-        try {
-            c.reserve();
-        } catch (...) { return; } // tried again with the next free
-        c.unwind(to, tag_of());
-    }
-    /// Frees the block on top by lowering the top. Returns false if that is not possible: host
-    /// memory cannot be allocated, or the stream cannot be recorded.
-    bool try_cut(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
-        try {
-            c.reserve();
-            tag t{};
-            if (on != nullptr) { t = used_by(*on); }
-            c.cut(p, bytes);
-            if (on != nullptr) { c.wait_for({c.top(), c.top() + bytes, t.epoch, t.slot}); }
-            return true;
-        } catch (...) { return false; }
-    }
-    /// Records the free of a block that is not on top, last used by `on`. If the stream cannot be
-    /// recorded, waits for it. If that fails as well, reports a leak and returns false.
-    bool record_free(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
-        bool own = false;
-        try {
-            own = on != nullptr && r.named && timelines_.of(*on).id() == r.id;
-            // A graph may use the block if it is freed during a capture. The run may end after the
-            // capture, so the end of the run does not tell.
-            if (on != nullptr && (!own || (graphs_ && Platform::capturing(*on)))) {
-                tag t   = used_by(*on);
-                t.begin = reinterpret_cast<std::uintptr_t>(p);
-                t.end   = t.begin + bytes;
-                c.reserve_other();
-                c.record_use(t);
-            }
-        } catch (...) {
-            report_caught({.kind     = error_kind::platform_error,
-                           .pointer  = p,
-                           .bytes    = bytes,
-                           .resource = "monotonic",
-                           .call     = "recording the stream of a free"});
-            if (!timelines_.wait_for_user(*on)) {
-                report_error({.kind     = error_kind::leak,
-                              .pointer  = p,
-                              .bytes    = bytes,
-                              .resource = "monotonic",
-                              .cause    = "its stream could be neither recorded nor waited for"});
-                return false;
-            }
-        }
-        r.freed += bytes;
-        if (!own) { r.freed_by_others += bytes; }
-        if (own && r.freed == r.bytes && events_ == event_policy::eager) { end_run(r, *on); }
-        return true;
-    }
-    /// Records the pending use of a run after the stream that allocated it has freed all its
-    /// blocks, because that stream may be destroyed without notice.
-    void end_run(run& r, stream on) noexcept {
-        try {
-            r.last  = used_by(on);
-            r.ended = true;
-        } catch (...) {} // then the stream is queried when the run is unwound
-    }
 
-    /// Returns the pending use, without addresses, of everything that `s` has used until now.
-    tag used_by(stream s) {
-        timeline&  c     = timelines_.of(s);
-        bool const eager = events_ == event_policy::eager;
-        if ((eager || graphs_) && Platform::capturing(s)) {
-            return {0, 0, c.epoch_of_captured_free(), c.slot()};
-        }
-        tag const out{0, 0, c.epoch_of_free(), c.slot()};
-        if (eager) { c.try_record(); }
-        return out;
-    }
-    /// Calls `visit(run)` for each run of that stream that has not ended.
-    template <class Visit>
-    void each_run_of(std::uint64_t id, Visit const& visit) noexcept {
-        for (chunk& c : stack_.chunks()) {
-            for (run& r : c.runs()) {
-                if (r.named && !r.ended && r.id == id) { visit(r); }
-            }
-        }
-    }
-    /// Returns the function that tells which stream may still use a run that is unwound. If that is
-    /// unknown, devices are waited for. If that fails, the memory counts as graph-retained.
-    auto tag_of() noexcept {
-        return [this](run const& r, tag& out) noexcept {
-            if (!r.named) { return false; }
-            if (r.ended) {
-                out = r.last;
-                return true;
-            }
-            try {
-                if (timeline* const its = timeline_of(r)) {
-                    out = used_by_another(*its, r.user);
-                    return true;
-                }
-                dead(r);
-            } catch (...) { // the stream may well exist
-                report_error({.kind = error_kind::platform_error});
-            }
-            bool const there = standing_of<Platform>(r.user, r.id) == stream_standing::there;
-            if ((!there || !timelines_.captures(r.user)) && timelines_.wait_for_devices()) {
-                return false;
-            }
-            timeline& any = timelines_.by_id(r.id);
-            out           = tag{0, 0, any.epoch_of_captured_free(), any.slot()};
+    /// Records that the stream `on` uses [begin, end) of the chunk, also for its graph if it is
+    /// being captured. If that fails, reports the error and waits for the stream. If the wait fails
+    /// as well, reports a leak and returns false.
+    bool record_use(chunk& c, std::uintptr_t begin, std::uintptr_t end, stream on) noexcept {
+        try {
+            timeline&  its = timelines_.of(on);
+            user const by{on, its.id(), its.slot()};
+            if (c.find_use(by.id, chunk::running) == nullptr) { c.reserve(); }
+            bool const captured = graphs_ && Platform::capturing(on);
+            (void)c.add_use(begin, end, by,
+                            captured ? its.epoch_of_captured_free() : chunk::running);
             return true;
-        };
+        } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
-    /// Returns the timeline of the stream that allocated a run, which may belong to another thread.
-    /// Returns null if the stream was destroyed, or if its handle means another stream on this
-    /// thread.
-    [[nodiscard]] timeline* timeline_of(run const& r) {
-        timeline& met = timelines_.by_id(r.id);
-        if (met.id() == r.id) { // if the stream was destroyed, that is reported elsewhere
-            return !met.alive() || met.is_there() ? &met : nullptr;
-        }
-        if (standing_of<Platform>(r.user, r.id) != stream_standing::there) { return nullptr; }
-        timeline* const found = timelines_.of_another(r.user);
-        return found != nullptr && found->id() == r.id ? found : nullptr;
-    }
-    /// As `used_by`, for a stream that may belong to another thread.
-    [[nodiscard]] tag used_by_another(timeline& c, stream s) {
-        bool const eager = events_ == event_policy::eager;
-        bool const looks = (eager || graphs_) && c.alive() && !c.ended();
-        if (looks && Platform::capturing(s)) {
-            return {0, 0, c.epoch_of_captured_free(), c.slot()};
-        }
-        tag const out{0, 0, c.epoch_of_free(), c.slot()};
-        if (eager) { c.try_record_event(); }
-        return out;
-    }
-    /// Records that streams announced as destroyed since the last call used their runs until now.
-    void forget_ended() noexcept {
-        timelines_.forget_ended([this](timeline& c) {
-            each_run_of(c.id(), [&](run& r) {
-                r.last  = {0, 0, c.epoch_of_free(), c.slot()};
-                r.ended = true;
+    /// Adds a pending use of the stream `on` to all memory that is about to be unwound. Returns
+    /// false if the stream can be neither recorded nor waited for.
+    bool record_unwind(std::uint64_t serial, stream on) noexcept {
+        try {
+            timeline& its = timelines_.of(on);
+            stack_.each_since(serial, [](chunk& c, std::uintptr_t) { c.reserve_waits(); });
+            tag const t = used_by(its);
+            stack_.each_since(serial, [&](chunk& c, std::uintptr_t to) {
+                if (to != c.top()) { c.wait_for({to, c.top(), t.epoch, t.slot}); }
             });
-        });
+            return true;
+        } catch (...) { return waits_instead(on, nullptr, 0); }
+    }
+    /// Called in a handler: reports that the stream `on` could not be recorded, and waits for it.
+    /// Returns false if that fails as well.
+    [[gnu::cold]] bool waits_instead(stream on, void* p, std::size_t bytes) noexcept {
+        report_caught({.kind     = error_kind::platform_error,
+                       .pointer  = p,
+                       .bytes    = bytes,
+                       .resource = "monotonic",
+                       .call     = "recording the stream of a free"});
+        if (timelines_.wait_for_user(on)) { return true; }
+        report_error({.kind     = error_kind::leak,
+                      .pointer  = p,
+                      .bytes    = bytes,
+                      .resource = "monotonic",
+                      .cause    = "its stream could be neither recorded nor waited for"});
+        return false;
     }
 
-    /// Reports that the stream of a run, not a default stream, was destroyed without notice.
-    static void dead(run const& r) noexcept {
-        if (is_default_stream<Platform>(r.user) || is_ending<Platform>()) { return; }
-        if (was_reset<Platform>(r.user, r.id)) { return; }
-        report_error(
-            {.kind = error_kind::dead_stream, .stream = name_of_stream<Platform>(r.user, r.id)});
+    /// Returns the pending use, without addresses, of everything that the stream has used until
+    /// now. The stream may belong to another thread.
+    [[nodiscard]] tag used_by(timeline& its) {
+        bool const captured = (eager_ || graphs_) && its.captured();
+        return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};
     }
-
-    event_policy events_;
-    bool         graphs_;
-    bool         plain_; ///< true if a free needs neither an event nor a check for captures
+    /// Returns the pending use of blocks that are unwound; epoch 0 means that there is none.
+    [[nodiscard]] tag pending(use const& u) noexcept {
+        if (u.part.epoch != chunk::running) { return u.part; }
+        timeline& its = timelines_.by_id(u.by.id);
+        try {
+            if (its.id() == u.by.id) { return used_by(its); }
+            // The timeline of a stream that was not retired serves another stream. An event on the
+            // stream could not be told from one of a new stream with the same handle.
+            bool const there =
+                standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
+            bool const waits = !there || !Platform::capturing(u.by.stream);
+            if (waits && timelines_.wait_for_devices()) { return {}; }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
+        return {0, 0, its.epoch_of_captured_free(), its.slot()}; // graph-retained: it is unknown
+    }
+    /// Records that streams announced as destroyed since the last call used their blocks until now.
+    void forget_ended() noexcept {
+        timelines_.forget_ended(
+            [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
+    }
+    void end_uses(std::uint64_t id, tag const& last) noexcept {
+        for (chunk& c : stack_.chunks()) { c.end_use(id, last); }
+    }
+    bool                       eager_;
+    bool                       graphs_;
     stream_timelines<Platform> timelines_;
     bump_stack<stream>         stack_;
 };
