@@ -120,9 +120,10 @@ TEST_CASE("sim_thread: two threads that use one buffer without a gate race" *
     pinned.deallocate_sync(p, 64);
 }
 
-TEST_CASE("sim_thread: a wait for an event that another thread records by luck before is reported" *
-          doctest::skip(!sim_ordered_threads) *
-          doctest::description("threads run freely under ThreadSanitizer")) {
+TEST_CASE(
+    "sim_thread: a wait for an event that another thread happens to record before is reported" *
+    doctest::skip(!sim_ordered_threads) *
+    doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node   node{collecting()};
     sim_stream s, t;
     sim_event  e;

@@ -97,7 +97,7 @@ TEST_CASE("sim_wait: a query or a wait of another thread does not order later wo
                  }};
     a.join();
     b.join();
-    if (sim_ordered_threads) { CHECK(node.take_reports().size() == 1); } // else luck may order them
+    if (sim_ordered_threads) { CHECK(node.take_reports().size() == 1); } // else in any order
     sim_device{}.synchronize();
     memory.deallocate_sync(d, 4096);
     pinned.deallocate_sync(h, 4096);
