@@ -5,33 +5,25 @@
 /// `stream_timelines` are the timelines of all streams of a resource: they decide which stream may
 /// use which memory, and make streams wait.
 
-#include <vram/base/core/address_map.hpp>         // address_map
-#include <vram/base/core/hash_cells.hpp>          // scramble
-#include <vram/base/core/report_caught.hpp>       // report_caught
-#include <vram/concepts/core/await_device.hpp>    // await_device
-#include <vram/concepts/core/stream_hold.hpp>     // announces_ends, hold_stream
-#include <vram/concepts/core/stream_standing.hpp> // identify, recall
-#include <vram/order/core/availability.hpp>       // availability
-#include <vram/order/core/stream_key.hpp>         // stream_key
-#include <vram/order/core/stream_timeline.hpp>    // stream_timeline
-#include <vram/order/core/tags.hpp>               // tags
+#include <vram/base/core/report_caught.hpp>    // report_caught
+#include <vram/concepts/core/await_device.hpp> // await_device
+#include <vram/concepts/core/stream_hold.hpp>  // announces_ends
+#include <vram/order/core/availability.hpp>    // availability
+#include <vram/order/core/tags.hpp>            // tags
+#include <vram/order/core/timeline_table.hpp>  // timeline_table
+#include <vram/order/core/try_wait.hpp>        // try_wait
 
-#include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <optional> // optional
-#include <utility>  // exchange, move
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange, move
 
 namespace vram {
 namespace detail {
 
 /// The timelines (`stream_timeline`: a record of the progress of one stream by events) of all
-/// streams that a pool or `stream_ordered` has met. Each timeline has an index, its slot. A stream
-/// is identified by the platform's id, which is never reused, or, if `by_name`, by its handle, which
-/// needs no driver call. A new stream may get the handle of a destroyed one. If the platform
-/// announces the end of a stream, its timeline holds the stream, so that the handle stays unique;
-/// other streams must be retired before they are destroyed. The slot of a stream without pending
-/// uses may be reused.
+/// streams that a pool or `stream_ordered` has met; `timeline_table` finds them. Each has an index,
+/// its slot. Streams whose end the platform does not announce must be retired before they are
+/// destroyed.
 ///
 /// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
@@ -48,66 +40,32 @@ public:
     /// stream before the slot is reused. `most_events` is the largest number of events of a stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
-        : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
-    stream_timelines(stream_timelines&& other) noexcept {
-        *this = static_cast<stream_timelines&&>(other);
+        : table_{by_name, visits_ends, most_events} {}
+    stream_timelines(stream_timelines&& other) noexcept : stream_timelines{} {
+        *this = std::move(other);
     }
     stream_timelines& operator=(stream_timelines&& other) noexcept {
-        if (this == &other) { return *this; }
-        drop();
-        slots_         = std::move(other.slots_);
-        by_key_        = std::move(other.by_key_);
-        by_name_       = other.by_name_;
-        visits_ends_   = other.visits_ends_;
-        most_events_   = other.most_events_;
-        recent_        = other.recent_;
-        reuse_from_    = std::exchange(other.reuse_from_, 16);
+        table_         = std::move(other.table_);
         some_excluded_ = std::exchange(other.some_excluded_, false);
         ends_seen_     = other.ends_seen_;
-        recent_key_    = std::exchange(other.recent_key_, 0);
-        for (std::size_t i = 0; i < seats; ++i) { seats_[i] = std::exchange(other.seats_[i], {}); }
         return *this;
     }
-    ~stream_timelines() { drop(); }
 
-    // `of` and `known` are inlined, because every call of a pool begins with one of them. In a
-    // program with many pools the compiler would not inline them.
-
-    /// Returns the timeline of a stream, and creates it if the stream was not met before.
-    [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
-        std::uint64_t const key = key_of(s);
-        return recent_key_ == key ? *recent_ : find(s, key);
-    }
-
-    /// Returns the timeline of a stream if it is one of the last used, else null.
-    [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
-        std::uint64_t const key = key_of(s);
-        if (recent_key_ != key) [[unlikely]] { return known_before(key); }
-        // Lets the compiler drop a null check in the caller.
-        if (recent_ == nullptr) { __builtin_unreachable(); }
-        return recent_;
-    }
+    /// See `timeline_table`.
+    [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
+    [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
+    [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
+    [[nodiscard]] timeline&   by_id(std::uint64_t id) noexcept { return table_.by_id(id); }
+    [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
 
     [[nodiscard]] bool is_complete(tag const& t) const noexcept {
-        return slots_[t.slot]->done(t.epoch);
-    }
-
-    /// Returns the timeline of a stream that another thread may use, and capture, during the call.
-    /// Returns null if the stream was not met before and its id was never queried. Does not query
-    /// the stream.
-    [[nodiscard]] timeline* of_another(stream s) {
-        std::optional<identity> const who = recall<Platform>(s);
-        if (!who) { return nullptr; }
-        std::uint64_t const key   = by_name_ ? stream_key<Platform>::named_of(s, who->id)
-                                             : stream_key<Platform>::lasting_of(who->id);
-        timeline* const     found = by_key_.find(key);
-        return found != nullptr ? found : &meet(s, key, *who);
+        return table_[t.slot].done(t.epoch);
     }
 
     /// Returns true if an event was recorded behind everything freed on the stream in that epoch,
     /// or if it is complete.
     [[nodiscard]] bool has_event(std::size_t slot, std::uint64_t epoch) const noexcept {
-        return slots_[slot]->has_event(epoch);
+        return table_[slot].has_event(epoch);
     }
 
     /// Returns when `asker` (null: the host, without a wait) may use memory with a pending use by
@@ -118,8 +76,8 @@ public:
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
         if (own && captured == kept) { return availability::ready; }
-        if (slots_[slot]->done(epoch)) { return availability::ready; }
-        if (captured || kept || slots_[slot]->is_excluded(epoch)) {
+        if (table_[slot].done(epoch)) { return availability::ready; }
+        if (captured || kept || table_[slot].is_excluded(epoch)) {
             return availability::unavailable;
         }
         return asker != nullptr && asker->waited(slot) >= epoch ? availability::ready
@@ -155,13 +113,13 @@ public:
     /// Makes the memory that the stream in `slot` has freed since its last event unavailable until
     /// `readmit`, because the stream is being captured and cannot be waited for.
     void exclude(std::size_t slot) noexcept {
-        slots_[slot]->exclude();
+        table_[slot].exclude();
         some_excluded_ = true;
     }
     void readmit() noexcept {
-        if (!visits_ends_) { forget_ended(); }
+        if (!table_.visits_ends()) { forget_ended(); }
         if (!std::exchange(some_excluded_, false)) { return; }
-        for (timeline* each : slots_) { each->readmit(); }
+        for (timeline* each : table_) { each->readmit(); }
     }
     /// Calls `visit(timeline)` for each stream that was announced as destroyed since the last call,
     /// then records an event for it and retires it. Cost: one comparison if there is none.
@@ -180,7 +138,7 @@ public:
     /// timeline of a stream that cannot be waited for because it is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
-            timeline& other = *slots_[t.slot];
+            timeline& other = table_[t.slot];
             if (&other == &asker || asker.waited(t.slot) >= t.epoch || other.done(t.epoch)) {
                 continue;
             }
@@ -195,7 +153,7 @@ public:
     /// later `poll` can find the use complete.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
-            timeline& other = *slots_[t.slot];
+            timeline& other = table_[t.slot];
             if (t.epoch != tag::captured && !other.has_event(t.epoch)) { other.try_record_event(); }
         }
     }
@@ -204,7 +162,7 @@ public:
     /// that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
-            timeline& other = *slots_[t.slot];
+            timeline& other = table_[t.slot];
             if (t.epoch == tag::captured || other.done(t.epoch)) { continue; }
             if (!other.has_event(t.epoch)) { other.try_record_event(); }
             other.poll();
@@ -214,20 +172,20 @@ public:
     /// recorded, or null. Such memory may belong to the graph.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
-            timeline& other = *slots_[t.slot];
+            timeline& other = table_[t.slot];
             if (!other.done(t.epoch) && !other.has_event(t.epoch) && other.captured()) {
                 return &other;
             }
         }
         return nullptr;
     }
-    [[nodiscard]] bool several() const noexcept { return slots_.size() > 1; }
+    [[nodiscard]] bool several() const noexcept { return table_.size() > 1; }
     /// Records an event on every stream that has freed memory since its last event, if that needs
     /// no wait, so that a later `poll` can find that memory unused. Does nothing if there is only
     /// one stream, because it needs no event.
     void try_record_all() noexcept {
         if (!several()) { return; }
-        for (timeline* each : slots_) { each->try_record_event(); }
+        for (timeline* each : table_) { each->try_record_event(); }
     }
 
     /// Makes the host wait until all uses in `held` are complete, with `guard` unlocked during the
@@ -236,7 +194,7 @@ public:
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
-            timeline& other = *slots_[t.slot];
+            timeline& other = table_[t.slot];
             if (other.done(t.epoch)) { continue; }
             if (t.epoch == tag::captured || !ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { finish(other, t.epoch, guard); }
@@ -249,8 +207,8 @@ public:
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
-        for (std::size_t i = 0; i < slots_.size(); ++i) {
-            timeline&     each  = *slots_[i];
+        for (std::size_t i = 0; i < table_.size(); ++i) {
+            timeline&     each  = table_[i];
             std::uint64_t epoch = each.last_epoch();
             if (each.done(epoch)) { continue; }
             if (!ensure_event(each, epoch)) {
@@ -264,13 +222,13 @@ public:
 
     /// Queries the recorded events of every stream and updates its completed epoch.
     void poll() {
-        for (timeline* each : slots_) { each->poll(); }
+        for (timeline* each : table_) { each->poll(); }
     }
 
     /// Announces that a stream is about to be destroyed: an event is recorded behind everything
     /// freed on it, and its handle is forgotten.
     void retire(stream s) {
-        timeline* const gone = by_key_.find(key_of(s));
+        timeline* const gone = table_.met(s);
         if (gone != nullptr) { retire(*gone); }
     }
     /// Records an event behind everything freed on a stream for which no event stands yet. Never
@@ -280,7 +238,7 @@ public:
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
             its.report_death(bytes);
-            forget(its);
+            table_.forget(its);
         }
         return how;
     }
@@ -288,36 +246,34 @@ public:
     /// recorded or queried now, its handle is not forgotten, and `cover` and `poll` can be called
     /// again.
     void try_retire(stream s) {
-        timeline* const gone = by_key_.find(key_of(s));
+        timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
             gone->poll(); // an event that a capture took is recorded again
         } catch (...) { queried = false; }
-        if (stands(cover(*gone, 0)) && queried) { forget(*gone); }
+        if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
 
     [[nodiscard]] std::uint64_t events() const noexcept {
         std::uint64_t sum = 0;
-        for (timeline const* each : slots_) { sum += each->events(); }
+        for (timeline const* each : table_) { sum += each->events(); }
         return sum;
     }
     [[nodiscard]] std::uint64_t waits() const noexcept {
         std::uint64_t sum = 0;
-        for (timeline const* each : slots_) { sum += each->waits(); }
+        for (timeline const* each : table_) { sum += each->waits(); }
         return sum;
     }
-    /// Returns the number of timelines, including those of retired streams.
-    [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
     /// States that no captured graph will run again: no stream's memory is graph-retained any more.
     void forget_captures() noexcept {
-        for (timeline* each : slots_) { each->forget_captures(); }
+        for (timeline* each : table_) { each->forget_captures(); }
     }
     /// Returns the epoch until which graph-retained memory of the stream in `slot` is pending once
     /// captures are forgotten. The stream may have used the memory before the capture, and the last
     /// run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
-        timeline& its = *slots_[slot];
+        timeline& its = table_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();
     }
 
@@ -331,13 +287,13 @@ public:
         } catch (...) {
             report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
         }
-        for (timeline* each : slots_) { all = all && !each->has_graph_memory(); }
+        for (timeline* each : table_) { all = all && !each->has_graph_memory(); }
         if (!all) { wait_for_devices(); }
     }
     /// Makes the host wait for the device of every timeline. Returns true if all waits succeeded.
     bool wait_for_devices() noexcept {
         bool all = true;
-        for (timeline* each : slots_) { all = try_wait(each->device()) && all; }
+        for (timeline* each : table_) { all = try_wait<Platform>(each->device()) && all; }
         return all;
     }
     /// Waits until memory that was freed on `s` is no longer used, if no timeline could be obtained
@@ -346,71 +302,36 @@ public:
     /// invalidate, or the waits failed.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (captures(s)) { return false; }
-        return try_wait(s) || wait_for_all_devices();
+        return try_wait<Platform>(s) || wait_for_all_devices();
     }
     /// Waits for the devices of all timelines and for the calling thread's device, in case of
     /// streams that were never met. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
         bool const all = wait_for_devices();
-        return try_wait_for_current_device() && all;
+        bool const here =
+            try_wait<Platform>([] { await_device<Platform>(Platform::current_device()); });
+        return all && here;
     }
     /// Returns true if the stream is known to be captured. Never throws.
     [[nodiscard]] static bool captures(stream s) noexcept {
         bool found = false;
-        (void)quietly([&] { found = Platform::capturing(s); });
+        (void)try_wait<Platform>([&] { found = Platform::capturing(s); });
         return found;
-    }
-    /// Returns the timeline with that stream id. If its slot was reused for another stream, returns
-    /// any timeline; there is at least one.
-    [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
-        for (timeline* each : slots_) {
-            if (each->id() == id) { return *each; }
-        }
-        return *slots_[0];
-    }
-    /// Waits for a stream or a device and reports errors. Returns true on success.
-    template <class What>
-    static bool try_wait(What const& what) noexcept {
-        return quietly([&] {
-            if constexpr (std::same_as<What, typename Platform::device>) {
-                await_device<Platform>(what);
-            } else {
-                Platform::synchronize(what);
-            }
-        });
-    }
-    /// Waits for the calling thread's device and reports errors. Returns true on success.
-    static bool try_wait_for_current_device() noexcept {
-        return quietly([] { await_device<Platform>(Platform::current_device()); });
     }
 
 private:
-    /// Calls `call()`. If it throws, reports the error and returns false.
-    template <class Call>
-    static bool quietly(Call call) noexcept {
-        try {
-            call();
-            return true;
-        } catch (...) {
-            report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
-        }
-        return false;
-    }
-
-    static constexpr std::size_t seats = 8;
-
     void retire(timeline& gone) {
         gone.poll(); // an event that a capture took is recorded again
         // Starts an epoch for graph-retained memory: see `after_captures`.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
-        forget(gone);
+        table_.forget(gone);
     }
     template <class Visit>
     [[gnu::noinline]] void forget_ended_now(Visit const& visit) noexcept {
         // Read before the loop, because more streams may be destroyed during it.
         ends_seen_ = Platform::ends();
-        for (timeline* each : slots_) {
+        for (timeline* each : table_) {
             if (!each->alive() || !each->ended()) { continue; }
             try {
                 visit(*each);
@@ -428,18 +349,8 @@ private:
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
-        if (lived && !its.alive()) { forget(its); }
+        if (lived && !its.alive()) { table_.forget(its); }
         return covered;
-    }
-
-    /// An entry of a small direct-mapped cache of timelines by stream key. The key 0 means that the
-    /// entry is empty.
-    struct seat {
-        std::uint64_t key = 0;
-        timeline*     who = nullptr;
-    };
-    [[nodiscard]] static std::size_t seat_of(std::uint64_t key) noexcept {
-        return static_cast<std::size_t>(scramble(key) >> 61);
     }
 
     template <class Guard>
@@ -466,79 +377,10 @@ private:
         other.count_wait();
     }
 
-    [[nodiscard, gnu::always_inline]] std::uint64_t key_of(stream s) const {
-        return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
-    }
-    [[gnu::noinline]] timeline& find(stream s, std::uint64_t key) {
-        timeline* found = known_before(key);
-        if (found != nullptr) { return *found; }
-        found = by_key_.find(key);
-        if (found == nullptr) { found = &meet(s, key); }
-        seats_[seat_of(key)] = {key, found};
-        recent_              = found;
-        recent_key_          = key;
-        return *found;
-    }
-    /// Returns the timeline of a stream from the direct-mapped cache, and makes it the most recent
-    /// one. Null if it is not there.
-    [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
-        seat const& its = seats_[seat_of(key)];
-        if (its.key != key) { return nullptr; }
-        recent_     = its.who;
-        recent_key_ = key;
-        return its.who;
-    }
-    /// Creates the timeline of a new stream, or reuses one without pending uses.
-    timeline& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
-    timeline& meet(stream s, std::uint64_t key, identity const& who) {
-        by_key_.reserve(1);
-        if (slots_.size() >= reuse_from_) {
-            for (timeline* each : slots_) {
-                // Without an event the timeline would hold the destroyed stream forever.
-                if (each->ended()) { each->try_record_event(); }
-                each->poll();
-                // If the owner does not visit destroyed streams, `forget` releases the hold.
-                bool const over = each->ended() && !visits_ends_;
-                bool const used = each->announced() && !over;
-                if (used || !each->nothing_pending() || each->device() != who.where) { continue; }
-                if (each->alive()) { forget(*each); }
-                each->adopt(s, key, who, hold_stream<Platform>(s));
-                by_key_.insert(key, each);
-                return *each;
-            }
-            reuse_from_ *= 2;
-        }
-        slots_.reserve(slots_.size() + 1);
-        auto* const fresh =
-            new timeline{s, key, slots_.size(), who, hold_stream<Platform>(s), most_events_};
-        slots_.push(fresh);
-        by_key_.insert(key, fresh);
-        return *fresh;
-    }
-    void forget(timeline& gone) noexcept {
-        by_key_.erase(gone.key());
-        gone.end();
-        seats_[seat_of(gone.key())] = {};
-        if (recent_ == &gone) { recent_key_ = 0; }
-    }
-    [[gnu::noinline]] void drop() noexcept {
-        for (timeline* each : slots_) { delete each; }
-        slots_.clear();
-    }
-
-    heap_array<timeline*> slots_;
-    address_map<timeline> by_key_;
-    bool                  by_name_;
-    bool                  visits_ends_;
-    std::size_t           most_events_;
-    timeline*             recent_     = nullptr; ///< the timeline that was used last
-    std::uint64_t         recent_key_ = 0;       ///< key of the stream of `recent_`, or 0
-    seat                  seats_[seats];         ///< cache of timelines, for streams that alternate
+    timeline_table<Platform> table_;
     /// True if `exclude` was called since the last `readmit`.
     bool          some_excluded_ = false;
     std::uint64_t ends_seen_     = 0; ///< number of destroyed streams handled so far
-    /// From this number of timelines on, one without pending uses is reused for a new stream.
-    std::size_t reuse_from_ = 16;
 };
 
 } // namespace detail

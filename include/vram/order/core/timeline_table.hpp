@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `timeline_table` finds the timeline of a stream, and creates it for a new stream.
+
+#include <vram/base/core/address_map.hpp>         // address_map
+#include <vram/base/core/hash_cells.hpp>          // scramble
+#include <vram/base/core/heap_array.hpp>          // heap_array
+#include <vram/concepts/core/stream_hold.hpp>     // hold_stream
+#include <vram/concepts/core/stream_standing.hpp> // identify, recall
+#include <vram/order/core/stream_key.hpp>         // stream_key
+#include <vram/order/core/stream_timeline.hpp>    // stream_timeline
+
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
+#include <optional> // optional
+#include <utility>  // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// Owns timelines, and finds them by index (slot) and by stream. A stream is identified by the
+/// platform's id, which is never reused, or, if `by_name`, by its handle, which needs no driver
+/// call. A new stream may get the handle of a destroyed one. If the platform announces the end of a
+/// stream, its timeline holds the stream, so that the handle stays unique; for other streams
+/// `forget` must be called before they are destroyed. From 16 timelines on, the slot of a stream
+/// without pending uses may be reused.
+///
+/// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
+///           platform are rethrown. Nothing has changed in either case.
+/// Threads   One thread at a time.
+/// Cost      A known stream is found in constant time.
+template <class Platform>
+class timeline_table {
+public:
+    using stream   = typename Platform::stream;
+    using timeline = stream_timeline<Platform>;
+    using identity = typename timeline::identity;
+
+    /// `visits_ends`: the owner visits the timeline of each destroyed stream before the slot is
+    /// reused. `most_events` is the largest number of events of a stream.
+    timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
+        : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
+    timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
+        *this = std::move(other);
+    }
+    timeline_table& operator=(timeline_table&& other) noexcept {
+        if (this == &other) { return *this; }
+        drop();
+        slots_       = std::move(other.slots_);
+        by_key_      = std::move(other.by_key_);
+        by_name_     = other.by_name_;
+        visits_ends_ = other.visits_ends_;
+        most_events_ = other.most_events_;
+        recent_      = other.recent_;
+        reuse_from_  = std::exchange(other.reuse_from_, 16);
+        recent_key_  = std::exchange(other.recent_key_, 0);
+        for (std::size_t i = 0; i < seats; ++i) { seats_[i] = std::exchange(other.seats_[i], {}); }
+        return *this;
+    }
+    ~timeline_table() { drop(); }
+
+    [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+    [[nodiscard]] timeline&   operator[](std::size_t slot) const noexcept { return *slots_[slot]; }
+    [[nodiscard]] timeline* const* begin() const noexcept { return slots_.begin(); }
+    [[nodiscard]] timeline* const* end() const noexcept { return slots_.end(); }
+    [[nodiscard]] bool             visits_ends() const noexcept { return visits_ends_; }
+
+    // `of` and `known` are inlined, because every call of a pool begins with one of them. In a
+    // program with many pools the compiler would not inline them.
+
+    /// Returns the timeline of a stream, and creates it if the stream was not met before.
+    [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
+        std::uint64_t const key = key_of(s);
+        return recent_key_ == key ? *recent_ : find(s, key);
+    }
+
+    /// Returns the timeline of a stream if it is one of the last used, else null.
+    [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
+        std::uint64_t const key = key_of(s);
+        if (recent_key_ != key) [[unlikely]] { return known_before(key); }
+        // Lets the compiler drop a null check in the caller.
+        if (recent_ == nullptr) { __builtin_unreachable(); }
+        return recent_;
+    }
+
+    /// Returns the timeline of a stream that another thread may use, and capture, during the call.
+    /// Returns null if the stream was not met before and its id was never queried. Does not query
+    /// the stream.
+    [[nodiscard]] timeline* of_another(stream s) {
+        std::optional<identity> const who = recall<Platform>(s);
+        if (!who) { return nullptr; }
+        std::uint64_t const key   = by_name_ ? stream_key<Platform>::named_of(s, who->id)
+                                             : stream_key<Platform>::lasting_of(who->id);
+        timeline* const     found = by_key_.find(key);
+        return found != nullptr ? found : &meet(s, key, *who);
+    }
+
+    /// Returns the timeline of a stream that was met, or null.
+    [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
+    /// Returns the timeline with that stream id. If its slot was reused for another stream, returns
+    /// any timeline; there is at least one.
+    [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
+        for (timeline* each : slots_) {
+            if (each->id() == id) { return *each; }
+        }
+        return *slots_[0];
+    }
+    /// Ends a timeline. Its stream is not found any more.
+    void forget(timeline& gone) noexcept {
+        by_key_.erase(gone.key());
+        gone.end();
+        seats_[seat_of(gone.key())] = {};
+        if (recent_ == &gone) { recent_key_ = 0; }
+    }
+
+private:
+    static constexpr std::size_t seats = 8;
+
+    /// An entry of a small direct-mapped cache of timelines by stream key. The key 0 means that the
+    /// entry is empty.
+    struct seat {
+        std::uint64_t key = 0;
+        timeline*     who = nullptr;
+    };
+    [[nodiscard]] static std::size_t seat_of(std::uint64_t key) noexcept {
+        return static_cast<std::size_t>(scramble(key) >> 61);
+    }
+
+    [[nodiscard, gnu::always_inline]] std::uint64_t key_of(stream s) const {
+        return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
+    }
+    [[gnu::noinline]] timeline& find(stream s, std::uint64_t key) {
+        timeline* found = known_before(key);
+        if (found != nullptr) { return *found; }
+        found = by_key_.find(key);
+        if (found == nullptr) { found = &meet(s, key); }
+        seats_[seat_of(key)] = {key, found};
+        recent_              = found;
+        recent_key_          = key;
+        return *found;
+    }
+    /// Returns the timeline of a stream from the direct-mapped cache, and makes it the most recent
+    /// one. Null if it is not there.
+    [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
+        seat const& its = seats_[seat_of(key)];
+        if (its.key != key) { return nullptr; }
+        recent_     = its.who;
+        recent_key_ = key;
+        return its.who;
+    }
+    /// Creates the timeline of a new stream, or reuses one without pending uses.
+    timeline& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
+    timeline& meet(stream s, std::uint64_t key, identity const& who) {
+        by_key_.reserve(1);
+        if (slots_.size() >= reuse_from_) {
+            for (timeline* each : slots_) {
+                // Without an event the timeline would hold the destroyed stream forever.
+                if (each->ended()) { each->try_record_event(); }
+                each->poll();
+                // If the owner does not visit destroyed streams, `forget` releases the hold.
+                bool const over = each->ended() && !visits_ends_;
+                bool const used = each->announced() && !over;
+                if (used || !each->nothing_pending() || each->device() != who.where) { continue; }
+                if (each->alive()) { forget(*each); }
+                each->adopt(s, key, who, hold_stream<Platform>(s));
+                by_key_.insert(key, each);
+                return *each;
+            }
+            reuse_from_ *= 2;
+        }
+        slots_.reserve(slots_.size() + 1);
+        auto* const fresh =
+            new timeline{s, key, slots_.size(), who, hold_stream<Platform>(s), most_events_};
+        slots_.push(fresh);
+        by_key_.insert(key, fresh);
+        return *fresh;
+    }
+    [[gnu::noinline]] void drop() noexcept {
+        for (timeline* each : slots_) { delete each; }
+        slots_.clear();
+    }
+
+    heap_array<timeline*> slots_;
+    address_map<timeline> by_key_;
+    bool                  by_name_;
+    bool                  visits_ends_;
+    std::size_t           most_events_;
+    timeline*             recent_     = nullptr; ///< the timeline that was used last
+    std::uint64_t         recent_key_ = 0;       ///< key of the stream of `recent_`, or 0
+    seat                  seats_[seats];         ///< cache of timelines, for streams that alternate
+    /// From this number of timelines on, one without pending uses is reused for a new stream.
+    std::size_t reuse_from_ = 16;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `try_wait` makes the host wait, and reports an error instead of throwing it.
+
+#include <vram/base/core/report_caught.hpp>    // report_caught
+#include <vram/concepts/core/await_device.hpp> // await_device
+
+#include <concepts> // invocable, same_as
+
+namespace vram {
+namespace detail {
+
+/// Makes the host wait for `what` (a stream, an event or a device), or calls it if it is a function
+/// that waits. Returns true on success.
+///
+/// Failure   An error is reported to the error sink, and false is returned.
+/// Threads   Any thread may call.
+/// Cost      One wait of the host.
+template <class Platform, class What>
+bool try_wait(What const& what) noexcept {
+    try {
+        if constexpr (std::same_as<What, typename Platform::device>) {
+            await_device<Platform>(what);
+        } else if constexpr (std::invocable<What const&>) {
+            what();
+        } else {
+            Platform::synchronize(what);
+        }
+        return true;
+    } catch (...) {
+        report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
+    }
+    return false;
+}
+
+} // namespace detail
+} // namespace vram
