@@ -69,7 +69,7 @@ class monotonic : public detail::growing_base<detail::checked_upstream<Upstream>
     using base = detail::growing_base<Upstream>;
 
     static_assert(!(Growth::asks_device && has_property<Upstream, host_accessible>),
-                  "the free memory of the device says nothing about host memory: write "
+                  "the free memory of the device does not limit host memory: write "
                   "geometric_growth or fixed_growth in place of device_share_growth");
 
 public:
@@ -92,7 +92,7 @@ public:
                      "over virtual memory");
         if (options.initial_size == 0) { return; }
         expects(options.initial_size <= options.max_size,
-                "monotonic: the initial size is within the maximum");
+                "monotonic: `initial_size` must not exceed `max_size`");
         std::size_t const size = options.initial_size;
         this->template grow<true>(size, default_alignment, nullptr, [&](void* at) {
             books_.add({at, size, default_alignment});
@@ -256,7 +256,7 @@ private:
 
     template <bool Throwing>
     void* get(request const& r) {
-        expects(valid_alignment(r.alignment), "monotonic: the alignment is a power of two");
+        expects(valid_alignment(r.alignment), "monotonic: the alignment must be a power of two");
         if (r.asked == 0) { return nullptr; }
         growth_request wish{.needed = r.rounded};
         if (r.rounded != unsatisfiable) {
@@ -319,7 +319,7 @@ private:
     void back_to(monotonic_mark to, stream const* on) {
         auto const held = this->lock_.hold();
         expects(books_.stack().has(to.serial_),
-                "monotonic: the mark belongs to this resource and was not unwound");
+                "monotonic: the mark must belong to this resource and must not be unwound");
         std::size_t const out = books_.unwind(to.serial_, on);
         this->count_back(out, out);
     }
