@@ -49,6 +49,18 @@ TEST_CASE("report_caught: the code and the text of the exception are reported") 
     CHECK(last.cause == nullptr);
 }
 
+TEST_CASE("report_caught: report_failed_call names the call, the code and the line of its caller") {
+    keeping const sink;
+    try {
+        throw std::system_error{7, std::generic_category(), "no"};
+    } catch (...) { report_failed_call("the wait"); }
+    constexpr unsigned line = __LINE__ - 1;
+    CHECK(last.kind == error_kind::platform_error);
+    CHECK(last.code == 7);
+    CHECK(std::string{last.call} == "the wait");
+    CHECK(last.where.line() == line);
+}
+
 TEST_CASE(
     "report_caught: the text is kept until the lock is released, and truncated if it is long") {
     keeping const sink;

@@ -6,8 +6,9 @@
 
 #include <vram/base/error.hpp> // report_error
 
-#include <exception>    // exception
-#include <system_error> // system_error
+#include <exception>       // exception
+#include <source_location> // source_location
+#include <system_error>    // system_error
 
 namespace vram {
 namespace detail {
@@ -29,6 +30,14 @@ inline void report_caught(error e) noexcept {
         e.cause = x.what();
         report_error(e);
     } catch (...) { report_error(e); }
+}
+
+/// Reports that the function `call` of a platform failed, with the exception that is being handled,
+/// as `report_caught` does. Not inlined, so that each place that calls it stays small.
+[[gnu::noinline]] inline void
+report_failed_call(char const*          call,
+                   std::source_location where = std::source_location::current()) noexcept {
+    report_caught({.kind = error_kind::platform_error, .where = where, .call = call});
 }
 
 } // namespace detail

@@ -6,7 +6,7 @@
 /// in use.
 
 #include <vram/base/core/heap_array.hpp>          // heap_array
-#include <vram/base/core/report_caught.hpp>       // report_caught
+#include <vram/base/core/report_caught.hpp>       // report_failed_call
 #include <vram/base/error.hpp>                    // report_error
 #include <vram/concepts/core/await_device.hpp>    // await_device
 #include <vram/concepts/core/is_ending.hpp>       // is_ending
@@ -162,10 +162,7 @@ public:
         if (!alive_) { return recorded::lost; }
         try {
             return record_now(false);
-        } catch (...) {
-            report_caught(
-                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
-        }
+        } catch (...) { report_failed_call("recording an event on a stream"); }
         return recorded::failed;
     }
     /// Reports once that the stream was destroyed without notice while `bytes` waited for it.
@@ -208,10 +205,7 @@ public:
     void try_record() noexcept {
         try {
             (void)record_in_order();
-        } catch (...) {
-            report_caught(
-                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
-        }
+        } catch (...) { report_failed_call("recording an event on a stream"); }
     }
 
     /// Returns the earliest event that stands for `epoch`, which must be recorded and not complete.
@@ -284,10 +278,7 @@ private:
     recorded try_twice() {
         try {
             return record_now(true);
-        } catch (...) {
-            report_caught(
-                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
-        }
+        } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
     /// Ends the epoch with an event if one is free. If host threads wait for all of them, the host

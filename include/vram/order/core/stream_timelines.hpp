@@ -5,7 +5,7 @@
 /// `stream_timelines` are the timelines of all streams of a resource: they decide which stream may
 /// use which memory, and make streams wait.
 
-#include <vram/base/core/report_caught.hpp>    // report_caught
+#include <vram/base/core/report_caught.hpp>    // report_failed_call
 #include <vram/concepts/core/await_device.hpp> // await_device
 #include <vram/concepts/core/stream_hold.hpp>  // announces_ends
 #include <vram/order/core/availability.hpp>    // availability
@@ -284,9 +284,7 @@ public:
         bool all = false;
         try {
             all = finish_all(guard);
-        } catch (...) {
-            report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
-        }
+        } catch (...) { report_failed_call("the wait for a stream"); }
         for (timeline* each : table_) { all = all && !each->has_graph_memory(); }
         if (!all) { wait_for_devices(); }
     }
@@ -337,8 +335,7 @@ private:
                 visit(*each);
                 retire(*each);
             } catch (...) { // the event is recorded later, when memory of this stream is needed
-                report_caught(
-                    {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
+                report_failed_call("recording an event on a stream");
             }
         }
     }

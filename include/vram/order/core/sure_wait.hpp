@@ -4,7 +4,7 @@
 /// \file
 /// `sure_wait` waits on the host for the last use of memory, without throwing.
 
-#include <vram/base/core/report_caught.hpp>    // report_caught
+#include <vram/base/core/report_caught.hpp>    // report_failed_call
 #include <vram/concepts/core/await_device.hpp> // await_device
 #include <vram/concepts/core/is_ending.hpp>    // is_ending
 #include <vram/concepts/platform.hpp>          // has_devices
@@ -34,16 +34,11 @@ template <class Platform, class Place, class Where>
             Platform::synchronize(place);
         }
         return true;
-    } catch (...) {
-        report_caught(
-            {.kind = error_kind::platform_error, .call = "the wait for the last use of memory"});
-    }
+    } catch (...) { report_failed_call("the wait for the last use of memory"); }
     try {
         await_device<Platform>(where());
         return true;
-    } catch (...) {
-        report_caught({.kind = error_kind::platform_error, .call = "the wait for a device"});
-    }
+    } catch (...) { report_failed_call("the wait for a device"); }
     return false;
 }
 

@@ -4,7 +4,7 @@
 /// \file
 /// `try_wait` makes the host wait, and reports an error instead of throwing it.
 
-#include <vram/base/core/report_caught.hpp>    // report_caught
+#include <vram/base/core/report_caught.hpp>    // report_failed_call
 #include <vram/concepts/core/await_device.hpp> // await_device
 
 #include <concepts> // invocable, same_as
@@ -29,9 +29,7 @@ bool try_wait(What const& what) noexcept {
             Platform::synchronize(what);
         }
         return true;
-    } catch (...) {
-        report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
-    }
+    } catch (...) { report_failed_call("the wait for a stream"); }
     return false;
 }
 
