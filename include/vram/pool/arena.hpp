@@ -12,6 +12,7 @@
 #include <vram/base/memory_usage.hpp>          // memory_usage
 #include <vram/base/out_of_memory.hpp>         // out_of_memory
 #include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
+#include <vram/concepts/core/is_captured.hpp>  // is_captured
 #include <vram/concepts/core/refused_free.hpp> // refused_free
 #include <vram/concepts/powers.hpp>  // fallible_resource, trimmable_resource, retiring_resource
 #include <vram/layer/layer_base.hpp> // layer_base
@@ -431,7 +432,7 @@ private:
         }
     }
     [[nodiscard]] static bool captured(request const& r) {
-        return r.on != nullptr && platform::capturing(*r.on);
+        return detail::is_captured<platform>(r.on);
     }
 
     [[nodiscard]] bool put(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {

@@ -10,6 +10,7 @@
 #include <vram/base/contract.hpp>              // expects
 #include <vram/base/error.hpp>                 // report_error
 #include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_ordered_upstream
+#include <vram/concepts/core/is_captured.hpp>  // is_captured
 #include <vram/concepts/core/is_ending.hpp>    // is_ending
 #include <vram/concepts/core/refused_free.hpp> // refused_free
 #include <vram/concepts/powers.hpp>            // fallible_resource
@@ -194,7 +195,7 @@ private:
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
         // A stream that is being captured must not wait.
-        bool const captured = r.on != nullptr && platform::capturing(*r.on);
+        bool const captured = detail::is_captured<platform>(r.on);
         if (!captured && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
         }

@@ -9,6 +9,7 @@
 #include <vram/base/error.hpp>                  // report_error
 #include <vram/base/memory_usage.hpp>           // memory_usage
 #include <vram/base/out_of_memory.hpp>          // out_of_memory
+#include <vram/concepts/core/is_captured.hpp>   // is_captured
 #include <vram/concepts/core/platform_lock.hpp> // platform_lock
 #include <vram/concepts/memory_info.hpp>        // memory_info
 #include <vram/concepts/powers.hpp>             // located_resource
@@ -85,7 +86,7 @@ protected:
     /// allocation would become part of the graph.
     [[nodiscard]] static stream const* order_of(stream const* on) {
         if constexpr (resource<Upstream>) {
-            if (on != nullptr && !platform::capturing(*on)) { return on; }
+            if (!is_captured<platform>(on)) { return on; }
         }
         return nullptr;
     }

@@ -8,6 +8,7 @@
 #include <vram/base/contract.hpp>              // expects
 #include <vram/base/error.hpp>                 // error, report_error
 #include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/concepts/core/is_captured.hpp>  // is_captured
 #include <vram/concepts/core/is_destroyed.hpp> // is_destroyed
 #include <vram/concepts/core/is_ending.hpp>    // is_ending
 #include <vram/concepts/core/refused_free.hpp> // refused_free
@@ -341,7 +342,7 @@ private:
     /// them fail. For a stream that is being captured, steps that query or wait are left out.
     void* make_room(request const& r, guard& held) {
         // A stream that is being captured must neither wait nor query.
-        bool const captured = r.on != nullptr && platform::capturing(*r.on);
+        bool const captured = is_captured<platform>(r.on);
         if (void* const p = growth_.chunks().take_partly_backed(*this, r, captured, held)) {
             return p;
         }

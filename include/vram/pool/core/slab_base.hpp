@@ -7,6 +7,7 @@
 
 #include <vram/base/core/heap_array.hpp>       // heap_array
 #include <vram/base/error.hpp>                 // report_error
+#include <vram/concepts/core/is_captured.hpp>  // is_captured
 #include <vram/concepts/core/is_ending.hpp>    // is_ending
 #include <vram/concepts/core/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>             // sited
@@ -129,7 +130,7 @@ protected:
             if (void* const p = grow_by<false>(heap, count, r)) { return p; }
         }
         // A stream that is being captured must not wait.
-        if (r.on == nullptr || !platform::capturing(*r.on)) {
+        if (!is_captured<platform>(r.on)) {
             if (trim() != 0) {
                 if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
             }

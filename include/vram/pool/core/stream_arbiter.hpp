@@ -7,6 +7,7 @@
 
 #include <vram/base/core/report_caught.hpp>      // report_caught
 #include <vram/base/error.hpp>                   // report_error
+#include <vram/concepts/core/is_captured.hpp>    // is_captured
 #include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
 #include <vram/concepts/core/platform_lock.hpp>  // platform_lock
 #include <vram/order/core/availability.hpp>      // availability
@@ -71,7 +72,7 @@ public:
     };
     /// Returns true if the stream is being captured. Returns false for the host (null).
     [[nodiscard]] static bool is_captured(stream const* on) {
-        return on != nullptr && Platform::capturing(*on);
+        return detail::is_captured<Platform>(on);
     }
     /// Returns the stream `on` as an asker. Queries if it is being captured only if graphs are
     /// tracked.
@@ -164,7 +165,7 @@ public:
                                     Record const& record) noexcept {
         try {
             timeline& its = timelines_.of(s);
-            if (!plain_ && Platform::capturing(s)) {
+            if (!plain_ && is_captured(&s)) {
                 record(its.slot(), its.epoch_of_captured_free());
                 return freed::recorded;
             }
