@@ -549,6 +549,11 @@ TEST_CASE("monotonic: foreign, stale and double frees are reported") {
     mr.deallocate_sync(q, 500); // it was unwound
     CHECK(told.count(error_kind::double_free) == 3);
     CHECK(told.count() == 6);
+    (void)mr.allocate_sync(1000);
+    void* const last = mr.allocate_sync(1000);
+    mr.deallocate_sync(last, 1500); // 2000 bytes are live, but it ends beyond the used memory
+    CHECK(told.count(error_kind::wrong_size) == 3);
+    CHECK(mr.usage().live == 2000);
 }
 
 TEST_CASE("monotonic: a refusal has every number, and chunks that are too small are freed first") {

@@ -99,6 +99,15 @@ TEST_CASE("bump_chunk: unwinding leaves streams without blocks above the mark in
     CHECK(c.find_use(2, chunk_of_ints::running) == nullptr);
 }
 
+TEST_CASE("bump_chunk: the use of a stream that frees an earlier block extends to that block") {
+    chunk_of_ints c{at(0x1000), 0x10000, 256};
+    for (int const n : {1, 2}) { chunk_take(c, n, 0x100); }
+    (void)c.add_use(0x1000, 0x1080, user_of(2), chunk_of_ints::running);
+    c.unwind(0x1000, until(5));
+    CHECK(wait_of(c, 1) == tag{0x1000, 0x1100, 5, 1});
+    CHECK(wait_of(c, 2) == tag{0x1000, 0x1200, 5, 2});
+}
+
 TEST_CASE("bump_chunk: the fast path is for the last stream, without pending uses of others") {
     chunk_of_ints c{at(0x1000), 0x10000, 256};
     CHECK_FALSE(c.try_take(0x1000, 0x100, 1, 1)); // it has no block
