@@ -63,6 +63,27 @@ void limits() {
     }
 }
 
+void options_and_parts() {
+    sim_node   node{{.capacity = 1_GiB}};
+    sim_stream stream;
+    // [options]
+    statistics counted{pool{stream_ordered{sim_resource{}}, {.max_size = 512_MiB, .graphs = true}}};
+    arena      threads{pool{stream_ordered{sim_resource{}}}, {.max_size = 256_MiB}};
+    // [/options]
+    expects(counted.try_allocate(stream, 600_MiB) == nullptr, "the option of the pool under it");
+    expects(threads.try_allocate(stream, 300_MiB) == nullptr, "the option of the arena");
+    // [parts]
+    shared   memory{pool{stream_ordered{sim_resource{}}}};
+    limiting cache{memory, 64_MiB};     // both allocate from one pool:
+    limiting training{memory, 512_MiB}; // each has a limit of its own
+
+    buffer entry{cache, stream, 60_MiB};
+    expects(cache.try_allocate(stream, 8_MiB) == nullptr, "the cache has reached its limit,");
+    buffer weights{training, stream, 100_MiB}; // the rest of the program has not
+    // [/parts]
+    expects(cache.used() == 60_MiB && training.used() == 100_MiB, "each counts its own bytes");
+}
+
 void reading_order() {
     // [words]
     auto memory = sim_resource{}          // device memory,
@@ -84,6 +105,7 @@ void reading_order() {
 int main() {
     order_of_layers();
     limits();
+    options_and_parts();
     sim_node node{{.backed = false}};
     reading_order();
 }
