@@ -135,10 +135,12 @@ private:
 };
 
 /// One run of the program, with all its resources and results.
-template <class Machine>
+// [types]
+template <class Machine> // on_cuda or on_sim
 class feeder {
-    using platform = typename Machine::platform;
+    using platform = typename Machine::platform; // its own_stream, event, pinned_resource, ...
     using memory   = statistics<pool<limiting<stream_ordered<typename Machine::resource>>>>;
+    // [/types]
 
 public:
     feeder(Machine& machine, options const& o)

@@ -45,6 +45,7 @@ __global__ void add_tiles(partial_digest const* tiles, std::size_t n, digest* in
 
 } // namespace
 
+// [wrapper]
 void add_on_device(vram::cuda_stream_view stream, std::byte const* data, std::size_t bytes,
                    std::uint64_t place, partial_digest* scratch, digest* into) {
     auto const tiles = static_cast<unsigned>(digest_tiles(bytes));
@@ -53,3 +54,4 @@ void add_on_device(vram::cuda_stream_view stream, std::byte const* data, std::si
     add_tiles<<<1, threads, 0, stream.get()>>>(scratch, tiles, into);
     vram::cuda_check(cudaGetLastError());
 }
+// [/wrapper]

@@ -24,6 +24,7 @@ void add_on_device(vram::cuda_stream_view stream, std::byte const* data, std::si
 #if !defined __CUDACC__ // nvcc does not compile the simulated device
 #include <vram/sim/sim.hpp>
 
+// [simulated]
 inline void add_on_device(vram::sim_stream_view stream, std::byte const* data, std::size_t bytes,
                           std::uint64_t place, partial_digest* scratch, digest* into) {
     std::size_t const tiles         = digest_tiles(bytes);
@@ -58,4 +59,5 @@ inline void add_on_device(vram::sim_stream_view stream, std::byte const* data, s
                          }
                      });
 }
+// [/simulated]
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a pool for Thrust's vectors and algorithms, and for CUB.
 
+// [includes]
 #include <vram/cuda/cuda.hpp>
 #include <vram/interop/thrust_allocator.hpp>
 #include <vram/vram.hpp>
@@ -11,6 +12,7 @@
 #include <thrust/functional.h>
 #include <thrust/sequence.h>
 #include <thrust/sort.h>
+// [/includes]
 
 using namespace vram;
 
