@@ -10,6 +10,7 @@ FILE holds lines
     // refuse-first: REGEX    so does the first or second line of its first diagnostic
     // refuse-first g++ clang++: REGEX    for these compilers only
     // needs: cuda            it is compiled only if the CUDA Toolkit's headers exist
+    // except: nvcc           this compiler accepts the file, and is not run
 """
 import pathlib
 import re
@@ -54,6 +55,9 @@ def main():
              if not which or any(name.startswith(one) for one in which.split())]
     if not expected and not first:
         sys.exit(f'{file}: no line "// refuse: REGEX" or "// refuse-first: REGEX"')
+    if any(name.startswith(one) for one in re.findall(r"^// except: (\S+)$", text, re.MULTILINE)):
+        print(f"skipped: {name} accepts the file")
+        return
     if re.search(r"^// needs: cuda$", text, re.MULTILINE) and not nvcc and not folders:
         print("skipped: the CUDA Toolkit is not here")
         return

@@ -25,10 +25,13 @@ namespace vram {
 class cuda_device_guard {
 public:
     /// Makes `device` current. Throws `cuda_error` if that fails.
-    explicit cuda_device_guard(cuda_device device) : status_{enter(device)} { cuda_check(status_); }
+    [[nodiscard]] explicit cuda_device_guard(cuda_device device) : status_{enter(device)} {
+        cuda_check(status_);
+    }
 
     /// Makes `device` current without throwing. The caller tests `status()`.
-    cuda_device_guard(cuda_device device, std::nothrow_t) noexcept : status_{enter(device)} {}
+    [[nodiscard]] cuda_device_guard(cuda_device device, std::nothrow_t) noexcept
+        : status_{enter(device)} {}
 
     cuda_device_guard(cuda_device_guard&&) = delete;
 

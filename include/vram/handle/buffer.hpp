@@ -12,7 +12,7 @@
 #include <vram/concepts/sited.hpp>              // sited
 #include <vram/handle/core/stored_resource.hpp> // stored_resource
 
-#include <concepts> // copy_constructible
+#include <concepts> // copy_constructible, integral
 #include <cstddef>  // size_t
 #include <utility>  // exchange, forward, move
 
@@ -168,5 +168,8 @@ template <class R>
     requires(!std::copy_constructible<R>)
 buffer(R&, typename R::platform::stream, std::size_t = 0, std::size_t = 0, call_site = {})
     -> buffer<R&>;
+// The order of other libraries, buffer{bytes, stream, memory}: the class prints the right one.
+template <std::integral Size, class Stream, class R>
+buffer(Size, Stream const&, R const&) -> buffer<Size>;
 
 } // namespace vram

@@ -28,10 +28,10 @@ public:
     using resource = typename current<Platform>::resource;
 
     /// Makes `mr` the current resource of `d`.
-    current_resource_guard(device d, resource mr)
+    [[nodiscard]] current_resource_guard(device d, resource mr)
         : device_{d}, before_{current<Platform>::set(d, std::move(mr))} {}
     /// Makes `mr` the current resource of the thread's current device.
-    explicit current_resource_guard(resource mr)
+    [[nodiscard]] explicit current_resource_guard(resource mr)
         : current_resource_guard{Platform::current_device(), std::move(mr)} {}
     current_resource_guard(current_resource_guard&&) = delete;
     ~current_resource_guard() { current<Platform>::set(device_, std::move(before_)); }

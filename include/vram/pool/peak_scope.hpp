@@ -41,7 +41,7 @@ template <resettable_peaks Pool>
 class peak_scope {
 public:
     /// Begins the measurement. The pool must outlive the scope and must not be moved.
-    explicit peak_scope(Pool& pool) : pool_{pool}, before_{pool.reset_peaks()} {}
+    [[nodiscard]] explicit peak_scope(Pool& pool) : pool_{pool}, before_{pool.reset_peaks()} {}
     peak_scope(peak_scope&&) = delete;
     /// Ends the measurement and restores the pool's own peaks.
     ~peak_scope() { pool_.raise_peaks(before_); }

@@ -30,14 +30,14 @@ public:
     using device = typename Platform::device;
 
     /// Starts the measurement of the device `d`.
-    explicit device_delta(device d = Platform::current_device())
+    [[nodiscard]] explicit device_delta(device d = Platform::current_device())
         : device_{d}, before_{used()}, peak_{before_} {}
 
     /// Starts the measurement of the current device of the resource's platform. The resource itself
     /// is not used.
     template <synchronous_resource Resource>
         requires std::same_as<typename Resource::platform, Platform>
-    explicit device_delta(Resource const&) : device_delta{} {}
+    [[nodiscard]] explicit device_delta(Resource const&) : device_delta{} {}
 
     /// Returns the increase of used bytes on the device since the start, or 0 if fewer are used.
     [[nodiscard]] std::size_t bytes() {

@@ -27,7 +27,7 @@ namespace vram {
 /// Cost      A lock for each error.
 class error_count {
 public:
-    error_count() noexcept {
+    [[nodiscard]] error_count() noexcept {
         std::lock_guard const held{lock};
         if (newest == nullptr) {
             error_sink const before = set_error_sink(&note);

@@ -30,8 +30,8 @@ template <measured_resource Resource>
 class leak_check {
 public:
     /// Starts the check of `memory`. A leak is reported with the line `where`.
-    explicit leak_check(Resource&            memory,
-                        std::source_location where = std::source_location::current())
+    [[nodiscard]] explicit leak_check(Resource&            memory,
+                                      std::source_location where = std::source_location::current())
         : probe_{memory}, where_{where} {}
     leak_check(leak_check&&) = delete;
 

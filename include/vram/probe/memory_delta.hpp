@@ -40,7 +40,8 @@ template <measured_resource Resource>
 class memory_delta {
 public:
     /// Starts the measurement. The resource must outlive the probe.
-    explicit memory_delta(Resource const& memory) : memory_{&memory}, before_{memory.usage()} {}
+    [[nodiscard]] explicit memory_delta(Resource const& memory)
+        : memory_{&memory}, before_{memory.usage()} {}
     explicit memory_delta(Resource const&&) = delete;
 
     /// Returns the increase of live bytes since the start; 0 if there are fewer.
@@ -113,7 +114,7 @@ template <class Upstream, class Lock>
 class memory_delta<statistics<Upstream, Lock>> {
 public:
     /// Starts the measurement. The layer must outlive the probe.
-    explicit memory_delta(statistics<Upstream, Lock>& memory)
+    [[nodiscard]] explicit memory_delta(statistics<Upstream, Lock>& memory)
         : memory_{&memory}, before_{memory.usage()}, asked_{memory.push()} {}
     memory_delta(memory_delta&&) = delete;
     ~memory_delta() { memory_->pop(asked_); }

@@ -15,7 +15,7 @@ namespace vram {
 /// Cost      None.
 class sim_device_guard {
 public:
-    explicit sim_device_guard(sim_device device)
+    [[nodiscard]] explicit sim_device_guard(sim_device device)
         : machine_{device.machine()}, before_{detail::self(machine_.id).device} {
         device.make_current();
     }

@@ -9,16 +9,18 @@
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
 #include <vram/concepts/platform_of.hpp>         // platform_of
 #include <vram/transfer/batch.hpp>               // batch
+#include <vram/transfer/core/kept_by_value.hpp>  // kept_by_value
 #include <vram/transfer/core/loader_core.hpp>    // loader_core
 #include <vram/transfer/loader_options.hpp>      // loader_options
 
-#include <concepts> // default_initializable
-#include <cstddef>  // ptrdiff_t
-#include <iterator> // input_iterator_tag, default_sentinel_t
-#include <memory>   // shared_ptr
-#include <optional> // optional
-#include <ranges>   // views::all_t
-#include <utility>  // move, exchange
+#include <concepts>    // default_initializable
+#include <cstddef>     // ptrdiff_t
+#include <iterator>    // input_iterator_tag, default_sentinel_t
+#include <memory>      // shared_ptr
+#include <optional>    // optional
+#include <ranges>      // views::all_t
+#include <type_traits> // is_reference_v
+#include <utility>     // move, exchange
 
 namespace vram {
 
@@ -52,6 +54,11 @@ template <class Source, class Platform, class Device = typename Platform::device
           class Pinned = typename Platform::pinned_resource>
 class loader {
     using core = detail::loader_core<Platform, Device, Pinned, Source>;
+
+    static_assert(!std::is_reference_v<Source>,
+                  "a loader owns its source, and this one cannot be copied: write "
+                  "loader{std::move(source), ...}, or loader{std::ref(source), ...} if the source "
+                  "outlives the loader");
 
 public:
     using platform = Platform;
@@ -230,10 +237,11 @@ private:
 
 namespace detail {
 /// The type in which a loader stores its source. Of an lvalue range it stores a reference; an
-/// rvalue range is moved in. A callable is copied or moved in.
+/// rvalue range is moved in. A callable is copied or moved in. An lvalue that cannot be copied stays
+/// a reference, which `loader` refuses with a message.
 template <class Source>
 struct kept_source {
-    using type = std::decay_t<Source>; // decay turns a function into a pointer
+    using type = kept_by_value<Source>;
 };
 template <class Source>
     requires copied_source<std::remove_cvref_t<Source>>

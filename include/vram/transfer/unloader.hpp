@@ -8,6 +8,7 @@
 #include <vram/base/core/what_text.hpp>          // naming
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
 #include <vram/concepts/platform_of.hpp>         // platform_of
+#include <vram/transfer/core/kept_by_value.hpp>  // kept_by_value
 #include <vram/transfer/core/unloader_core.hpp>  // unloader_core
 #include <vram/transfer/unloader_options.hpp>    // unloader_options
 
@@ -15,7 +16,7 @@
 #include <cstddef>     // size_t, byte
 #include <memory>      // shared_ptr
 #include <span>        // span
-#include <type_traits> // is_trivially_copyable_v, is_void_v, invoke_result_t
+#include <type_traits> // is_trivially_copyable_v, is_reference_v, is_void_v, ...
 #include <utility>     // move, exchange
 
 namespace vram {
@@ -54,6 +55,10 @@ template <class Sink, class Platform, class Device = typename Platform::device_r
 class unloader {
     using core = detail::unloader_core<Platform, Device, Pinned, Sink>;
 
+    static_assert(!std::is_reference_v<Sink>,
+                  "an unloader owns its sink, and this one cannot be copied: write "
+                  "unloader{std::move(sink), ...}, or unloader{std::ref(sink), ...} if the sink "
+                  "outlives the unloader");
     static_assert(
         std::is_void_v<std::invoke_result_t<Sink&, std::span<std::byte const>, std::size_t>>,
         "an unloader's sink returns void, because a result would be lost; it throws if it fails");
@@ -202,9 +207,10 @@ private:
 };
 
 template <class Sink, class Stream>
-unloader(Sink, Stream const&, unloader_options = {}) -> unloader<Sink, platform_of<Stream>>;
+unloader(Sink&&, Stream const&, unloader_options = {})
+    -> unloader<detail::kept_by_value<Sink>, platform_of<Stream>>;
 template <class Sink, class Stream, class Device, class Pinned>
-unloader(Sink, Stream const&, Device, Pinned, unloader_options = {})
-    -> unloader<Sink, platform_of<Stream>, Device, Pinned>;
+unloader(Sink&&, Stream const&, Device, Pinned, unloader_options = {})
+    -> unloader<detail::kept_by_value<Sink>, platform_of<Stream>, Device, Pinned>;
 
 } // namespace vram

@@ -65,7 +65,8 @@ public:
         "a loader's source is a callable or a class with std::size_t "
         "fill(std::span<std::byte> to, std::size_t index); write typed<float>(fill) if it "
         "fills a std::span<float>. It may also have enqueue(span, index, stream), or be a "
-        "range of spans or vectors");
+        "range of spans or vectors; write memory_chunks{std::as_bytes(std::span{values}), "
+        "batch_bytes} to divide one vector of values into batches");
 
     loader_core(Source source, stream consumer, Device on_device, Pinned on_host,
                 loader_options options, std::optional<stream> copies = std::nullopt)
