@@ -110,6 +110,24 @@ TEST_CASE("waiting_frees: a thread can wait for the oldest free while others col
     CHECK_FALSE(waiting.pin_oldest());
 }
 
+TEST_CASE("waiting_frees: an event is not reused while a thread waits for it") {
+    sim_node                    node;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    keep_at_work(s);
+    waiting.add(s, link_at(256, 10), 1);
+    auto const awaited = waiting.pin_oldest();
+    s.synchronize();
+    CHECK(collected(waiting).bytes() == 10); // by another thread
+    keep_at_work(s);
+    waiting.add(s, link_at(512, 20), 1);
+    auto const next = waiting.pin_oldest();
+    CHECK(next.event != awaited.event);
+    waiting.unpin(awaited, true);
+    CHECK(collected(waiting).empty());
+    waiting.unpin(next, false);
+}
+
 TEST_CASE("waiting_frees: the oldest free is the oldest of all streams") {
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
