@@ -14,7 +14,6 @@
 #include <vram/sim/sim_faults.hpp>
 #include <vram/sim/sim_figures.hpp>
 #include <vram/sim/sim_graph.hpp>
-#include <vram/sim/sim_happens.hpp>
 #include <vram/sim/sim_interrupt.hpp>
 #include <vram/sim/sim_launch.hpp>
 #include <vram/sim/sim_managed_resource.hpp>

@@ -3,6 +3,7 @@
 
 /// \file
 /// `sim_touch` declares a memory access of the calling host thread to the checker.
+/// `sim_happens_before` and `sim_happens_after` declare an order between threads.
 
 #include <vram/sim/sim_node.hpp>  // sim_node
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
@@ -27,6 +28,42 @@ inline void sim_touch(sim_range range, sim_access access,
     sim_event_of const   step = call.host_step("host");
     m.checker.touch(step, call.host->vclock, range, access, false, true);
     call.throw_report();
+}
+
+/// Declares that everything the calling thread has done happens before the work of each thread that
+/// later calls `sim_happens_after` with the same token. Needed where `sim_thread`s are ordered by
+/// means that the simulated device does not see: a lock, an atomic variable, a channel of the
+/// program. The token is any address that both sides know, for example that of the lock.
+///
+///     sim_happens_before(&ready); // before the store
+///     ready = true;
+///     ...
+///     if (ready) {
+///         sim_happens_after(&ready); // after the load
+///         event.wait(stream);
+///     }
+///
+/// Failure   Throws `sim_error{not_permitted}` inside a kernel or a host function.
+/// Threads   Any thread may call it. Ordinary threads (`std::thread`) are ordered without it.
+/// Streams   None.
+/// Cost      Joins a vector clock. The node stores one vector clock for each token.
+inline void sim_happens_before(void const*          token,
+                               std::source_location where = std::source_location::current()) {
+    detail::sim_machine& m = sim_node::current().machine();
+    detail::sim_call     call{m, sim_call_kind::other, 0, where};
+    if (!m.checker.on().races) { return; }
+    m.tokens[token].join(call.host->vclock);
+    call.host->advance();
+}
+
+/// Declares that everything before the earlier calls of `sim_happens_before` with the same token
+/// happens before the later work of the calling thread. See `sim_happens_before`.
+inline void sim_happens_after(void const*          token,
+                              std::source_location where = std::source_location::current()) {
+    detail::sim_machine& m = sim_node::current().machine();
+    detail::sim_call     call{m, sim_call_kind::other, 0, where};
+    auto const           found = m.tokens.find(token);
+    if (found != m.tokens.end()) { m.acquire(*call.host, found->second); }
 }
 
 } // namespace vram

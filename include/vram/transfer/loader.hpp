@@ -237,8 +237,8 @@ private:
 
 namespace detail {
 /// The type in which a loader stores its source. Of an lvalue range it stores a reference; an
-/// rvalue range is moved in. A callable is copied or moved in. An lvalue that cannot be copied stays
-/// a reference, which `loader` refuses with a message.
+/// rvalue range is moved in. A callable is copied or moved in. An lvalue that cannot be copied
+/// stays a reference, which `loader` refuses with a message.
 template <class Source>
 struct kept_source {
     using type = kept_by_value<Source>;

@@ -17,9 +17,9 @@ using doubles::at;
 
 namespace {
 
-constexpr auto        never  = [](tag const&) { return false; };
-constexpr auto        always = [](tag const&) { return true; };
-constexpr std::size_t base   = 0x10000;
+constexpr auto        never_done  = [](tag const&) { return false; };
+constexpr auto        always_done = [](tag const&) { return true; };
+constexpr std::size_t base        = 0x10000;
 
 /// A chunk of 16 KiB. Its first block is divided off, because it never changes
 /// its descriptor.
@@ -56,7 +56,7 @@ TEST_CASE("block_divider: a block out of the middle leaves free blocks before "
     CHECK(middle->after->address == base + 5120);
     CHECK(bool{middle->apart});
     CHECK(it.divider.index().largest_block() == 16384 - 5120);
-    block* const whole = it.divider.give_again(middle, never);
+    block* const whole = it.divider.give_again(middle, never_done);
     CHECK(whole->address == base + 256);
     CHECK(whole->bytes == 16384 - 256);
     CHECK(whole->after == nullptr);
@@ -69,9 +69,9 @@ TEST_CASE("block_divider: each part of a divided block keeps the uses of its "
     divided      it;
     block* const all = it.take(it.first->after, base + 256, 16384 - 256);
     tags         held{{base + 256, base + 1024, 3, 0}};
-    REQUIRE(held.merge(tags{{base + 8192, base + 16384, 5, 1}}, never));
+    REQUIRE(held.merge(tags{{base + 8192, base + 16384, 5, 1}}, never_done));
     it.divider.hold(all, held);
-    (void)it.divider.give_again(all, never);
+    (void)it.divider.give_again(all, never_done);
     block* const middle = it.take(it.first->after, base + 2048, 1024);
     CHECK(middle->slot == block::nobody);
     REQUIRE_FALSE(middle->before->waits_for().empty());
@@ -92,10 +92,10 @@ TEST_CASE("block_divider: blocks that could not be coalesced are coalesced "
     for (std::size_t i = 0; i < 9; ++i) {
         it.divider.reserve(3);
         it.divider.hold(each[i], tags{{each[i]->address, each[i]->end(), 1, i + 1}});
-        (void)it.divider.give_again(each[i], never);
+        (void)it.divider.give_again(each[i], never_done);
     }
     CHECK(it.divider.has_uncoalesced());
-    it.divider.coalesce_pending(it.chunks, always);
+    it.divider.coalesce_pending(it.chunks, always_done);
     CHECK_FALSE(it.divider.has_uncoalesced());
     CHECK(it.first->after->after == nullptr);
     CHECK(it.first->after->slot == block::nobody);
@@ -110,7 +110,7 @@ TEST_CASE("block_divider: a chunk that can grow always ends with a free block") 
     CHECK(all->after->bytes == 0);
     CHECK(it.divider.index().is_tail(all->after));
     it.divider.hold(all, tags{{all->address, all->end(), 4, 2}});
-    block* const tail = it.divider.give_again(all, never);
+    block* const tail = it.divider.give_again(all, never_done);
     CHECK(tail->bytes == 16384 - 256);
     tags const held = tail->waits_for();
     tail->bytes += 4096;
@@ -126,7 +126,7 @@ TEST_CASE("block_divider: a block that is set aside is in no bin, and complete "
     it.divider.set_aside(free);
     CHECK(it.divider.index().largest_block() == 0);
     free->bare = true;
-    (void)it.divider.give_again(free, never);
+    (void)it.divider.give_again(free, never_done);
     CHECK(bool{free->bare});
     it.divider.complete(free);
     CHECK_FALSE(bool{free->bare});

@@ -17,15 +17,15 @@ template class vram::detail::block_survey<true>;
 
 namespace {
 
-constexpr auto ready    = [](auto const&...) { return availability::ready; };
-constexpr auto all_of   = [](block const& b) { return b.bytes; };
-constexpr auto complete = [](tag const&) { return true; };
-constexpr auto pending  = [](tag const&) { return false; };
+constexpr auto all_ready    = [](auto const&...) { return availability::ready; };
+constexpr auto all_of       = [](block const& b) { return b.bytes; };
+constexpr auto all_complete = [](tag const&) { return true; };
+constexpr auto pending      = [](tag const&) { return false; };
 
 block* take(block_heaps<false>& heaps, std::size_t bytes, std::size_t asked) {
     block_heap& heap = heaps.of(bytes);
     heap.reserve();
-    block* const b = heap.take(heap.find(bytes, 256, ready, false), bytes);
+    block* const b = heap.take(heap.find(bytes, 256, all_ready, false), bytes);
     b->slack       = static_cast<std::uint16_t>(bytes - asked);
     b->alignment   = 8;
     return b;
@@ -51,7 +51,7 @@ TEST_CASE("block_survey: requested, pending and reserved bytes and the largest f
     CHECK(after.pending == 512); // never more than the bytes with memory
     CHECK(after.largest_free == 512);
     memory_usage done{};
-    survey.measure(done, all_of, complete);
+    survey.measure(done, all_of, all_complete);
     CHECK(done.pending == 0);
 }
 

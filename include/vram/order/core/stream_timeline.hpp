@@ -26,8 +26,8 @@ namespace detail {
 
 /// The timeline of one stream, divided into epochs. Each event that is recorded on the stream ends
 /// an epoch. Once the event is complete, everything freed in that epoch, and before it, may be used
-/// by any stream. The number of events may be limited. If more are needed, the oldest is reused, and
-/// the next one stands for its epoch as well: later than necessary, never too early.
+/// by any stream. The number of events may be limited. If more are needed, the oldest is reused,
+/// and the next one stands for its epoch as well: later than necessary, never too early.
 ///
 /// The stream may belong to another thread, which may begin a capture at any moment. Therefore the
 /// stream itself is never queried or waited for, only events recorded behind its work

@@ -233,7 +233,8 @@ public:
     }
     /// Records an event behind everything freed on a stream for which no event stands yet. Never
     /// waits and never throws (`stream_timeline::try_record_event`). If the stream was destroyed
-    /// without notice, its handle is forgotten, and that is reported with the bytes that wait for it.
+    /// without notice, its handle is forgotten, and that is reported with the bytes that wait for
+    /// it.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {

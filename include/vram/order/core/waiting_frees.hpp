@@ -59,8 +59,8 @@ public:
     }
 
     /// Adds a freed block, which the stream `s` used last, and ends the epoch of `s` with an event
-    /// once it has `per_event` blocks. `s` must not be captured. If this throws, `one` still belongs
-    /// to the caller.
+    /// once it has `per_event` blocks. `s` must not be captured. If this throws, `one` still
+    /// belongs to the caller.
     void add(stream const& s, link* one, std::size_t per_event) {
         timeline& its = timelines_.of(s);
         queue&    to  = queue_of(its);
@@ -74,8 +74,8 @@ public:
         to.blocks.push(one);
     }
 
-    /// Records the missing event behind frees on `s`. The stream may be destroyed afterwards, unless
-    /// it is being captured: no event is recorded then.
+    /// Records the missing event behind frees on `s`. The stream may be destroyed afterwards,
+    /// unless it is being captured: no event is recorded then.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// Moves each block to `free` if an event shows that its stream is done with it. Also records
@@ -125,8 +125,8 @@ public:
     };
 
     /// Pins the event, or if there is none the device, for which the host must wait so that the
-    /// oldest block is returned. Skips streams that are being captured and have no event. Returns an
-    /// empty pin if there are no others.
+    /// oldest block is returned. Skips streams that are being captured and have no event. Returns
+    /// an empty pin if there are no others.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {
@@ -229,8 +229,8 @@ private:
 
     recorded cover(queue& its) noexcept { return timelines_.cover(*its.its, its.blocks.bytes()); }
 
-    /// Returns false if no wait shows that the first block of a queue is unused: its stream is being
-    /// captured, and no event was recorded before.
+    /// Returns false if no wait shows that the first block of a queue is unused: its stream is
+    /// being captured, and no event was recorded before.
     [[nodiscard]] bool can_wait_for(queue& its) noexcept {
         recorded const how = cover(its);
         return how != recorded::captured || its.its->has_event(its.blocks.first()->epoch);

@@ -63,8 +63,8 @@ public:
     /// them). A call of `reserve` makes room for one list of uses.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the uses of the last block of a chunk, which has grown. If that needs a list of uses and
-    /// none is available, the use of the block stays one of all of it.
+    /// Sets the uses of the last block of a chunk, which has grown. If that needs a list of uses
+    /// and none is available, the use of the block stays one of all of it.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -203,7 +203,8 @@ public:
     }
 
 private:
-    /// As `take`, if the free block has a list of pending uses: each rest keeps the uses of its own part.
+    /// As `take`, if the free block has a list of pending uses: each rest keeps the uses of its own
+    /// part.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;

@@ -162,9 +162,9 @@ public:
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Changes graph-retained pending uses into ordinary ones until the epoch `epoch(slot)` of their
-    /// stream, and graph-retained blocks into blocks of their stream. `lives(id)` returns true if
-    /// the stream has not ended.
+    /// Changes graph-retained pending uses into ordinary ones until the epoch `epoch(slot)` of
+    /// their stream, and graph-retained blocks into blocks of their stream. `lives(id)` returns
+    /// true if the stream has not ended.
     template <class Epoch, class Lives>
     void end_captures(Epoch const& epoch, Lives const& lives) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {

@@ -20,8 +20,8 @@ namespace detail {
 /// seqlocks get along with programming language memory models?, 2012).
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
-/// Threads   Any thread may call `try_find` concurrently with any other call. The other functions are
-///           called by one thread at a time. A map that is moved must not be shared.
+/// Threads   Any thread may call `try_find` concurrently with any other call. The other functions
+///           are called by one thread at a time. A map that is moved must not be shared.
 /// Cost      `find` and `try_find` take logarithmic time in the number of chunks. `insert` and
 ///           `erase` move the entries behind the position.
 class chunk_map {

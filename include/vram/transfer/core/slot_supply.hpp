@@ -64,8 +64,8 @@ protected:
 
     using guard = typename staged_wait<Platform>::guard;
 
-    /// Creates the slots, and the copy stream unless `copies` is one. Defaults (0) in `options` must
-    /// have been replaced by numbers.
+    /// Creates the slots, and the copy stream unless `copies` is one. Defaults (0) in `options`
+    /// must have been replaced by numbers.
     slot_supply(loader_options const& options, device where, std::optional<stream> copies)
         : options_{options},
           table_{options.pinned_depth, options.device_depth, options.ordered},

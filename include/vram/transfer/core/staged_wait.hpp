@@ -91,8 +91,8 @@ public:
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
     /// Waits until `ready()` returns true. While no copy is in progress, polls before it sleeps,
-    /// with pauses if `wanted()` returns true: the thread is then needed when a device block becomes
-    /// free, and another thread need not wake it. After one second it sleeps. Returns the
+    /// with pauses if `wanted()` returns true: the thread is then needed when a device block
+    /// becomes free, and another thread need not wake it. After one second it sleeps. Returns the
     /// nanoseconds of the wait.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/sim/sim_happens.hpp> // first: the header stands alone
-
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/collecting.hpp"
@@ -12,7 +10,7 @@
 using namespace vram;
 using doubles::collecting;
 
-namespace sim_happens_tests {
+namespace order_of_threads {
 
 /// Two threads write one block: `second` after `first` in virtual time, ordered by the tokens.
 /// Returns the number of reports.
@@ -36,9 +34,9 @@ std::size_t reports_of(void const* first, void const* second) {
     return node.reports().size();
 }
 
-} // namespace sim_happens_tests
+} // namespace order_of_threads
 
-using namespace sim_happens_tests;
+using namespace order_of_threads;
 
 TEST_CASE("sim_happens: a token orders the work of two threads" *
           doctest::skip(!sim_ordered_threads) *
