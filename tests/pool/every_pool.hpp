@@ -14,6 +14,8 @@
 #include <vram/sim/sim_virtual_resource.hpp> // sim_virtual_resource
 #include <vram/source/host_resource.hpp>     // host_resource
 
+#include "../doubles/resetting.hpp" // resetting
+
 #include <doctest/doctest.h>
 
 #include <string>
@@ -31,7 +33,7 @@ void for_every_pool(Body body) {
     run("pool", pool<host_resource>{});
     run("slab", slab<host_resource>{4_KiB});
     run("binned", binned<stream_ordered<host_resource>>{});
-    run("monotonic", monotonic<host_resource>{});
+    run("monotonic", doubles::resetting{monotonic<host_resource>{}});
     run("arena", arena<host_resource>{});
     sim_node const node; // its memory is used for the next request
     run("pool in place", pool<sim_virtual_resource>{});
