@@ -163,13 +163,13 @@ void soaks_well(char const* name, Memory memory, laws::soak_options const& o = s
 
 /// Runs a load with an injected flaw, in memory with a fixed position.
 void soak_notices(char const* flaw, laws::soak_flaw what) {
-    laws::soak_options o = soak_load();
-    o.time               = std::chrono::milliseconds{200};
-    o.most               = std::min(o.most, 4_MiB);
-    o.live               = std::min(o.live, 512_MiB);
-    o.flaw               = what;
-    pool       memory{soak_upstream{cuda_resource{}},
-                      {.initial_size = 2 * o.live, .max_size = 2 * o.live}};
+    laws::soak_options o   = soak_load();
+    o.time                 = std::chrono::milliseconds{200};
+    o.most                 = std::min(o.most, 4_MiB);
+    o.live                 = std::min(o.live, 512_MiB);
+    o.flaw                 = what;
+    std::size_t const room = align(2 * o.live, 2_MiB);
+    pool       memory{soak_upstream{cuda_resource{}}, {.initial_size = room, .max_size = room}};
     auto const words = soak_through(flaw, memory, o).words;
     if (soak_seconds() < 1) { // a tool may let kernels run one after the other only
         WARN(words != 0);
