@@ -104,7 +104,7 @@ TEST_CASE("copy_channel: a copy in either direction waits for the users of the d
             CHECK(ends.ended == 1);
             CHECK(ends.copies->in_progress() == 0);
             CHECK((up || ends.pinned().index == 7));
-            ends.copies->check(); // finds no copy
+            ends.copies->check_copies(); // finds no copy
             CHECK(ends.ended == 1);
         }
         CHECK(node.reports().empty());
@@ -201,7 +201,7 @@ TEST_CASE("copy_channel: a completion flag ends a copy, and an event only if the
         CHECK(ends.copy(up) == nullptr);
         CHECK(ends.pinned().copied.recorded == 0);
         CHECK(ends.device.copied.recorded == 1);
-        ends.copies->check();
+        ends.copies->check_copies();
         ends.copies->complete_flagged();
         CHECK(ends.ended == 0);
         flag = 1;
@@ -209,7 +209,7 @@ TEST_CASE("copy_channel: a completion flag ends a copy, and an event only if the
         CHECK(ends.ended == 1);
         CHECK(ends.copy(up) == nullptr);
         ends.device.copied.happened = true; // but the flag is not written: the device has failed
-        ends.copies->check();
+        ends.copies->check_copies();
         CHECK(ends.ended == 2);
         flag = 2; // late
         ends.copies->complete_flagged();
@@ -224,7 +224,7 @@ TEST_CASE("copy_channel: the error of a failed device reaches the owner") {
         ends.pinned().flag = &flag;
         CHECK(ends.copy(up) == nullptr);
         ends.device.copied.happened = ends.device.copied.broken = true;
-        ends.copies->check();
+        ends.copies->check_copies();
         REQUIRE(ends.problem != nullptr);
         CHECK_THROWS_AS(std::rethrow_exception(ends.problem), int);
         CHECK(ends.ended == 0);
@@ -235,7 +235,7 @@ TEST_CASE("copy_channel: an unloader's copy fails while the process is ending") 
     both_ends<platform_by_hand> ends{{.downloads = true}};
     platform_by_hand::is_over    = true;
     std::exception_ptr const why = ends.copy(false);
-    ends.copies->check();
+    ends.copies->check_copies();
     platform_by_hand::is_over = false;
     REQUIRE(why != nullptr);
     CHECK_THROWS_AS(std::rethrow_exception(why), loader_error);

@@ -56,7 +56,7 @@ struct copies_by_hand {
         ++complete_ones;
     }
     void complete_flagged() noexcept {}
-    void check() noexcept { ++checks; }
+    void check_copies() noexcept { ++checks; }
 
     std::uint32_t       flags[3] = {};
     std::vector<pinned> blocks;

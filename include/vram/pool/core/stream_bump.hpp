@@ -151,7 +151,7 @@ public:
     std::size_t unwind(std::uint64_t serial, stream const* on) noexcept {
         if (on != nullptr && !record_unwind(serial, *on)) { return 0; }
         stack_.each_since(serial, [&](chunk& c, std::uintptr_t to) {
-            c.unwind(to, [this](auto const& u) { return pending(u); });
+            c.unwind(to, [this](auto const& u) { return this->pending(u); });
             if (!eager_) { return; }
             for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
         });

@@ -133,7 +133,7 @@ public:
     }
     /// Queries the event of each enqueued copy. Ends the copies that are complete, and passes an
     /// error to the owner: a device that has failed calls no callbacks and writes no flags.
-    void check() noexcept {
+    void check_copies() noexcept {
         if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
         for (pinned& p : blocks_) {
             try {

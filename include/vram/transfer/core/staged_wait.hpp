@@ -32,10 +32,10 @@ namespace detail {
 ///     at once (`wait_for_copies`).
 ///
 /// A `Copies` has, to be called with the lock held, `in_progress()`, `oldest_flagged()`,
-/// `complete(block)` and `complete_flagged()`, and without the lock `check()` (see `copy_channel`).
+/// `complete(block)` and `complete_flagged()`, and without the lock `check_copies()` (see `copy_channel`).
 ///
 /// Threads   Any number of threads.
-/// Cost      No wait allocates. `check()` alone calls the platform.
+/// Cost      No wait allocates. `check_copies()` alone calls the platform.
 template <class Platform>
 class staged_wait {
 public:
@@ -130,7 +130,7 @@ private:
             } else if (copies.in_progress() != 0) {
                 if (!gate_.wait_for(held, watchdog,
                                     [&] { return ready() || should_poll(copies); })) {
-                    check(held, copies);
+                    check_copies(held, copies);
                 }
             } else {
                 rest([&] { return ready() || copies.in_progress() != 0; }, since);
@@ -140,9 +140,9 @@ private:
         return clock::now() - since;
     }
     template <class Copies>
-    void check(guard& held, Copies& copies) {
+    void check_copies(guard& held, Copies& copies) {
         held.unlock();
-        copies.check();
+        copies.check_copies();
         held = gate_.hold();
     }
 
@@ -196,7 +196,7 @@ private:
             if (p.now == pinned::state::copying && p.copy_number == which) { copies.complete(p); }
         } else if (clock::now() - looked > watchdog_ns) {
             looked = clock::now();
-            check(held, copies);
+            check_copies(held, copies);
         }
         // Another thread polls next.
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
