@@ -68,8 +68,10 @@ struct code_text {
 /// unknown is not known, and the message does not mention it. Its strings are valid only in the
 /// call.
 struct error {
-    error_kind  kind;
-    void const* pointer = nullptr; ///< the freed address, or the start of the block that leaked
+    error_kind kind;
+    /// Address passed to the function that failed (such as a free), or the start of the leaked
+    /// block.
+    void const* pointer = nullptr;
     /// The size that the free passed; for a leak, the sum of all leaked bytes.
     std::size_t bytes = 0;
     int         code  = 0; ///< error code of the platform, such as a `cudaError_t`

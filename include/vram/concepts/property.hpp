@@ -46,12 +46,12 @@ consteval bool is_named(char const (&word)[Size]) {
 } // namespace detail
 
 /// `device_accessible` or `host_accessible`, of vram or of another library: a type with one of
-/// these unqualified names.
+/// these names in any namespace.
 template <class P>
 concept property =
     detail::is_named<P>("device_accessible") || detail::is_named<P>("host_accessible");
 
-/// Two property types with the same unqualified name.
+/// Two property types with the same name, in one namespace or in two.
 template <class P, class Q>
 concept same_property =
     (detail::is_named<P>("device_accessible") && detail::is_named<Q>("device_accessible")) ||
@@ -62,7 +62,7 @@ concept same_property =
 ///     using properties = property_set<device_accessible>;
 template <property... Ps>
 struct property_set {
-    /// True if the set contains `P` or a type with the same unqualified name.
+    /// True if the set contains `P`, or a property of the same name from another namespace.
     template <class P>
     static constexpr bool has = (same_property<P, Ps> || ...);
 };

@@ -41,8 +41,9 @@ public:
                            detail::cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
     }
 
-    /// Returns cudaSuccess if the constructor made the device current, else its error, which
-    /// remains latched in the runtime (`cudaGetLastError` returns it) after `std::nothrow`.
+    /// Returns the error of the constructor, or cudaSuccess. With `std::nothrow` the error remains
+    /// latched in the runtime (`cudaGetLastError` returns it). At the end of the process, and in a
+    /// child of `fork`, the result is cudaSuccess although the device is not made current.
     [[nodiscard]] cudaError_t status() const noexcept { return status_; }
 
 private:

@@ -18,10 +18,12 @@
 
 namespace vram {
 
-/// A host thread with a current device, in relaxed capture mode. Without relaxed mode, the first
-/// cudaEventQuery of such a thread would end a graph capture of another thread.
+/// A host thread with a current device, in relaxed capture mode. Without relaxed mode, each
+/// cudaEventQuery of such a thread would end a graph capture that another thread runs in the
+/// default mode.
 ///
-/// Failure   The constructor throws `cuda_error` if the device cannot be made current.
+/// Failure   The constructor throws `cuda_error` if the device cannot be made current or the mode
+///           cannot be set, and `std::system_error` if no thread can be started.
 /// Threads   The destructor and an assignment join the thread.
 /// Cost      The constructor waits until the thread has set its device.
 class cuda_thread {

@@ -184,7 +184,7 @@ private:
 
 /// Selects the part of a tile that a block of memory contains.
 enum class tile_part {
-    whole, ///< the tile with its halo, as in a batch
+    whole, ///< the tile with its halo, contiguous row by row
     inner, ///< the tile without its halo, contiguous row by row
 };
 

@@ -21,7 +21,7 @@
 namespace vram {
 
 namespace detail {
-/// As long as the object exists, the calling thread is marked as running a policy of `layer`.
+/// As long as the object exists, the calling thread is marked as running a retry policy of `layer`.
 class policy_call {
 public:
     explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {
@@ -30,7 +30,7 @@ public:
     policy_call(policy_call&&) = delete;
     ~policy_call() { innermost = outer_; }
 
-    /// Returns true if the calling thread is running a policy of `layer`.
+    /// Returns true if the calling thread is in a call of one of the retry policies of `layer`.
     [[nodiscard]] static bool is_in(void const* layer) noexcept {
         policy_call const* at = innermost;
         while (at != nullptr && at->layer_ != layer) { at = at->outer_; }
@@ -145,7 +145,8 @@ public:
 private:
     static constexpr std::size_t count = sizeof...(Policies);
 
-    /// The position of one request in the chain of policies.
+    /// The state of one request: the retry policy to call next, and the failed attempt to pass to
+    /// it.
     struct progress {
         std::size_t    at = 0; ///< index of the policy to call next
         failed_attempt failed;

@@ -274,7 +274,8 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this arena will run again. The graph-retained memory
-    /// becomes free. Another stream may use it after the current work of the captured stream.
+    /// (kept for these graphs) becomes free. Another stream may use it after the work that the
+    /// captured stream has at the time of this call.
     void forget_captures() {
         for_each([](member& each) { each.core().forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
@@ -340,8 +341,8 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// Allocates a block from the shard `from`. Returns null if it refuses. Rethrows errors of the
-    /// platform if `Throwing`.
+    /// Allocates a block from the shard `from`, a pool. Returns null if it refuses. Other errors
+    /// are rethrown if `Throwing`, else reported to the error sink.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
         if constexpr (Throwing) { // try_allocate would report platform errors, not throw them

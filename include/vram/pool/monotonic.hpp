@@ -160,7 +160,8 @@ public:
                                            call_site   at        = call_site::current()) noexcept {
         if (!put(p, bytes, &s)) [[unlikely]] { refuse(p, bytes, alignment, &s, at); }
     }
-    /// Counts a block as free that no stream uses any more.
+    /// Counts a block as free. No stream may use it any more. Its memory is reused after `unwind`
+    /// or `reset`.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -241,8 +242,8 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this resource will run again. The graph-retained
-    /// memory becomes free. Another stream may use it after the current work of the captured
-    /// stream.
+    /// memory (kept for these graphs) becomes free. Another stream may use it after the work that
+    /// the captured stream has at the time of this call.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();

@@ -172,7 +172,8 @@ public:
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) { core_.retire(s); }
     /// States that no captured graph that used this pool will run again. The graph-retained memory
-    /// becomes free. Another stream may use it after the current work of the captured stream.
+    /// (kept for these graphs) becomes free. Another stream may use it after the work that the
+    /// captured stream has at the time of this call.
     void forget_captures() { core_.forget_captures(); }
     /// Returns the options of the constructor.
     [[nodiscard]] pool_options const& options() const noexcept { return core_.options_; }

@@ -89,9 +89,9 @@ struct sim_trace {
     std::uint64_t stream;   ///< id of the stream
     int           device;   ///< index of the device
     sim_engine    engine;   ///< the engine that executed the operation
-    sim_time      enqueued; ///< virtual time of the call that enqueued the operation
-    sim_time      start;    ///< virtual time at which the operation began
-    sim_time      end;      ///< virtual time at which the operation was complete
+    sim_time      enqueued; ///< time of the simulated device at the call that queued the operation
+    sim_time      start;    ///< time of the simulated device at which the operation began
+    sim_time      end;      ///< time of the simulated device at which the operation was complete
 };
 
 } // namespace vram

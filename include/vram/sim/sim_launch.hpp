@@ -99,9 +99,9 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
 }
 
 /// Runs `function(argument)` on the host in the order of `stream`, as cudaLaunchHostFunc does. It
-/// takes no virtual time. The function must not call the simulated device
-/// (`sim_error{not_permitted}`), but it may hold and notify a `sim_gate`: the earlier work of the
-/// stream then happens before the work of a thread that acquires the gate afterwards.
+/// takes no virtual time. Calls of the simulated device throw `sim_error{not_permitted}` there. The
+/// function may lock and notify a `sim_gate` (mutex and condition variable). The earlier work of
+/// the stream then happens before the work of a thread that acquires the gate afterwards.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();

@@ -86,8 +86,9 @@ struct sim_event_of {
     int                  device = 0;
     sim_time             time{}; ///< virtual time of the call
     std::source_location where = {};
-    std::size_t          slot  = 0; ///< index of the stream or thread in vector clocks
-    std::uint64_t        count = 0;
+    /// Index of this stream or thread in vector clocks, which record the happens-before order.
+    std::size_t   slot  = 0;
+    std::uint64_t count = 0;
 
     /// Returns the operation as reports name it, for example "`copy` #12 on stream 3 of device 0".
     [[nodiscard]] std::string title() const {

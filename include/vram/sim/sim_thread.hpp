@@ -214,8 +214,9 @@ private:
     }
 
     detail::sim_machine* machine_ = nullptr;
-    detail::sim_host*    host_    = nullptr; ///< null if threads run freely (`sim_order::freely`)
-    std::thread          thread_;
+    /// Null if virtual time does not order threads (`sim_order::freely`), and after the join.
+    detail::sim_host* host_ = nullptr;
+    std::thread       thread_;
 };
 
 } // namespace vram

@@ -86,7 +86,8 @@ public:
         });
     }
 
-    /// Copies an array, vector or span of trivially copyable elements to or from the device.
+    /// Copies an array, vector or span of trivially copyable elements: `upload` to the device,
+    /// `download` from the device.
     template <std::ranges::contiguous_range R>
         requires std::ranges::sized_range<R> && trivial<R>
     staging_result upload(stream s, void* to, R const& from, call_site at = call_site::current()) {

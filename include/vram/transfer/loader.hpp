@@ -65,8 +65,8 @@ public:
     using stream   = typename Platform::stream;
     using batch    = vram::batch<Platform>;
 
-    /// Allocates the loader's blocks from the platform's own resources, on the device of the loop's
-    /// stream `consumer`.
+    /// Allocates the loader's blocks from a default-constructed `Device` and `Pinned` resource on
+    /// the device of the loop's stream `consumer`.
     explicit loader(Source source, stream consumer, loader_options options = {},
                     call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
@@ -82,9 +82,9 @@ public:
           consumer_{consumer},
           at_{at} {}
 
-    /// Allocates the loader's blocks from the platform's own resources, and enqueues the copies on
-    /// the caller's stream `copies`. That stream must be non-blocking (cudaStreamNonBlocking), and
-    /// must outlive the loader and its batches.
+    /// Allocates the loader's blocks from a default-constructed `Device` and `Pinned` resource on
+    /// the device of `consumer`. Enqueues the copies on the caller's stream `copies`, which must be
+    /// non-blocking (cudaStreamNonBlocking), and must outlive the loader and its batches.
     loader(Source source, stream consumer, stream copies, loader_options options = {},
            call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>

@@ -69,8 +69,8 @@ public:
 
     class result;
 
-    /// Allocates the unloader's blocks from the platform's own resources, on the device of the
-    /// stream `producer`, which writes the results.
+    /// Allocates the unloader's blocks from a default-constructed `Device` and `Pinned` resource on
+    /// the device of the stream `producer`, which writes the results.
     explicit unloader(Sink sink, stream producer, unloader_options options = {})
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
         : unloader{std::move(sink), producer, make<Device>(producer), make<Pinned>(producer),

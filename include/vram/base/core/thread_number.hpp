@@ -46,7 +46,7 @@ public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        // Other threads may have such a number too, so it is not in the bitmap.
+        // Several threads may share a number from 1024 on, so it has no bit in the bitmap.
         if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_relaxed);

@@ -13,9 +13,10 @@ namespace vram {
 namespace detail {
 
 /// Makes the capture mode of the calling thread relaxed for a scope. During a capture in the
-/// default mode, a cudaMalloc or a cudaEventQuery of the capturing thread, on any stream, is
-/// refused *and ends the capture*. In relaxed mode it is an ordinary call. This is safe because
-/// vram's calls on its own memory and events never touch the captured streams.
+/// default mode (cudaStreamCaptureModeGlobal), a cudaMalloc or a cudaEventQuery of any thread, on
+/// any stream, is refused *and ends the capture*. In relaxed mode it is an ordinary call. A
+/// cudaStreamQuery of the captured stream ends the capture in every mode: the caller tests for a
+/// capture first.
 ///
 /// Failure   A failure is reported to the error sink, and the mode is unchanged.
 /// Threads   Affects only the calling thread.

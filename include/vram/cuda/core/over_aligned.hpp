@@ -54,9 +54,9 @@ public:
     }
 
     /// Returns the address to pass to CUDA's free for `p`, a result of `hand_out`, and removes its
-    /// entry from the table. Returns `p` if there is none. A free with an alignment of 256 or less
-    /// of a block that was allocated with more, or the reverse, is reported to the error sink; the
-    /// returned address is correct nevertheless.
+    /// entry from the table. Returns `p` if there is none. If only one of the allocation and the
+    /// free has an alignment above 256, the mistake is reported to the error sink. The returned
+    /// address is correct nevertheless.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
         void* const block = take(p);

@@ -167,7 +167,7 @@ protected:
     ~pair_base()                      = default;
 
     [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
-        // `highest_live` reads `peak_live`, so this line precedes the addition to that.
+        // Before the addition to `peak_live`: `highest_live` still needs the old value.
         sum.past_peak = sum.highest_live() + more.highest_live();
         sum.live += more.live;
         sum.requested += more.requested;

@@ -79,7 +79,8 @@ public:
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// Moves each block to `free` if an event shows that its stream is done with it. Also records
-    /// missing events. Does not wait. The first error is rethrown after all streams were treated.
+    /// an event behind frees that have none. Does not wait. The first error is rethrown after all
+    /// streams were treated.
     void collect(freed_blocks& free) {
         timelines_.forget_ended();
         std::exception_ptr failed;

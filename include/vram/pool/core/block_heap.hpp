@@ -157,8 +157,8 @@ public:
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
     }
-    /// Calls `visit(block)` for every free block of at least `bytes`, except the end of a chunk
-    /// that a thread is moving.
+    /// Calls `visit(block)` for every free block of at least `bytes`, except the last block of a
+    /// chunk whose size a thread is changing.
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {

@@ -48,8 +48,8 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // The turn lasts for whole driver calls, so it does not count as a held lock: errors
-            // are reported before its end.
+            // Errors are stored while the thread holds a counted lock. This lock is held during
+            // whole driver calls, so it is not counted: errors are reported before it is released.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }

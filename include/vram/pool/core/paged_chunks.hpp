@@ -50,7 +50,8 @@ public:
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
         expects(options.slack >= 0, "pool: `slack` must not be negative");
     }
-    /// Gives the heap the address of the page table. Called again after the pool was moved.
+    /// Gives the heap the address of `pages_.book`, the table of backed pages. Called again after
+    /// the pool was moved, because the address has changed.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
     /// Returns the unit of the sizes of chunks: a page.

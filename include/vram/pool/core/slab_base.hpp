@@ -87,8 +87,9 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// States that no captured graph that used this resource will run again. Their memory becomes
-    /// free. Another stream may use it after the current work of the captured stream.
+    /// States that no captured graph that used this resource will run again. The graph-retained
+    /// memory (kept for these graphs) becomes free. Another stream may use it after the work that
+    /// the captured stream has at the time of this call.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();

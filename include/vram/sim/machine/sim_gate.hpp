@@ -228,7 +228,7 @@ private:
                 while (notices_ == seen && came) { came = machine_->outside_step(held, patience); }
             }
         } catch (...) {
-            take(held, self); // acquires the gate again, because the caller's `guard` releases it
+            take(held, self); // locks the gate again: the caller's `guard` unlocks it
             throw;
         }
         take(held, self);

@@ -265,8 +265,9 @@ private:
                 .count  = s.count};
     }
 
-    /// Returns the live block that starts at `p`. If there is none, or it has another kind or pool,
-    /// reports the mistake and returns null. Reports a wrong size but returns the block.
+    /// Returns the live block that starts at `p`. If there is none, or its kind of memory or its
+    /// pool differs, reports the mistake of the operation `step` and returns null. Reports a wrong
+    /// size but returns the block. Reports only if `frees` is checked.
     sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of step,
                     sim_pool const* pool = nullptr) {
         auto const       at    = reinterpret_cast<std::uintptr_t>(p);

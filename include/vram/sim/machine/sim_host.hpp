@@ -42,7 +42,7 @@ struct sim_host {
     /// The operation that this thread waits for, if it does not wait at `gate` or for `threads`.
     sim_moment                   operation{};
     void const*                  gate       = nullptr;
-    bool                         locked_out = false; ///< true if `gate` is a `sim_lock`
+    bool                         locked_out = false; ///< true if it waits for a `sim_lock`
     std::vector<sim_host const*> threads;            ///< all threads that this thread joins
     sim_host*                    maker = nullptr;    ///< thread that started this one
     /// Number of threads started and not yet joined.

@@ -36,7 +36,7 @@ public:
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < pieces_ ? i : none;
     }
-    /// Records that `piece` was not moved.
+    /// Records that this piece of the transfer was not moved: `whole` ends before the first one.
     void undo(std::size_t piece) noexcept {
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}

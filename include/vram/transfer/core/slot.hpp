@@ -90,7 +90,8 @@ struct slot {
             Platform::record(others_released[i], others[i]);
         }
     }
-    /// Makes the stream `on` wait for the events that `record_users` recorded.
+    /// Makes the stream `on` wait for all streams that use the block (the events of
+    /// `record_users`). The block then has no users.
     void await_users(stream on) {
         if (!in_use) { return; }
         Platform::wait(on, released);
