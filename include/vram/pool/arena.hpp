@@ -79,7 +79,8 @@ public:
         requires std::default_initializable<Upstream>
         : arena{Upstream{}, options} {}
 
-    /// Creates an arena over `upstream`. Each shard is created when it is first used.
+    /// Creates an arena over `upstream`. Each shard (one of its pools) is created when it is first
+    /// used.
     explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
         : base{std::move(upstream)},
           chunks_{this->upstream_, options.max_size, options.trim_above},
@@ -161,8 +162,9 @@ public:
         return try_get({nullptr, bytes, alignment});
     }
 
-    /// Frees a block of any shard. Earlier work of the stream `s` may still use the block, no other
-    /// stream may. An invalid free is reported with the line `at` and frees nothing.
+    /// Frees a block of any shard (pool of this arena). Earlier work of the stream `s` may still
+    /// use the block, no other stream may. An invalid free is reported with the line `at` and frees
+    /// nothing.
     // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
@@ -180,15 +182,17 @@ public:
         put_elsewhere(p, {nullptr, bytes, alignment}, mine, at);
     }
 
-    /// Returns true if `p` lies in a chunk of any shard, in a live block or not.
+    /// Returns true if `p` lies in a chunk of any shard (pool of this arena), in a live block or
+    /// not.
     [[nodiscard]] bool owns(void const* p) const {
         return chunks_.owner_of(p) != detail::chunk_map::nobody;
     }
-    /// Returns the sum over all shards, without the usage of the upstream. Queued remote frees are
-    /// drained first. `peak_reserved` is exact. `peak_live` is an upper bound: each shard reaches
-    /// its own peak at its own time, and an exact common count would be written by every thread in
-    /// every call. With one shard `peak_live` is exact, unless other threads queue frees for the
-    /// shard; a queued block is live until the queue is drained. Cost: a walk over all blocks.
+    /// Returns the sum over all shards (pools of this arena), without the usage of the upstream.
+    /// Queued frees by threads of other shards are executed first. `peak_reserved` is exact.
+    /// `peak_live` is an upper bound: each shard reaches its own peak at its own time, and an exact
+    /// common count would be written by every thread in every call. With one shard `peak_live` is
+    /// exact, unless other threads queue frees for the shard; a queued block is live until the
+    /// queue is drained. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
         memory_usage all;
         for_each([&](member& each) {
@@ -208,7 +212,8 @@ public:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Returns the sizes of the free pieces of all shards. Cost: a walk over all blocks.
+    /// Returns the sizes of the free pieces of all shards (pools of this arena). Cost: a walk over
+    /// all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         free_pieces all;
         for_each([&](member& each) { all.add(each.core().free_memory()); });
@@ -216,7 +221,8 @@ public:
     }
     /// Restarts the peaks from the bytes that are live and reserved now, and returns the peaks
     /// until now. Allocations that other threads make during the call may count towards both
-    /// periods; both results are still upper bounds. Cost: the lock of each shard, three times.
+    /// periods; both results are still upper bounds. Cost: the lock of each shard (pool of this
+    /// arena), three times.
     memory_usage reset_peaks() noexcept {
         std::size_t peaks[most]{};
         for (std::size_t i = 0; i < options_.count; ++i) {
@@ -241,9 +247,10 @@ public:
     /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { chunks_.raise_peaks(before); }
 
-    /// Returns idle chunks to the upstream until all shards together reserve at most `keep` free
-    /// bytes, then trims the upstream. The host waits for streams that may still use the chunks.
-    /// Returns the bytes returned to the upstream, or by the upstream, whichever are more.
+    /// Returns idle chunks to the upstream until all shards (pools of this arena) together reserve
+    /// at most `keep` free bytes, then trims the upstream. The host waits for streams that may
+    /// still use the chunks. Returns the bytes returned to the upstream, or by the upstream,
+    /// whichever are more.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         for_each([&](member& each) {
@@ -280,7 +287,7 @@ public:
         for_each([](member& each) { each.core().forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
-    /// Returns the options of the constructor, with the resolved number of shards in `count`.
+    /// Returns the options of the constructor, with the actual number of shards (pools) in `count`.
     [[nodiscard]] arena_options const& options() const noexcept { return options_; }
 
 private:
@@ -304,7 +311,8 @@ private:
         if (u.peak_live > u.peak_reserved) { u.peak_live = u.peak_reserved; }
         return u;
     }
-    /// Calls `visit(shard)` for every shard, after draining its queue of remote frees.
+    /// Calls `visit(shard)` for every shard (pool of this arena), after executing the frees that
+    /// threads of other shards have queued for it.
     template <class Visit>
     void for_each(Visit const& visit) const {
         pools_.for_each([&](member& each) {
@@ -318,7 +326,7 @@ private:
         pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });
     }
 
-    /// Returns the index of the shard for a call on stream `s`.
+    /// Returns the index of the shard (pool of this arena) for a call on stream `s`.
     [[nodiscard]] std::size_t place_of(stream s) noexcept {
         return options_.key == arena_key::stream ? seat_of(s) : own_place();
     }
@@ -387,8 +395,8 @@ private:
         return nullptr;
     }
 
-    /// Slow path if the shard `mine` cannot grow: all shards return their idle chunks, then every
-    /// shard is asked for a block.
+    /// Slow path if the calling thread's shard `mine` (a pool) cannot grow: all shards return their
+    /// idle chunks, then every shard is asked for a block.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.bytes <= detail::bins::largest && !captured(r)) {
@@ -406,8 +414,8 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: allocates from the shard `mine`. If that is refused, rethrows the
-    /// exception with the totals of all shards.
+    /// The last attempt: allocates from the shard `mine` (a pool). If the request is refused,
+    /// rethrows the exception with the totals of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);
@@ -419,8 +427,8 @@ private:
             throw;
         }
     }
-    /// Returns idle chunks that no stream uses any more to the upstream, from all shards. An error
-    /// is reported and does not refuse the allocation.
+    /// Returns idle chunks that no stream uses any more to the upstream, from all shards (pools of
+    /// this arena). An error is reported and does not refuse the allocation.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // streams cannot be queried during a capture
@@ -444,7 +452,8 @@ private:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {&s, bytes, alignment}, pools_.find(place_of(s)), at);
     }
-    /// Slow path of a free: frees a block that the caller's shard `tried` (or null) does not own.
+    /// Slow path of a free: frees a block that `tried`, the shard (pool) of the calling thread or
+    /// null, does not own.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member* tried,
                                          call_site at) noexcept {
         if (p == nullptr) { return; }
@@ -460,7 +469,7 @@ private:
 
     detail::chunk_directory<Upstream> chunks_;
     detail::arena_shards<member>      pools_;
-    /// The shard of each stream, if the key is `arena_key::stream`.
+    /// The shard (pool) of each stream, if the option `key` is `arena_key::stream`.
     detail::stream_affinity      affinity_;
     arena_options                options_;
     [[no_unique_address]] Growth growth_;

@@ -15,19 +15,20 @@ namespace vram {
 
 /// The options of an `arena`. The defaults suit a process that has a device to itself.
 struct arena_options {
-    /// Largest number of bytes that all shards together reserve.
+    /// Largest number of bytes that all shards (pools of the arena) together reserve.
     std::size_t max_size = unsatisfiable;
-    /// The largest number of shards, rounded up to a power of two. 0 means one more than the number
-    /// of hardware threads, at most 64. Each shard is created when it is first used.
+    /// The largest number of shards (pools of the arena), rounded up to a power of two. 0 means one
+    /// more than the number of hardware threads, at most 64. Each shard is created when it is first
+    /// used.
     unsigned count = 0;
-    /// Selects the shard of a request: by thread or by stream.
+    /// Selects the shard (pool) for a request: by thread or by stream.
     arena_key    key    = arena_key::thread;
     event_policy events = event_policy::lazy; ///< when events are recorded behind freed memory
     bool         graphs = false;              ///< allows stream capture: see `pool_options::graphs`
-    /// If more bytes than this are reserved, all shards return their idle chunks that no stream
-    /// uses, so that other shards can use the memory. This is repeated whenever the reserved bytes
-    /// have grown by a quarter since the last time. Over a pool this costs bookkeeping only. Over
-    /// device memory each returned chunk is a driver call, which may wait.
+    /// If more bytes than this are reserved, all shards (pools) return their idle chunks that no
+    /// stream uses, so that other shards can use the memory. This is repeated whenever the reserved
+    /// bytes have grown by a quarter since the last time. Over a pool this costs bookkeeping only.
+    /// Over device memory each returned chunk is a driver call, which may wait.
     std::size_t trim_above = 1_GiB;
 };
 

@@ -13,7 +13,8 @@
 
 namespace vram {
 
-/// A function object that suspends the calling thread in real time, not in virtual time.
+/// A function object that suspends the calling thread in real time, not in the time of the
+/// simulated device.
 struct sleep_really {
     void operator()(std::chrono::nanoseconds how_long) const {
         std::this_thread::sleep_for(how_long);
@@ -25,7 +26,8 @@ struct sleep_really {
 ///
 ///     retrying mr{cuda_resource{}, wait_backoff{2ms, 200ms}};
 ///
-/// `Sleep` is called with the duration. On the simulator, pass one that advances virtual time.
+/// `Sleep` is called with the duration. On the simulated device, pass a function that advances its
+/// time, such as a call of `sim_work`.
 ///
 /// Failure   Throws the exceptions of `Sleep`.
 /// Threads   Any thread may call, as far as `Sleep` permits.

@@ -58,21 +58,23 @@ public:
         call.admit();
         detail::sim_queue{call}.wait(s, *state_);
     }
-    /// Returns true if the event is complete at the thread's virtual time, or was never recorded.
+    /// Returns true if the event is complete at the thread's virtual time (time of the simulated
+    /// device), or was never recorded.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         detail::sim_capture_guard const relaxed{*state_->machine};
         detail::sim_call call{*state_->machine, sim_call_kind::query, state_->device, where};
         call.admit();
         return detail::sim_wait{call}.done(*state_);
     }
-    /// Blocks the calling thread in virtual time until the event is complete.
+    /// Blocks the calling thread in virtual time (simulated time) until the event is complete.
     void synchronize(std::source_location where = std::source_location::current()) const {
         detail::sim_capture_guard const relaxed{*state_->machine};
         detail::sim_call call{*state_->machine, sim_call_kind::synchronize, state_->device, where};
         detail::sim_wait{call}.synchronize(*state_);
         call.throw_report();
     }
-    /// Waits for a timed event and returns the virtual time at which it was complete.
+    /// Waits for a timed event and returns the virtual time (time of the simulated device) at which
+    /// the event was complete.
     [[nodiscard]] sim_time
     time(std::source_location where = std::source_location::current()) const {
         synchronize(where);

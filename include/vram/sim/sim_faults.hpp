@@ -61,7 +61,8 @@ struct sim_fault {
     bool lost = false;
     /// Extra duration of the copy or kernel. If it is not zero, the call does not fail.
     sim_time slow{};
-    /// Extra virtual time of the calling thread. If it is not zero, the call does not fail.
+    /// Virtual time (time of the simulated device) to add to the calling thread's clock. If it is
+    /// not zero, the call does not fail.
     sim_time stall{};
 };
 

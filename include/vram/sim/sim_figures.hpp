@@ -53,7 +53,7 @@ struct sim_figures {
     std::uint64_t queries      = 0; ///< number of queries of a stream or event
     /// Number of waits of host threads for an event, a stream or the device.
     std::uint64_t host_waits = 0;
-    sim_time      host_waiting{};  ///< total virtual time of the host waits
+    sim_time      host_waiting{};  ///< sum of all host waits in virtual time (simulated time)
     std::uint64_t allocations = 0; ///< allocations of device memory, with and without a stream
     std::uint64_t frees       = 0;
     std::uint64_t refused     = 0; ///< number of allocations refused because memory was short

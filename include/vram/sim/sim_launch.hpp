@@ -64,9 +64,9 @@ template <class Type, std::size_t Extent>
     return std::span<Type, Extent>{detail::sim_view_of(s.data(), s.size_bytes()), s.size()};
 }
 
-/// Queues a kernel on `stream`. `body()` runs when the kernel ends in virtual time, on the host
-/// thread that happens to advance virtual time. It accesses device memory through `sim_view`, and
-/// must not call the simulated device (`sim_error{not_permitted}`).
+/// Queues a kernel on `stream`. `body()` runs when the kernel ends in virtual time (simulated
+/// time), on the host thread that happens to advance this time. It accesses device memory through
+/// `sim_view`, and must not call the simulated device (`sim_error{not_permitted}`).
 ///
 ///     sim_launch(stream, {.name = "add", .reads = {all}, .writes = {all}, .duration = 10us}, [=] {
 ///         for (auto& x : sim_view(all)) { x += 1; } // `all` is a std::span of device memory
@@ -99,9 +99,10 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
 }
 
 /// Runs `function(argument)` on the host in the order of `stream`, as cudaLaunchHostFunc does. It
-/// takes no virtual time. Calls of the simulated device throw `sim_error{not_permitted}` there. The
-/// function may lock and notify a `sim_gate` (mutex and condition variable). The earlier work of
-/// the stream then happens before the work of a thread that acquires the gate afterwards.
+/// takes no virtual time (time of the simulated device). Calls of the simulated device throw
+/// `sim_error{not_permitted}` there. The function may lock and notify a `sim_gate` (mutex and
+/// condition variable). The earlier work of the stream then happens before the work of a thread
+/// that acquires the gate afterwards.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();

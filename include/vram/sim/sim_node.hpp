@@ -68,8 +68,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the calling thread's virtual time. Ordinary threads (not `sim_thread`) share a
-    /// clock.
+    /// Returns the calling thread's virtual time (simulated time). Ordinary threads (not
+    /// `sim_thread`) share a clock.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -78,7 +78,7 @@ public:
                    : std::max(machine_.turns.outside.clock, machine_.schedule.now());
     }
 
-    /// Advances the calling host thread's virtual clock by `duration`.
+    /// Advances the calling host thread's virtual clock (simulated time) by `duration`.
     void work(sim_time duration, std::source_location where = std::source_location::current()) {
         detail::sim_call call{machine_, sim_call_kind::other, 0, where};
         call.host->clock += duration;
@@ -137,8 +137,8 @@ public:
     }
 
     /// Runs all queued work and reports leaks. A second call does nothing, and the destructor also
-    /// calls it. Afterwards the calling thread is an ordinary thread, without a virtual clock of
-    /// its own.
+    /// calls it. Afterwards the calling thread is an ordinary thread, without a virtual clock
+    /// (simulated time) of its own.
     void finish() {
         if (std::exchange(finished_, true)) { return; }
         std::unique_lock held{machine_.mutex};

@@ -47,8 +47,8 @@ enum class sim_on_report : unsigned char {
 
 /// The order in which participating threads (`sim_thread`) run.
 enum class sim_order : unsigned char {
-    /// Of the threads that can run, the one with the earliest virtual clock runs; if two are equal,
-    /// the one with the lower number. Times are exact, and runs repeatable.
+    /// Of the threads that can run, the one with the earliest virtual clock (simulated time) runs;
+    /// if two are equal, the one with the lower number. Times are exact, and runs repeatable.
     by_time,
     /// Of the threads that can run, a random one runs, which `sim_options::seed` determines. Runs
     /// are repeatable.
@@ -82,7 +82,7 @@ struct sim_options {
     std::size_t pageable_bandwidth = 5_GB;
     std::size_t device_bandwidth   = 1000_GB;
     /// Speed at which one host thread copies memory, in bytes per second, for copies that are
-    /// declared with `sim_host_copies`. With 0 they take no virtual time.
+    /// declared with `sim_host_copies`. With 0 they take no virtual (simulated) time.
     std::size_t host_copy_bandwidth = 0;
     /// True if devices access pageable memory through the host's page tables (as devices with full
     /// unified memory report). Such accesses have the speed `pageable_bandwidth`.

@@ -84,7 +84,7 @@ struct sim_event_of {
     std::uint64_t        number = 0; ///< number of the operation among all of the node, from 1
     std::uint64_t        actor  = 0; ///< id of the stream, or number of the host thread
     int                  device = 0;
-    sim_time             time{}; ///< virtual time of the call
+    sim_time             time{}; ///< virtual (simulated) time of the call
     std::source_location where = {};
     /// Index of this stream or thread in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;

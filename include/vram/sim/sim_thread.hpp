@@ -14,8 +14,8 @@
 
 namespace vram {
 
-/// True if threads in virtual time run one at a time. Under ThreadSanitizer they run concurrently,
-/// so that it sees real interleavings; virtual times are not exact then.
+/// True if threads in virtual time (`sim_thread`) run one at a time. Under ThreadSanitizer they run
+/// concurrently, so that it sees real interleavings; virtual times are not exact then.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool sim_ordered_threads = false;
 #elif defined(__has_feature)
@@ -205,8 +205,8 @@ private:
         }
     }
 
-    /// Ends the participation of the calling thread in virtual time, if it participates only
-    /// because of threads that it started, and all of them are joined.
+    /// Makes the calling thread an ordinary one, outside virtual time, if it was in virtual time
+    /// only because of the `sim_thread`s that it started, and all of them are joined.
     void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
         detail::sim_self const& self = detail::self(machine_->id);
         if (self.host == nullptr || self.child || self.host->children > 0) { return; }

@@ -10,8 +10,8 @@
 
 namespace vram {
 
-/// Advances the calling host thread's virtual clock by `duration`. Participating threads with an
-/// earlier clock run first.
+/// Advances the calling host thread's virtual clock (simulated time) by `duration`. Other threads
+/// in virtual time (`sim_thread`) with an earlier clock run first.
 inline void sim_work(sim_time             duration,
                      std::source_location where = std::source_location::current()) {
     sim_node::current().work(duration, where);

@@ -12,7 +12,7 @@ namespace vram {
 namespace detail {
 
 /// A platform that observes host copies through `P::host_copies(to, from, bytes)`. The simulated
-/// platform reports a copy that races with work of its devices, and advances its virtual time by
+/// platform reports a copy that races with work of its devices, and advances the simulated time by
 /// the duration of the copy.
 template <class P>
 concept hears_host_work =

@@ -25,7 +25,8 @@ namespace detail {
 /// permits. Pages that it touches first, or pins, are preferably on that node. Does nothing on
 /// other systems than Linux, on a machine with one node, or if the system refuses.
 ///
-/// Threads   Affects only the calling thread. The destructor restores affinity and policy.
+/// Threads   Affects only the calling thread. The destructor restores the CPU affinity and the
+///           memory policy of the thread.
 /// Cost      A few system calls, and reading a file of /sys.
 class cuda_numa_local {
 public:

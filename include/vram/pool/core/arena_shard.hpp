@@ -66,8 +66,8 @@ public:
         if (!was_out) { core_.refuse(p, bytes, alignment, on, at); }
     }
 
-    /// Returns the pool of this shard. Frees that are still queued have no effect on it until
-    /// `drain_remote_frees`.
+    /// Returns the pool of this shard. Queued frees (by threads of other shards) have no effect on
+    /// the pool until `drain_remote_frees`.
     [[nodiscard]] Core&       core() noexcept { return core_; }
     [[nodiscard]] Core const& core() const noexcept { return core_; }
 

@@ -95,8 +95,8 @@ public:
         this->heaps().of(*b).give(b, this->is_complete());
     }
     /// Records that the stream `s` may use memory that is mapped to [from, to), the pages around
-    /// the block `b`: a later user of a free neighbour on these pages is ordered after `s`. Returns
-    /// false if that cannot be recorded for some neighbour.
+    /// the block `b`: a stream that later gets a free neighbour on these pages is ordered after
+    /// `s`. Returns false if that cannot be recorded for some neighbour.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
         timeline&   c    = this->timelines().of(s);
         block_heap& heap = this->heaps().of(*b);

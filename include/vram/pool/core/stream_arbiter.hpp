@@ -188,7 +188,7 @@ public:
         } catch (...) { report_unrecorded(p, {}); }
         return waited(timelines_.wait_for_all_devices(), p, bytes, {});
     }
-    /// Records an event behind the latest frees of a stream if the policy is `eager`.
+    /// Records an event behind the latest frees of a stream if `pool_options::events` is `eager`.
     void record_if_eager(timeline& its) noexcept {
         if (events_ == event_policy::eager) { its.try_record(); }
     }

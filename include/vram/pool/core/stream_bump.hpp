@@ -53,7 +53,8 @@ public:
           timelines_{events == event_policy::lazy, true} {}
 
     /// Allocates a block from the reserved memory, and makes its stream (or the host, for a request
-    /// without a stream) wait for former users if needed. Returns null if there is no room.
+    /// without a stream) wait for the streams that used the memory before, if needed. Returns null
+    /// if there is no room.
     [[nodiscard]] void* take(request const& r, guard& held) {
         forget_ended();
         timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;

@@ -166,7 +166,8 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Records an event for later users of the rest; the stream may be destroyed by then.
+        // Records an event now, because the rest may go to another stream after this one was
+        // destroyed.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }

@@ -65,7 +65,8 @@ public:
         while (!ready()) { await_notice(); }
     }
 
-    /// Blocks until `ready()` is true, for at most `most` of virtual time. Returns its last result.
+    /// Blocks until `ready()` is true, for at most `most` of virtual (simulated) time. Returns its
+    /// last result.
     template <class Ready>
     bool wait_for(guard&, sim_time most, Ready ready) {
         alarm const until{*this, most};
@@ -76,9 +77,9 @@ public:
         return true;
     }
 
-    /// Blocks until `ready()` returns true, or for at most `most` of virtual time, and returns true
-    /// if `ready()` did. A participating thread that blocks in real time stops virtual time. In
-    /// that case the wait ends after `most` of real time, but at least 200 ms, without a call of
+    /// Blocks until `ready()` returns true, or for at most `most` of virtual (simulated) time, and
+    /// returns true if `ready()` did. A `sim_thread` that blocks in real time stops virtual time.
+    /// In that case the wait ends after `most` of real time, but at least 200 ms, without a call of
     /// the device by such a thread.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
@@ -109,8 +110,8 @@ public:
     }
 
 private:
-    /// Wakes the threads that wait at the gate after the virtual time `in`, unless destroyed
-    /// before.
+    /// Wakes the threads that wait at the gate after the virtual (simulated) time `in`, unless the
+    /// object is destroyed before.
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
@@ -152,8 +153,9 @@ private:
         return machine_->turns.any_away();
     }
 
-    /// Returns the calling thread if it participates in virtual time, or null. Also null inside the
-    /// effect of an operation, which runs on an arbitrary thread.
+    /// Returns the calling thread if it is in virtual time (a `sim_thread`, or the thread that
+    /// started one), or null. Also null inside the effect of an operation, which runs on an
+    /// arbitrary thread.
     sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
@@ -193,8 +195,8 @@ private:
         }
     }
 
-    /// Releases the gate and adds the holder's vector clock to it. Operations that can throw come
-    /// last, so the gate is released in any case.
+    /// Releases the gate (a mutex) and joins the holder's vector clock into that of the gate.
+    /// Operations that can throw come last, so the gate is released in any case.
     void let_go(sim_host* self) {
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
@@ -209,8 +211,8 @@ private:
         holder.advance();
     }
 
-    /// Releases the gate, waits for a `notify`, and acquires the gate again. Returns false if no
-    /// participating thread calls the device for `patience` of real time.
+    /// Releases the gate (a mutex), waits for a `notify`, and acquires the gate again. Returns
+    /// false if no participating thread calls the device for `patience` of real time.
     bool await_notice(std::chrono::nanoseconds patience = sim_turns::forever) {
         sim_host* const     self = me();
         std::unique_lock    held{machine_->mutex};

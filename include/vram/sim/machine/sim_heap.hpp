@@ -345,7 +345,8 @@ private:
         pool.remove(w.ticket);
     }
 
-    /// Completes a queued free; called when its stream reaches it in virtual time.
+    /// Completes a queued free; called when the stream reaches this free in virtual (simulated)
+    /// time.
     static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
                               std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;

@@ -23,8 +23,8 @@ struct sim_stream_state;
 /// started one). Number 0 stands for all ordinary threads together. The simulation does not see the
 /// locks between them, so it treats everything that they do as ordered.
 struct sim_host {
-    /// The thread may run (`runnable`), waits in virtual time (`blocked`), blocks in real time,
-    /// unseen by the simulation, so that other threads run (`away`), or has ended.
+    /// The thread may run (`runnable`), waits in virtual (simulated) time (`blocked`), blocks in
+    /// real time, unseen by the simulation, so that other threads run (`away`), or has ended.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;
@@ -39,7 +39,8 @@ struct sim_host {
     bool deadlocked = false;
     /// True if an ordinary thread (not a `sim_thread`) may end the wait, so that it is no deadlock.
     bool may_be_outside = false;
-    /// The operation that this thread waits for, if it does not wait at `gate` or for `threads`.
+    /// The operation that this thread waits for, if it waits neither at `gate` (address in a
+    /// `sim_gate` or `sim_lock`) nor for `threads`.
     sim_moment                   operation{};
     void const*                  gate       = nullptr;
     bool                         locked_out = false; ///< true if it waits for a `sim_lock`
@@ -58,7 +59,8 @@ struct sim_host {
 struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;
-    /// The thread's state in virtual time; null for a thread that does not participate.
+    /// The thread's state in virtual (simulated) time; null for an ordinary thread (not a
+    /// `sim_thread`).
     sim_host* host = nullptr;
     /// True within a `sim_capture_guard`: no call of this thread invalidates a capture.
     bool                           relaxed = false;

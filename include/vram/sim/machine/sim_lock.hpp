@@ -75,8 +75,9 @@ private:
         unsigned& count;
     };
 
-    /// Returns the calling thread if it participates in virtual time, or null. Also null inside the
-    /// effect of an operation, which runs on an arbitrary thread.
+    /// Returns the calling thread if it is in virtual time (a `sim_thread`, or the thread that
+    /// started one), or null. Also null inside the effect of an operation, which runs on an
+    /// arbitrary thread.
     [[nodiscard]] sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }

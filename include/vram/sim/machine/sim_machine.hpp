@@ -164,8 +164,8 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Ends the participation of the thread `me` in virtual time. Everything that it did then
-    /// happens before the later work of all ordinary threads.
+    /// Makes the thread `me` an ordinary one, outside virtual (simulated) time. Everything that it
+    /// did then happens before the later work of all ordinary threads.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -179,9 +179,9 @@ public:
         return devices[static_cast<std::size_t>(device)];
     }
 
-    /// One step of the wait of an ordinary thread (not a `sim_thread`): advances virtual time if no
-    /// participating thread does, otherwise blocks until another thread does. Returns false if no
-    /// participating thread calls the device for `patience` of real time.
+    /// One step of the wait of an ordinary thread (not a `sim_thread`): advances virtual
+    /// (simulated) time if no `sim_thread` does, otherwise blocks until another thread does.
+    /// Returns false if no `sim_thread` calls the device for `patience` of real time.
     bool outside_step(std::unique_lock<std::mutex>& held,
                       std::chrono::nanoseconds      patience = sim_turns::forever) {
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {

@@ -58,8 +58,8 @@ public:
         }
     }
 
-    /// Creates an operation for `task`, queued at the virtual time `when`. The caller adds the
-    /// operations that it waits for with `after`, and then calls `submit`.
+    /// Creates an operation for `task`, queued at the virtual (simulated) time `when`. The caller
+    /// adds the operations that it waits for with `after`, and then calls `submit`.
     sim_operation& make(sim_task task, sim_time when, std::uint64_t stream) {
         sim_operation* op = nullptr;
         if (spare_.empty()) {
@@ -89,11 +89,13 @@ public:
         if (op.blockers == 0) { push(op, op.ready, false); }
     }
 
-    /// Returns the virtual time of the next event, or the largest time if nothing is queued.
+    /// Returns the virtual (simulated) time of the next event, or the largest time if nothing is
+    /// queued.
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
-    /// Returns the present virtual time, that of the last event that `step` has run.
+    /// Returns the present virtual (simulated) time: the time of the last event that `step` has
+    /// run.
     [[nodiscard]] sim_time now() const noexcept { return now_; }
     /// Returns true while an effect runs, with the lock released. No other step may run then.
     [[nodiscard]] bool executing() const noexcept { return executing_; }

@@ -98,7 +98,7 @@ struct sim_event_state {
     vector_clock  vclock;
     std::size_t   slot  = 0; ///< index in vector clocks, and count, of the stream at the record
     std::uint64_t count = 0;
-    sim_time      when{};                ///< completion time in virtual time, if the event is timed
+    sim_time      when{};                ///< completion time (simulated), if the event is timed
     sim_event_of  recorded_by;           ///< the last record, a step of a host thread
     bool          luck_reported = false; ///< true if a wait for the last record was reported
 

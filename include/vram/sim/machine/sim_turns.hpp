@@ -156,7 +156,7 @@ public:
     /// Returns the number of calls that participating threads have made.
     [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
 
-    /// Makes the thread `h` runnable, with a virtual clock of at least `when`.
+    /// Makes the thread `h` runnable, with a virtual clock (simulated time) of at least `when`.
     void wake(sim_host& h, sim_time when) {
         h.clock     = std::max(h.clock, when);
         h.now       = sim_host::state::runnable;
@@ -177,13 +177,14 @@ public:
         progress.notify_all();
     }
 
-    /// Returns true if a thread that is not scheduled may advance virtual time: no scheduled thread
-    /// is running, and none could still queue earlier work.
+    /// Returns true if an ordinary thread (not a `sim_thread`) may advance virtual (simulated)
+    /// time: no `sim_thread` is running, and none could still queue earlier work.
     [[nodiscard]] bool outside_may_step() const noexcept {
         return running_ == nullptr && !schedule_.executing();
     }
 
-    /// Notified when virtual time advances or a thread changes state, for threads not scheduled.
+    /// Notified when virtual (simulated) time advances or a thread changes state, for the ordinary
+    /// threads (no `sim_thread`).
     std::condition_variable progress;
 
 private:
@@ -195,8 +196,8 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Advances the virtual clock of a thread that waited for its turn to the present, unless
-    /// threads are ordered by time.
+    /// Advances the virtual clock (simulated time) of a thread that waited until the scheduler
+    /// selected it to the present, unless threads are ordered by time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
     }
@@ -230,7 +231,8 @@ private:
         self.now = sim_host::state::runnable;
         progress.notify_all();
     }
-    /// Makes a thread that blocked in real time runnable again, and waits for its turn.
+    /// Makes a thread that blocked in real time runnable again, and waits until the scheduler
+    /// selects it.
     void come_back(lock& held, sim_host& self) {
         self.now   = sim_host::state::runnable;
         self.clock = std::max(self.clock, schedule_.now());
@@ -253,7 +255,8 @@ private:
         return true;
     }
 
-    /// Returns the runnable thread with the earliest virtual clock, or null if none is runnable.
+    /// Returns the runnable thread with the earliest virtual clock (simulated time), or null if
+    /// none is runnable.
     [[nodiscard]] sim_host* earliest() const noexcept {
         sim_host* first = nullptr;
         for (sim_host* const h : hosts_) {
@@ -265,9 +268,9 @@ private:
         return first;
     }
 
-    /// Runs queued work as far as virtual time may advance, and returns the thread that runs next.
-    /// Returns null if a newer selection than number `mine` has begun, or if nothing happens for
-    /// `patience`.
+    /// Runs queued work as far as virtual (simulated) time may advance, and returns the thread that
+    /// runs next. Returns null if a newer selection than number `mine` has begun, or if nothing
+    /// happens for `patience`.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {

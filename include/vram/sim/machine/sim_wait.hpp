@@ -189,7 +189,7 @@ private:
         return {};
     }
 
-    /// Before a query, runs queued work up to the virtual time of the calling thread.
+    /// Before a query, runs queued work up to the virtual (simulated) time of the calling thread.
     void reach() {
         bool const outside = call_.host == &m_.turns.outside;
         if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
