@@ -81,7 +81,8 @@ public:
     ~buffer() { give_back(); }
 
     /// Changes the size to `bytes`. Bytes up to the smaller size are kept, and new bytes are
-    /// uninitialized. If the capacity is too small, they are copied to a new block, on its stream.
+    /// uninitialized. If the capacity is too small, the bytes are copied to a new block, on the
+    /// buffer's stream.
     void resize(std::size_t bytes, call_site at = call_site::current()) {
         reserve(bytes, at);
         size_ = bytes;

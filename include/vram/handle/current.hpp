@@ -124,7 +124,7 @@ private:
             return mr;
         }
         void clear() noexcept {
-            // Both are destroyed after the mutex is unlocked: a destructor may call `current`.
+            // These two are destroyed after the mutex is unlocked: a destructor may call `current`.
             std::optional<resource> no_default, no_owner;
             std::lock_guard const   held{mutex()};
             no_default.emplace(std::move(standard));

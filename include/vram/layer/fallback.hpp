@@ -171,7 +171,8 @@ public:
 
 private:
     /// Reserves an entry in the table of the secondary's blocks before the secondary allocates, so
-    /// that a lack of host memory cannot lose the block. The destructor stores the block of `of`.
+    /// that a lack of host memory cannot lose the block. The destructor stores the block that was
+    /// passed to `of`.
     class note {
     public:
         explicit note(fallback& owner) : owner_{owner} {

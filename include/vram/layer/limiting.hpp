@@ -29,7 +29,8 @@ namespace vram {
 /// clients take from the pool; the pool itself may then reserve more of the device.
 ///
 /// Failure   A request that exceeds the limit throws `over_limit`, or returns null from
-///           `try_allocate`, before the upstream is called. If that fails, `used()` is unchanged.
+///           `try_allocate`, before the upstream is called. If the upstream fails, `used()` is
+///           unchanged.
 /// Threads   As safe as the upstream. Concurrent requests never exceed the limit, and a request
 ///           that fits is never refused.
 /// Cost      One atomic operation per call.

@@ -159,8 +159,9 @@ public:
     }
 
 private:
-    /// The mutex: a `gate` of the platform, because the simulator must know which threads wait
-    /// while the upstream runs. A move leaves the mutex of each object where it is.
+    /// The mutex: a `gate` (mutex and condition variable) of the platform, because the simulator
+    /// must know which threads wait while the upstream runs. A move leaves the mutex of each object
+    /// where it is.
     class movable_gate {
     public:
         movable_gate() = default;

@@ -136,7 +136,7 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the `Index`-th policy, so that the caller can read its figures.
+    /// Returns the `Index`-th retry policy, so that the caller can read its figures.
     template <std::size_t Index>
     [[nodiscard]] auto& policy() noexcept {
         return std::get<Index>(policies_);
@@ -179,8 +179,8 @@ private:
         return nullptr;
     }
 
-    /// Calls the policies from the current one on until one returns true: the upstream should be
-    /// asked again. Returns false after the last one, and for requests that a policy makes.
+    /// Calls the retry policies from the current one on until one returns true: the upstream should
+    /// be asked again. Returns false after the last policy, and for requests that a policy makes.
     bool again(progress& now) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};

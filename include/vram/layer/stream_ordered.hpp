@@ -178,8 +178,8 @@ public:
         return here;
     }
 
-    /// Announces that the stream is about to be destroyed: missing events for its freed blocks are
-    /// recorded. Must not be called during a capture of the stream.
+    /// Announces that the stream is about to be destroyed: an event is recorded behind its frees
+    /// that have none. Must not be called during a capture of the stream.
     void retire(stream s) {
         books_.retire(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }

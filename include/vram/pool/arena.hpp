@@ -402,7 +402,7 @@ private:
         if (r.bytes <= detail::bins::largest && !captured(r)) {
             trim();
             void* p = ask<Throwing>(mine, r);
-            // The trim has drained the remote frees of every shard.
+            // The trim has executed the queued frees of every shard.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });

@@ -146,7 +146,8 @@ public:
         }
     }
 
-    /// Returns true if `p` lies in a chunk or a live large block. Cost: a walk over the latter.
+    /// Returns true if `p` lies in a chunk or a live large block. Cost: a walk over the large
+    /// blocks.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return this->chunk_has(p) || large_.owns(p);

@@ -177,15 +177,17 @@ public:
     }
     /// Frees all blocks allocated since the mark `to`, also those that `deallocate` counted as
     /// free. Earlier work of the stream `s`, and of the streams that allocated or freed these
-    /// blocks, may still use them. The mark stays valid. If `s` can be neither recorded nor waited
-    /// for, reports a leak and frees nothing.
+    /// blocks, may still use them. The mark stays valid. If the use by `s` can be neither recorded
+    /// nor waited for, reports a leak and frees nothing.
     void unwind(monotonic_mark to, stream s) { back_to(to, &s); }
-    /// Frees as `unwind` does, for blocks that no other stream uses than those that allocated or
-    /// freed some of them.
+    /// Frees all blocks allocated since the mark `to`, as `unwind` does, if only streams that
+    /// allocated or freed some of these blocks may still use them.
     void unwind_sync(monotonic_mark to) { back_to(to, nullptr); }
-    /// Frees all blocks as `unwind` does. Chunks are kept, and every mark becomes invalid.
+    /// Frees all blocks. Earlier work of the stream `s`, and of streams that allocated or freed
+    /// some of them, may still use them. Chunks are kept, and every mark becomes invalid.
     void reset(stream s) noexcept { start_again(&s); }
-    /// Frees all blocks as `unwind_sync` does. Chunks are kept, and every mark becomes invalid.
+    /// Frees all blocks, if only streams that allocated or freed some of them may still use them.
+    /// Chunks are kept, and every mark becomes invalid.
     void reset_sync() noexcept { start_again(nullptr); }
     /// Frees all blocks as `reset_sync` does, then calls `trim`: returns the chunks to the
     /// upstream. The host waits for streams that may still use them. Returns the result of `trim`.
@@ -304,8 +306,9 @@ private:
         std::size_t const most = size <= room ? size : align_down(room, default_alignment);
         return most > r.rounded ? most : r.rounded;
     }
-    /// Allocates a chunk of `size` bytes from the upstream, and `r` from it. Returns null if the
-    /// limit refuses it. If the upstream refuses it, throws, or returns null if not `Throwing`.
+    /// Allocates a chunk of `size` bytes from the upstream, and the request `r` from the chunk.
+    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
+    /// not `Throwing`.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =

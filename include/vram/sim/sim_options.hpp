@@ -55,7 +55,7 @@ enum class sim_order : unsigned char {
     by_seed,
     /// The thread that `sim_options::choices` selects runs. `sim_explore` tries all choices.
     by_choice,
-    /// All threads run concurrently in real time. Virtual times are not exact.
+    /// All threads run concurrently in real time. Virtual (simulated) times are not exact.
     freely,
 };
 
@@ -98,9 +98,10 @@ struct sim_options {
     int to_host_slots   = 1;
     int peer_slots      = 1;
 
-    /// Virtual time by which each call advances the clock of the calling thread.
+    /// Virtual (simulated) time by which each call advances the clock of the calling thread.
     sim_time call_cost{0};
-    /// Virtual time that a query costs if its result is "not complete", so that polling ends.
+    /// Virtual (simulated) time that a query costs if its result is "not complete", so that polling
+    /// ends.
     sim_time query_cost{200};
 
     sim_default_stream default_stream = sim_default_stream::legacy;

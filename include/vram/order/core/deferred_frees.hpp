@@ -33,8 +33,9 @@ namespace detail {
 
 class gate; // defined in base/core/gate.hpp
 
-/// The type with which threads of `Platform` wait without a time limit: that of its gates, which
-/// the simulator must know, and `meeting` on platforms where time is real.
+/// The type with which threads of `Platform` wait without a time limit: the platform's `gate`
+/// (mutex and condition variable), which the simulator must know, or `meeting` on platforms where
+/// time is real.
 template <class Platform>
 using meeting_of = std::conditional_t<std::is_same_v<typename Platform::gate, gate>, meeting,
                                       typename Platform::gate>;
@@ -216,7 +217,7 @@ public:
         all.drain(give);
     }
 
-    /// Records the missing event behind frees on `s`. Called before `s` is destroyed.
+    /// Records an event behind the frees on `s` that have none. Called before `s` is destroyed.
     void retire(stream s) {
         auto const held = lock_.hold();
         waiting_.retire(s);

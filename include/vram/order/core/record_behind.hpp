@@ -26,7 +26,7 @@ enum class recorded : unsigned char {
     failed, ///< the platform reported an error: nothing was recorded
 };
 
-/// Returns true if the event stands for the work of the stream, or if that is complete.
+/// Returns true if the event stands for the work of the stream, or if the work is complete.
 [[nodiscard]] constexpr bool stands(recorded how) noexcept {
     return how == recorded::pending || how == recorded::done;
 }

@@ -48,8 +48,8 @@ public:
         while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
     }
 
-    /// Returns an event of that device which the caller may record, or null if host threads wait
-    /// for all of them. Call `push` afterwards if it was recorded.
+    /// Returns an event of the device `d` which the caller may record, or null if host threads wait
+    /// for all events. Call `push` after the record.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }

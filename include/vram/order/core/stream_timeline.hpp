@@ -146,7 +146,8 @@ public:
         has_graph_memory_ = has_graph_memory_ || found;
         return found;
     }
-    /// Returns true if an event was recorded behind all frees of `epoch`, or if it is complete.
+    /// Returns true if an event was recorded behind all frees of `epoch`, or if the epoch is
+    /// complete.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }
@@ -226,7 +227,8 @@ public:
 
     void count_wait() noexcept { ++waits_; }
 
-    /// Returns the last epoch of the stream in `slot` for which this stream has already waited.
+    /// Returns the last epoch of the stream with timeline index `slot` for which this stream has
+    /// already waited.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }

@@ -51,7 +51,7 @@ public:
         return *this;
     }
 
-    /// See `timeline_table`.
+    /// The next functions find a timeline (record of a stream's progress): see `timeline_table`.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -62,15 +62,16 @@ public:
         return table_[t.slot].done(t.epoch);
     }
 
-    /// Returns true if an event was recorded behind everything freed on the stream in that epoch,
-    /// or if it is complete.
+    /// Returns true if an event was recorded behind everything freed on the stream in that epoch
+    /// (the work before one event), or if the epoch is complete.
     [[nodiscard]] bool has_event(std::size_t slot, std::uint64_t epoch) const noexcept {
         return table_[slot].has_event(epoch);
     }
 
     /// Returns when `asker` (null: the host, without a wait) may use memory with a pending use by
-    /// the stream in `slot` until `epoch`. `captured`: the asking stream is being captured. It may
-    /// then use only memory that its own capture freed, and memory without pending uses.
+    /// the stream with timeline index `slot` until `epoch`. `captured`: the asking stream is being
+    /// captured. It may then use only memory that its own capture freed, and memory without pending
+    /// uses.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
@@ -110,8 +111,8 @@ public:
         return {*this, asker, captured};
     }
 
-    /// Makes the memory that the stream in `slot` has freed since its last event unavailable until
-    /// `readmit`, because the stream is being captured and cannot be waited for.
+    /// Makes the memory that the stream with timeline index `slot` has freed since its last event
+    /// unavailable until `readmit`, because the stream is being captured and cannot be waited for.
     void exclude(std::size_t slot) noexcept {
         table_[slot].exclude();
         some_excluded_ = true;
@@ -270,9 +271,9 @@ public:
     void forget_captures() noexcept {
         for (timeline* each : table_) { each->forget_captures(); }
     }
-    /// Returns the epoch until which graph-retained memory of the stream in `slot` is pending once
-    /// captures are forgotten. The stream may have used the memory before the capture, and the last
-    /// run of the graph may still use it.
+    /// Returns the epoch until which graph-retained memory of the stream with timeline index `slot`
+    /// is pending after `forget_captures`. The stream may have used the memory before the capture,
+    /// and the last run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         timeline& its = table_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();
@@ -341,9 +342,9 @@ private:
         }
     }
 
-    /// Makes sure that an event was recorded behind that epoch. If the stream turns out to be
-    /// destroyed, its timeline is retired, so that a new stream with the same handle gets another
-    /// one.
+    /// Makes sure that an event was recorded behind that epoch (part of the stream's work). If the
+    /// stream turns out to be destroyed, its timeline is retired, so that a new stream with the
+    /// same handle gets another one.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);

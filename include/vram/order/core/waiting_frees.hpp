@@ -74,8 +74,8 @@ public:
         to.blocks.push(one);
     }
 
-    /// Records the missing event behind frees on `s`. The stream may be destroyed afterwards,
-    /// unless it is being captured: no event is recorded then.
+    /// Records an event behind the frees on `s` that have none. The stream may be destroyed
+    /// afterwards, unless it is being captured: no event is recorded then.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// Moves each block to `free` if an event shows that its stream is done with it. Also records
@@ -105,7 +105,7 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// What a host thread waits for without the lock, until `unpin`.
+    /// The event or device that a host thread waits for without the lock, until `unpin`.
     struct pin {
         enum class by { nothing, event, device };
 
@@ -127,7 +127,7 @@ public:
 
     /// Pins the event, or if there is none the device, for which the host must wait so that the
     /// oldest block is returned. Skips streams that are being captured and have no event. Returns
-    /// an empty pin if there are no others.
+    /// an empty pin if there is no other block.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {
@@ -140,7 +140,7 @@ public:
     }
     /// Pins the device of a stream without an event behind a block that is older than `age`: only a
     /// wait for the device shows that the block is unused. Skips streams that are being captured.
-    /// Returns an empty pin if there are no others.
+    /// Returns an empty pin if there is no other block.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();

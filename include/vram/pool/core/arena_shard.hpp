@@ -71,8 +71,8 @@ public:
     [[nodiscard]] Core&       core() noexcept { return core_; }
     [[nodiscard]] Core const& core() const noexcept { return core_; }
 
-    /// Drains the queue of remote frees with the pool's lock taken once. Cost: one load if the
-    /// queue is empty.
+    /// Executes the queued frees by threads of other shards, with the pool's lock taken once. Cost:
+    /// one load if the queue is empty.
     void drain_remote_frees() noexcept {
         if (remote_frees_.any()) { core_.drain(remote_frees_); }
     }
@@ -91,7 +91,8 @@ public:
     }
 
 private:
-    /// Returns true if a remote free on the stream `on` may be queued: see the class.
+    /// Returns true if a free on the stream `on`, by a thread of another shard, may be queued: see
+    /// the class.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&

@@ -39,7 +39,7 @@ public:
     [[nodiscard]] block_heaps<InPlace>&       heaps() noexcept { return heaps_; }
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
-    /// Returns a cached block for the stream in `slot`, or null.
+    /// Returns a cached block for the stream with timeline index `slot`, or null.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,
@@ -49,8 +49,9 @@ public:
         }
         return reuse_large(slot, bytes, alignment, is_complete);
     }
-    /// Caches a block that the stream in `slot` has freed, in the list for `bytes`, the rounded
-    /// size of the request. Coalesces it if it cannot be cached. `counts` are those of the pool.
+    /// Caches a block that the stream with timeline index `slot` has freed, in the list for
+    /// `bytes`, the rounded size of the request. Coalesces it if it cannot be cached. `counts` are
+    /// those of the pool.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {

@@ -64,7 +64,7 @@ public:
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
     /// Sets the uses of the last block of a chunk, which has grown. If that needs a list of uses
-    /// and none is available, the use of the block stays one of all of it.
+    /// and none is available, the block keeps one use, which covers all of it.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -109,8 +109,9 @@ public:
         return b;
     }
 
-    /// As `take`, for the first bytes of a free block that is larger than that and is not the first
-    /// block of its chunk. The rest keeps its descriptor, its uses, and nearly always its bin.
+    /// Divides a free block as `take` does: its first `bytes` become a block in no bin. The free
+    /// block must be larger, and not the first of its chunk. The rest keeps its descriptor, its
+    /// uses, and nearly always its bin.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = blocks_.reuse();
         block* const         before = rest->before;
@@ -128,8 +129,8 @@ public:
         return b;
     }
 
-    /// Makes a block free again that was set aside or is no longer live, and coalesces it with its
-    /// free neighbours. If a neighbour keeps its size class, it stays in its bin.
+    /// Makes a block free again that was set aside (in no bin) or is no longer live, and coalesces
+    /// it with its free neighbours. If a neighbour keeps its size class, it stays in its bin.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -203,8 +204,8 @@ public:
     }
 
 private:
-    /// As `take`, if the free block has a list of pending uses: each rest keeps the uses of its own
-    /// part.
+    /// Divides a free block that has a list of pending uses, as `take` does: each rest keeps the
+    /// uses of its own part.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;

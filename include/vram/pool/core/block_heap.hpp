@@ -111,7 +111,7 @@ public:
         if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
         return give_again(b, is_complete);
     }
-    /// Makes a block free again that was set aside: see `block_divider::give_again`.
+    /// Makes a block free again that `set_aside` removed from its bin.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         return divider_.give_again(b, is_complete);
@@ -163,14 +163,15 @@ public:
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
             if (!free_index().is_tail(b) || !chunks_.around(b).busy) { visit(b); }
-        }); // the thread that moves the end of a chunk needs its last block in place
+        }); // the thread that changes a chunk's size needs its last block in place
     }
-    /// See `block_divider`.
+    /// `complete` marks a block as fully backed by physical memory. `set_aside` removes a free
+    /// block from its bin, so that no request can use it.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
     /// Removes free blocks from their bins (`set_aside(block)`), in each chunk that can grow from
     /// its end towards its beginning, as long as `taken(block)` returns true. Leaves out blocks for
-    /// which `skip(block)` returns true, and chunks whose end a thread is moving.
+    /// which `skip(block)` returns true, and chunks whose size a thread is changing.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -311,7 +312,7 @@ private:
     block_table   live_;
     block_chunks  chunks_;
     std::size_t   taken_     = 0;     ///< number of allocations since all was coalesced
-    bool          all_freed_ = false; ///< true if all blocks were freed since then
+    bool          all_freed_ = false; ///< true if all blocks were freed after that
 };
 
 } // namespace detail

@@ -44,7 +44,8 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Moves all blocks of `other` into this list. Former blocks of this list are in none then.
+    /// Moves all blocks of `other` into this list. The blocks that were in this list are in no list
+    /// then.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

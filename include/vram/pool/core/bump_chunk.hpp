@@ -55,8 +55,9 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory for another use. `take`, `add_use` for that stream, also of its graph,
-    /// one pending use of another stream, and every `unwind` after them cannot fail then.
+    /// Reserves host memory for the use of one more stream. These then cannot fail: `take`,
+    /// `add_use` for that stream and its graph, one pending use of another stream, and every later
+    /// `unwind`.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
         uses_.reserve(2 * most); // a stream has at most two: its own and that of its graph
@@ -118,8 +119,9 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Lowers the top to `to` and makes the uses above it pending uses. `pending(use)` returns the
-    /// pending use; only its epoch and slot count, and epoch 0 means that there is none.
+    /// Lowers the top (bump pointer) to `to` and makes the uses above it pending uses.
+    /// `pending(use)` returns the pending use; only its epoch and slot count, and epoch 0 means
+    /// that there is none.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -137,7 +139,7 @@ public:
         }
         top_ = to;
     }
-    /// Adds a pending use of memory above the top. Requires `reserve` before.
+    /// Adds a pending use of memory above the top (bump pointer). Requires `reserve` before.
     void wait_for(tag const& t) noexcept {
         for (tag& w : waits_) {
             if (!tag::of_one_kind(w, t)) { continue; }
@@ -189,7 +191,7 @@ public:
     [[nodiscard]] bool           owns(void const* p) const noexcept {
         return reinterpret_cast<std::uintptr_t>(p) - begin_ < bytes();
     }
-    /// Returns true if a graph retains part of the memory above the top.
+    /// Returns true if a graph retains part of the memory above the top (bump pointer).
     [[nodiscard]] bool has_retained() const noexcept {
         for (tag const& t : waits_) {
             if (t.epoch == tag::captured) { return true; }
@@ -199,7 +201,7 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Raises the top and removes the pending uses of memory below it.
+    /// Raises the top (bump pointer) and removes the pending uses of memory below it.
     void raise_top(std::uintptr_t to) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].begin >= to) { continue; }

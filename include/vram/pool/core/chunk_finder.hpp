@@ -87,7 +87,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(c.base) >> shift_;
     }
 
-    /// Two addresses are in one range if they are equal after a right shift by this.
+    /// Two addresses are in one range if they are equal after a right shift by `shift_` bits.
     int                shift_;
     address_map<Chunk> first_; ///< the first chunk that begins in each range
     Chunk*             recent_ = nullptr;

@@ -193,7 +193,7 @@ private:
         if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
         {
             auto const held = lock_.hold();
-            // These three belong together, so they are read while the lock is held.
+            // The next three numbers belong together, so they are read while the lock is held.
             n.largest_free = largest();
             n.live         = budget_.usage.live;
             n.reserved     = budget_.usage.reserved;

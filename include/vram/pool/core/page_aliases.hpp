@@ -67,8 +67,8 @@ public:
         }
     }
 
-    /// Records that `page` now has the physical memory of `other`: moves it from its own ring, if
-    /// any, to the ring of `other`.
+    /// Records that `page` now has the physical memory of `other`: moves `page` from its ring (the
+    /// list of pages with the same memory), if any, to that of `other`.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });
@@ -81,7 +81,7 @@ public:
         at(page) = std::exchange(at(other), link{page});
         ++size_;
     }
-    /// Removes a page from its ring, if it is in one.
+    /// Removes a page from its ring (the list of pages with the same memory), if it is in one.
     void part(page_place const& page) noexcept {
         link const after = std::exchange(at(page), link{});
         if (!after.any()) { return; }
@@ -93,14 +93,16 @@ public:
         at(before) = link{}; // a ring of one page is no ring
         --size_;
     }
-    /// Calls `visit(other)` for the other pages of the page's ring.
+    /// Calls `visit(other)` for the other pages of the page's ring (list of pages with the same
+    /// memory).
     template <class Visit>
     void for_each_other(page_place const& page, Visit const& visit) const {
         for (link l = at(page); l.any() && !(l.where() == page); l = at(l.where())) {
             visit(l.where());
         }
     }
-    /// Calls `visit(other)` for the other pages of the page's ring, and dissolves the ring.
+    /// Calls `visit(other)` for the other pages of the page's ring (list of pages with the same
+    /// memory), and dissolves the ring.
     template <class Visit>
     void dissolve(page_place const& page, Visit const& visit) noexcept {
         link l = std::exchange(at(page), link{});

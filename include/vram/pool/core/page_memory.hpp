@@ -89,7 +89,7 @@ public:
         return book.missing(book.touched(b.address, b.end())) != 0;
     }
 
-    /// Maps new memory to all pages of a run that have none. If that fails, returns false.
+    /// Maps new memory to all pages of a range that have none. If that fails, returns false.
     template <class Core>
     bool fill(Core& core, page_book::run const& pages, guard& held) {
         std::size_t const need = book.missing(pages);

@@ -65,9 +65,10 @@ public:
     /// Removes a chunk. Returns its bytes of physical memory, which `max_size` limits.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps memory to a free block that lacks some and allocates `r` there. At the end of a chunk,
-    /// maps as much as the growth policy wants (`more`), unless pages are remapped. Returns null if
-    /// no block is large enough, if there is no memory, or if another thread is changing mappings.
+    /// Maps memory to a free block that lacks some and allocates the request `r` there. At the end
+    /// of a chunk, maps as much as the growth policy wants (`more`), unless pages are remapped.
+    /// Returns null if no block is large enough, if there is no memory, or if another thread is
+    /// changing mappings.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
@@ -199,7 +200,7 @@ private:
         try {
             by = core.growth_.stepping_down(more ? core.growth_.wanted(core, r, wish) : m.by, m.by,
                                             widen);
-        } catch (...) { // the policy, or the question for the free memory of the device
+        } catch (...) { // the growth policy, or the query of the free memory of the device
             held.lock();
             core.heap_.end_growth(m, 0);
             throw;
@@ -336,7 +337,7 @@ private:
         });
         return lost;
     }
-    /// The cost of new memory for a page; that of its previous memory is 1.
+    /// The cost of new memory for a page in the rating of places. Its previous memory costs 1.
     static constexpr std::size_t new_page = 64;
 
     /// Returns the lowest address in a block from which on every page can get physical memory.

@@ -98,7 +98,7 @@ public:
         }
     }
     /// Grows by as much as the growth policy wants, or by less, first at the end of a chunk, and
-    /// allocates `r` there. Returns null if that fails.
+    /// allocates the request `r` there. Returns null if that fails.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }
@@ -108,9 +108,9 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of `size` bytes from the upstream, and `out` from it (null: nothing).
-    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
-    /// not `Throwing`.
+    /// Allocates a chunk of `size` bytes from the upstream, and the request `out` (null: nothing)
+    /// from the chunk. Returns null if the limit refuses it. If the upstream refuses it, throws, or
+    /// returns null if not `Throwing`.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);
@@ -127,9 +127,9 @@ public:
                 }
             });
     }
-    /// Allocates a chunk that the stream of `r` can use without a wait, and `r` from it. Returns
-    /// null if there is none. The chunk is as large as the growth policy wants, if that needs no
-    /// query of the device, or else as large as needed.
+    /// Allocates a chunk that the stream of `r` can use without a wait, and the request `r` from
+    /// the chunk. Returns null if there is none. The chunk is as large as the growth policy wants,
+    /// if that needs no query of the device, or else as large as needed.
     template <class Core>
     void* ready_chunk(Core& core, request const& r)
         requires reusing_resource<Upstream>

@@ -50,8 +50,9 @@ public:
         return *this;
     }
 
-    /// Returns a cached block that the stream in `slot` has freed, or null. It has at least `bytes`
-    /// (at most `largest`), and at most an eighth, plus the width of a size class, more.
+    /// Returns a cached block that the stream with timeline index `slot` has freed, or null. It has
+    /// at least `bytes` (at most `largest`), and at most an eighth, plus the width of a size class,
+    /// more.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -60,9 +61,10 @@ public:
         if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
-    /// Caches a block that the stream in `slot` has freed, in the list for `bytes` (at most
-    /// `largest`), the rounded size of the request. The block may be larger. The caller passes the
-    /// size because it knows it without a load from the block, which would delay the next `take`.
+    /// Caches a block that the stream with timeline index `slot` has freed, in the list for `bytes`
+    /// (at most `largest`), the rounded size of the request. The block may be larger. The caller
+    /// passes the size because it knows it without a load from the block, which would delay the
+    /// next `take`.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
         b->now = block::state::cached;
         ways_[slot % ways].push(bins::of(bytes), b);

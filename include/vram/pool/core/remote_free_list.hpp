@@ -44,8 +44,9 @@ public:
         stream      on        = {};
     };
 
-    /// Queues the free of a block of this shard by a thread of another shard, which uses the
-    /// stream `n.on`. Returns false if there is no room, or no host memory.
+    /// Queues the free of a block of this shard (one pool of an arena) by a thread of another
+    /// shard. `n.on` is the stream that may still use the block. Returns false if there is no room,
+    /// or no host memory.
     [[nodiscard]] bool push(remote_free const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }

@@ -147,8 +147,9 @@ protected:
             return nullptr;
         }
     }
-    /// Allocates a chunk of `count` blocks from the upstream, and `r` from it. Returns null if the
-    /// limit refuses it. If the upstream refuses it, throws, or returns null if not `Throwing`.
+    /// Allocates a chunk of `count` blocks from the upstream, and the request `r` from the chunk.
+    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
+    /// not `Throwing`.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
@@ -176,8 +177,9 @@ protected:
     }
 
     /// Frees the live block of `heap` at `p`. Returns false and changes nothing if there is none,
-    /// or if it was allocated with another size or alignment. If the stream `on` can be neither
-    /// recorded nor waited for, the block stays live, and true is returned. The lock must be held.
+    /// or if it was allocated with another size or alignment. If the use by the stream `on` can be
+    /// neither recorded nor waited for, the block stays live, and true is returned. The lock must
+    /// be held.
     bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
              stream const* on) noexcept {
         entry* const n = heap.find(p);

@@ -35,7 +35,8 @@ struct slab_chunk {
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            /// Of a pending block: the epoch up to which the stream in `slot` may use it.
+            /// Of a pending block: the epoch up to which the stream with timeline index `slot` may
+            /// use it.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
@@ -43,7 +44,8 @@ struct slab_chunk {
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// True for a live block that a graph, captured on the stream in `slot`, may use as well.
+        /// True for a live block that a graph, captured on the stream with timeline index `slot`,
+        /// may use as well.
         bool in_graph = false;
     };
 
@@ -87,7 +89,8 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free, with a pending use by the stream in `slot` or by a graph.
+    /// Marks a live block as free, with a pending use by the stream with timeline index `slot` or
+    /// by a graph.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;

@@ -87,9 +87,9 @@ public:
     void                      reserve_slot(std::size_t slot) { free_lists_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return free_lists_.size(); }
 
-    /// These functions allocate a block, or return null if there is none. `take_own` takes the
-    /// newest block that the stream in `slot` freed. `take_retained` takes the newest block
-    /// retained for graphs of that stream. `take_clean` takes the lowest clean block.
+    /// The next functions allocate a block, or return null if there is none. `take_own` takes the
+    /// newest block that the stream with timeline index `slot` freed. `take_retained` takes the
+    /// newest block retained for graphs of that stream. `take_clean` takes the lowest clean block.
     [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
@@ -115,7 +115,8 @@ public:
         free_lists_.remove(*n);
         return hand_out(n);
     }
-    /// These return the block that the stream in `slot` freed first, or last, or null.
+    /// `oldest` and `newest` return the block that the stream with timeline index `slot` freed
+    /// first, or last, or null.
     [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
         return free_lists_.oldest(slot);
     }
@@ -158,30 +159,30 @@ public:
         c.make_clean(*n);
         if (c.clean == 1) { list(c); }
     }
-    /// Frees a live block that the stream in `slot` may use until it has completed `epoch`. `epoch`
-    /// must not be earlier than that of the previous free on this stream.
+    /// Frees a live block that the stream with timeline index `slot` may use until it has completed
+    /// `epoch`. `epoch` must not be earlier than that of the previous free on this stream.
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of the oldest free block of the stream in `slot`.
+    /// Undoes the allocation of the oldest free block of the stream with timeline index `slot`.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add_oldest(n);
     }
-    /// Frees a live block that a graph captured on the stream in `slot` uses. Only later captures
-    /// of that stream can allocate it, until captures are forgotten.
+    /// Frees a live block that a graph captured on the stream with timeline index `slot` uses. Only
+    /// later captures of that stream can allocate it, until `forget_captures`.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
         n->home->make_pending(*n, slot, 0, place::retained);
         n->in_graph = false;
         free_lists_.add_retained(n);
     }
-    /// Frees a live block that is retained for a graph of one stream, while the stream in `slot`
-    /// may use it up to `epoch` (0: no stream does). No stream can allocate it until captures are
-    /// forgotten.
+    /// Frees a live block that is retained for a graph of one stream, while the stream with
+    /// timeline index `slot` may use it up to `epoch` (0: no stream does). No stream can allocate
+    /// it until `forget_captures`.
     void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch, place::retained);

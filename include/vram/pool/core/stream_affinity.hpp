@@ -39,7 +39,8 @@ public:
         while (cells_.size() < 2 * most) { cells_.push(); }
     }
 
-    /// Returns the seat of the stream with this key (not zero); assigns one to a new stream.
+    /// Returns the seat (index of a shard) of the stream with this key (not zero); assigns one to a
+    /// new stream.
     [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
         for (std::size_t i = home(key);; i = next(i)) {
             std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);

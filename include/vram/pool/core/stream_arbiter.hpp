@@ -158,8 +158,9 @@ public:
         lost,
     };
     /// Calls `record(slot, epoch)` to record that the `bytes` at `p` are freed on the stream `s`:
-    /// the stream in `slot` may use them until `epoch`, or, if that is `tag::captured`, a graph
-    /// may. If that fails, waits for the stream. Errors are reported, not thrown.
+    /// the stream with timeline index `slot` may use them until `epoch`, or, if that is
+    /// `tag::captured`, a graph may. If that fails, waits for the stream. Errors are reported, not
+    /// thrown.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {
@@ -175,8 +176,8 @@ public:
         } catch (...) { report_unrecorded(p, name_of_stream<Platform>(s)); }
         return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
     }
-    /// As `record_free`, for a free that another thread queued. The stream is not queried, because
-    /// that thread may be capturing it.
+    /// Records the last use of a block as `record_free` does, for a free that another thread
+    /// queued. The stream is not queried, because the other thread may be capturing it.
     template <class Record>
     [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
                                            Record const& record) noexcept {

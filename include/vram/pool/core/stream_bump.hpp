@@ -100,7 +100,7 @@ public:
     /// Adds a chunk that any stream may use.
     void add(chunk fresh) { stack_.add(std::move(fresh)); }
     /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
-    /// allocates `r` from it. If `order` is not null, `r.on` is the same stream.
+    /// allocates the request `r` from the chunk. If `order` is not null, `r.on` is the same stream.
     void* add(chunk fresh, stream const* order, request const& r) {
         timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
         bool const      in_graph = mine != nullptr && graphs_ && Platform::capturing(*r.on);
@@ -117,7 +117,7 @@ public:
     enum class freed {
         done,
         no_block, ///< there is no such block, and nothing has changed
-        /// The block stays live: its stream could be neither recorded nor waited for.
+        /// The block stays live: its use could be neither recorded nor waited for.
         lost,
     };
     /// Counts the `bytes` at `p` as free, and records that the stream `on` (null: no stream) uses
@@ -147,8 +147,8 @@ public:
 
     /// Frees all blocks allocated since the mark with the number `serial` (0: all blocks and all
     /// marks). Each stream that allocated or freed some of them, and the stream `on` (null: no
-    /// other stream), may still use them. Returns the bytes that were live. If `on` can be neither
-    /// recorded nor waited for, reports that, frees nothing and returns 0.
+    /// other stream), may still use them. Returns the bytes that were live. If the use by `on` can
+    /// be neither recorded nor waited for, reports that, frees nothing and returns 0.
     std::size_t unwind(std::uint64_t serial, stream const* on) noexcept {
         if (on != nullptr && !record_unwind(serial, *on)) { return 0; }
         stack_.each_since(serial, [&](chunk& c, std::uintptr_t to) {
@@ -284,7 +284,7 @@ private:
         } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
     /// Adds a pending use of the stream `on` to all memory that is about to be unwound. Returns
-    /// false if the stream can be neither recorded nor waited for.
+    /// false if the use can be neither recorded nor waited for.
     bool record_unwind(std::uint64_t serial, stream on) noexcept {
         try {
             timeline& its = timelines_.of(on);

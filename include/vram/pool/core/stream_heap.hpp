@@ -122,8 +122,7 @@ public:
     /// Frees a block that the stream `on` may still use (null: no stream). Returns false and
     /// changes nothing if there is no such block, or if it was allocated with another size or
     /// alignment. `remote`: another thread queued the free, and may be capturing the stream now. If
-    /// the stream can be neither recorded nor waited for, the block stays live, and true is
-    /// returned.
+    /// the use can be neither recorded nor waited for, the block stays live, and true is returned.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
@@ -151,9 +150,9 @@ public:
         survey().explain_refusal(e);
     }
 
-    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, and allocates `r`
-    /// from its front. If `r` is null, the chunk is added to the heap for large blocks, unless it
-    /// is small.
+    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, and allocates the
+    /// request `r` from the front of the chunk. If `r` is null, the chunk is added to the heap for
+    /// large blocks, unless it is small.
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
@@ -189,8 +188,8 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Finds the chunk that must grow least so that `r` fits at its end, and not before the address
-    /// `from(last block)`. The chunk is busy until `end_growth`.
+    /// Finds the chunk that must grow least so that the request `r` fits at its end, and not before
+    /// the address `from(last block)`. The chunk is busy until `end_growth`.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
@@ -287,7 +286,7 @@ public:
         flush_quick_lists();
         return survey().free_memory(behind);
     }
-    /// See `live_counts`.
+    /// Restarts, or raises, the peak of live bytes: see `live_counts`.
     std::size_t reset_peak() noexcept { return counts_.reset_peak(); }
     void        raise_peak(std::size_t to) noexcept { counts_.raise_peak(to); }
 
@@ -361,8 +360,8 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Records that the stream in `slot` may use a freed block until `epoch`, in addition to the
-    /// parts that graphs retain.
+    /// Records that the stream with timeline index `slot` may use a freed block until `epoch`, in
+    /// addition to the parts that graphs retain.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();

@@ -170,7 +170,8 @@ private:
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Retains the blocks that the stream in `slot` has freed since its last event for a graph.
+    /// Retains the blocks that the stream with timeline index `slot` has freed since its last event
+    /// for a graph.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {

@@ -32,7 +32,8 @@ namespace detail {
 ///           notify the gate once before they wait; otherwise their wait is taken for a deadlock.
 class sim_gate {
 public:
-    /// Acquires the gate in its constructor and releases it in its destructor or `unlock`.
+    /// Locks the gate (a mutex) in its constructor and unlocks the gate in its destructor or
+    /// `unlock`.
     class guard {
     public:
         guard() = default;
@@ -59,7 +60,8 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()` returns true. The gate is released only while the thread sleeps.
+    /// Blocks until `ready()` returns true. The gate (a mutex) is unlocked only while the thread
+    /// sleeps.
     template <class Ready>
     void wait(guard&, Ready ready) {
         while (!ready()) { await_notice(); }
@@ -78,9 +80,9 @@ public:
     }
 
     /// Blocks until `ready()` returns true, or for at most `most` of virtual (simulated) time, and
-    /// returns true if `ready()` did. A `sim_thread` that blocks in real time stops virtual time.
-    /// In that case the wait ends after `most` of real time, but at least 200 ms, without a call of
-    /// the device by such a thread.
+    /// returns true if `ready()` did. A participating thread (`sim_thread`) that blocks in real
+    /// time stops virtual time. In that case the wait ends after `most` of real time, but at least
+    /// 200 ms, without a call of the device by such a thread.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
@@ -99,7 +101,8 @@ public:
         return true;
     }
 
-    /// Wakes all threads that wait at the gate; each evaluates its condition again.
+    /// Wakes all threads that wait at the gate (a condition variable); each evaluates its condition
+    /// again.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
         ++notices_;
@@ -212,7 +215,8 @@ private:
     }
 
     /// Releases the gate (a mutex), waits for a `notify`, and acquires the gate again. Returns
-    /// false if no participating thread calls the device for `patience` of real time.
+    /// false if no participating thread (`sim_thread`) calls the device for `patience` of real
+    /// time.
     bool await_notice(std::chrono::nanoseconds patience = sim_turns::forever) {
         sim_host* const     self = me();
         std::unique_lock    held{machine_->mutex};

@@ -147,7 +147,8 @@ public:
     }
 
 private:
-    /// Its destructor returns memory that the pool reserved for an allocation that then failed.
+    /// The destructor of this object returns memory that the pool reserved for an allocation that
+    /// then failed.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;

@@ -180,8 +180,9 @@ public:
     }
 
     /// One step of the wait of an ordinary thread (not a `sim_thread`): advances virtual
-    /// (simulated) time if no `sim_thread` does, otherwise blocks until another thread does.
-    /// Returns false if no `sim_thread` calls the device for `patience` of real time.
+    /// (simulated) time if no participating thread (`sim_thread`) does, otherwise blocks until
+    /// another thread does. Returns false if no participating thread calls the device for
+    /// `patience` of real time.
     bool outside_step(std::unique_lock<std::mutex>& held,
                       std::chrono::nanoseconds      patience = sim_turns::forever) {
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {

@@ -186,8 +186,9 @@ public:
     }
 
 private:
-    /// Its destructor submits the operation to the scheduler. If preparing the operation failed
-    /// because host memory is missing, it has no effect, but operations that wait for it still run.
+    /// The destructor of this object submits the operation to the scheduler. If the operation could
+    /// not be prepared for lack of host memory, the operation has no effect, but others that wait
+    /// for it still run.
     struct submission {
         ~submission() {
             if (!whole) { op.task = {.device = op.task.device}; }

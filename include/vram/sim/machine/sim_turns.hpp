@@ -115,8 +115,8 @@ public:
         catch_up(self);
     }
 
-    /// Blocks the thread `self` until `done()` returns true. `done` stores in `self` what it waits
-    /// for: an operation, a gate, or threads.
+    /// Blocks the thread `self` until `done()` returns true. `done` stores in `self` the object of
+    /// the wait: an operation, a `sim_gate`, or threads.
     template <class Done>
     void block(lock& held, sim_host& self, Done done) {
         (void)block_for(held, self, forever, done);
@@ -148,12 +148,12 @@ public:
 
     static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
-    /// Returns true if a participating thread blocks in real time.
+    /// Returns true if a participating thread (`sim_thread`) blocks in real time.
     [[nodiscard]] bool any_away() const noexcept {
         return std::any_of(hosts_.begin(), hosts_.end(),
                            [](sim_host* h) { return h->now == sim_host::state::away; });
     }
-    /// Returns the number of calls that participating threads have made.
+    /// Returns the number of calls that participating threads (`sim_thread`) have made.
     [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
 
     /// Makes the thread `h` runnable, with a virtual clock (simulated time) of at least `when`.
@@ -178,7 +178,8 @@ public:
     }
 
     /// Returns true if an ordinary thread (not a `sim_thread`) may advance virtual (simulated)
-    /// time: no `sim_thread` is running, and none could still queue earlier work.
+    /// time: no participating thread (`sim_thread`) is running, and none could still queue earlier
+    /// work.
     [[nodiscard]] bool outside_may_step() const noexcept {
         return running_ == nullptr && !schedule_.executing();
     }
@@ -241,9 +242,9 @@ private:
         await_turn(held, self);
     }
 
-    /// Selects the next thread and lets it run. If only a thread that is not scheduled can make one
-    /// runnable, waits for that. Returns false if no thread calls the device for `patience` of real
-    /// time.
+    /// Selects the next thread and lets it run. If only an ordinary thread (not a `sim_thread`) can
+    /// make one runnable, waits for that thread. Returns false if no thread calls the device for
+    /// `patience` of real time.
     bool dispatch(lock& held, std::chrono::nanoseconds patience) {
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
@@ -321,9 +322,9 @@ private:
     }
 
     /// Resolves a deadlock: all threads wait for each other, so one wait throws
-    /// `sim_error{deadlock}`. A thread at a gate is chosen before one that waits for a lock,
-    /// because a lock may be acquired in a `noexcept` function, and the unwinding of other threads
-    /// releases locks.
+    /// `sim_error{deadlock}`. A thread that waits at a `sim_gate` is chosen before one that waits
+    /// for a `sim_lock`, because a lock may be acquired in a `noexcept` function, and the unwinding
+    /// of other threads releases locks.
     void resolve_deadlock() {
         if (on_deadlock) { on_deadlock(waits_text()); }
         sim_host* victim = nullptr;
@@ -349,7 +350,7 @@ private:
 
     sim_schedule&          schedule_;
     std::deque<sim_host>   all_;
-    std::vector<sim_host*> hosts_; ///< scheduled threads that have not ended, by number
+    std::vector<sim_host*> hosts_; ///< participating threads that have not ended, by number
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
     /// Number of the selection of a next thread that is in progress; 0 if there is none.

@@ -157,7 +157,8 @@ private:
         return all;
     }
 
-    /// Its constructor counts one wait of a host thread, and its destructor adds the duration.
+    /// The constructor of this object counts one wait of a host thread, the destructor adds the
+    /// duration.
     struct waiting {
         waiting(sim_machine& m, sim_host& h, int d)
             : machine{m}, host{h}, device{d}, since{h.clock} {}

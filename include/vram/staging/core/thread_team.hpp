@@ -84,7 +84,7 @@ private:
 
     /// Polls for the end of the helpers' work for about 50 us, which costs less than sleeping and
     /// waking; usually the helpers have nearly finished. Does nothing on the simulated platform, on
-    /// which only waits at the gate advance the virtual time.
+    /// which only waits at the gate (mutex and condition variable) advance the virtual time.
     void watch() const noexcept {
         if constexpr (std::is_same_v<typename Platform::gate, detail::gate>) {
             constexpr int looks = 200; // about 50 us

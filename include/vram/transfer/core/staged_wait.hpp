@@ -46,7 +46,7 @@ public:
 
     /// The time for which a thread polls before it sleeps: about that of a small batch.
     static constexpr std::chrono::microseconds spin{100};
-    /// True if the platform's threads can poll; simulated threads in virtual time cannot.
+    /// True if the platform's threads can poll; threads of the simulated device cannot.
     static constexpr bool spins =
         requires(gate& g, guard& held, bool (*ready)()) { g.wait_awake(held, spin, ready); };
 
@@ -66,8 +66,8 @@ public:
         gate_.wait(held, ready);
     }
     /// Polls, then sleeps, until `ready()` returns true or the duration `most`, if it is not 0, has
-    /// passed; that is virtual time on the simulated device, and real time if virtual time stands
-    /// still. Returns false if the time has passed.
+    /// passed. On the simulated device this is virtual (simulated) time, or real time if virtual
+    /// time stands still. Returns false if the time has passed.
     template <class Ready>
     bool wait_at_most(guard& held, std::chrono::nanoseconds most, Ready const& ready) {
         if constexpr (spins) {

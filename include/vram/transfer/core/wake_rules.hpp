@@ -13,10 +13,10 @@ namespace detail {
 
 /// The threads that wait for copies or for free blocks (see `staged_wait`).
 struct waiting_threads {
-    std::size_t idle    = 0;     ///< number of all threads that wait
-    std::size_t awake   = 0;     ///< number of those that poll instead of sleeping
-    bool        polling = false; ///< true while one of them polls the completion flags of copies
-    bool        backing_off = false; ///< true while one of them polls for a free block, with pauses
+    std::size_t idle        = 0;     ///< number of all threads that wait
+    std::size_t awake       = 0;     ///< number of waiting threads that poll instead of sleeping
+    bool        polling     = false; ///< true while one thread polls the completion flags of copies
+    bool        backing_off = false; ///< true while one thread polls for a free block, with pauses
 };
 
 /// The rules by which a loader's threads share the work of copying. A copy can begin if a pair of a
