@@ -65,8 +65,8 @@ struct code_text {
 };
 
 /// One error that is reported to the error sink, with its numbers. A member that is zero, null or
-/// unknown is not known, and the message does not mention it. Its strings are valid only in the
-/// call.
+/// unknown is not known, and the message does not mention it. The strings are valid only in the
+/// call of the error sink.
 struct error {
     error_kind kind;
     /// Address passed to the function that failed (such as a free), or the start of the leaked

@@ -49,8 +49,8 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 ///
 ///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
 ///
-/// Failure   As the upstream.
-/// Threads   As the upstream.
+/// Failure   The functions fail as those of the upstream.
+/// Threads   The rules are those of the upstream.
 /// Cost      None; everything is inlined.
 template <class R>
 class sited {

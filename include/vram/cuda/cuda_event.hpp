@@ -14,7 +14,7 @@
 
 namespace vram {
 
-/// Options of an event. Each of them makes it slower.
+/// Options of an event. Each option makes the event slower.
 struct cuda_event_options {
     bool timing   = false; ///< if true, records time stamps for `milliseconds_since`
     bool blocking = false; ///< if true, a waiting host thread sleeps instead of spinning

@@ -15,7 +15,8 @@ namespace vram {
 ///     virtual_resource shared{{}, cuda_device{0}, cudaMemHandleTypePosixFileDescriptor};
 ///     int const        file = shared.export_page(p);
 ///
-/// Failure   As `virtual_source`. Throws `cuda_error` if the driver has no virtual memory.
+/// Failure   The functions fail as those of `virtual_source`. Throws `cuda_error` if the driver has
+///           no virtual memory.
 class virtual_resource : public virtual_source<detail::cuda_virtual_memory> {
 public:
     /// Reserves addresses for memory of `device`. `export_handle` states how other processes can

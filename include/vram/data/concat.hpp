@@ -26,7 +26,7 @@ namespace vram {
 /// With `loader_options::shuffle`, the batches of all sources are shuffled together.
 ///
 /// Failure   Throws the exceptions of the sources.
-/// Threads   As thread-safe as the sources.
+/// Threads   The rules are those of the sources.
 /// Cost      Finding the source of a batch is O(log sources). The sizes of the sources are queried
 ///           once, in the constructor.
 template <class Source>

@@ -32,7 +32,7 @@ struct file_records_options {
 ///           shorter than its header. Throws `layout_error{empty}` if a record or a batch has no
 ///           bytes. Reading throws the errors of the file.
 /// Threads   Any number of threads may call `fill`.
-/// Cost      That of `file_chunks`.
+/// Cost      The cost is that of `file_chunks`.
 template <class File>
 class file_records {
 public:

@@ -19,13 +19,14 @@ namespace vram {
 ///
 ///     any_resource<cuda_platform, device_accessible> memory = stream_ordered{cuda_resource{}};
 ///
-/// It accepts move-only resources. A copy is another handle of one resource, as with `shared`,
-/// because a resource with state cannot be copied. Made from a `shared`, it shares that resource.
-/// Made from a `resource_ref`, it borrows the resource, which must then outlive the handle. A
-/// handle that was moved from may only be assigned to or destroyed.
+/// An `any_resource` accepts move-only resources. A copy is another handle of one resource, as with
+/// `shared`, because a resource with state cannot be copied. Made from a `shared`, it shares that
+/// resource. Made from a `resource_ref`, it borrows the resource, which must then outlive the
+/// handle. A handle that was moved from may only be assigned to or destroyed.
 ///
-/// Failure   Making a handle throws `std::bad_alloc`. Otherwise as the resource.
-/// Threads   As the resource. Each handle may be used by one thread at a time.
+/// Failure   Making a handle throws `std::bad_alloc`. Other functions fail as those of the
+///           resource.
+/// Threads   The rules are those of the resource. Each handle may be used by one thread at a time.
 /// Cost      One host allocation to make it (none from a `shared` or a `resource_ref`), one atomic
 ///           operation for each copy, one call through a pointer for each use.
 template <class Platform, property... Properties>

@@ -26,7 +26,7 @@ namespace vram {
 ///           count overflow `std::size_t`, throws `out_of_memory`. The array is then unchanged.
 /// Threads   One thread at a time.
 /// Streams   All operations are ordered on the array's stream, as for `buffer`.
-/// Cost      That of a `buffer`. Copies are enqueued; only `get` and `set` wait.
+/// Cost      The cost is that of a `buffer`. Copies are enqueued; only `get` and `set` wait.
 template <class Element, class R>
     requires std::is_trivially_copyable_v<Element>
 class array {

@@ -38,12 +38,12 @@ auto& target_of(R& mr) noexcept(noexcept(referred(mr))) {
 ///     void solve(resource_ref<cuda_platform, device_accessible> mr, cuda_stream_view stream);
 ///     solve(my_pool, stream);
 ///
-/// It is two words, copied like a pointer, and never empty. Made from another handle (`shared`,
-/// `any_resource`), it refers to the resource of that handle. Two references are equal if they
-/// refer to one resource, or to equal resources of one type.
+/// A `resource_ref` is two words, copied like a pointer, and never empty. Made from another handle
+/// (`shared`, `any_resource`), it refers to the resource of that handle. Two references are equal
+/// if they refer to one resource, or to equal resources of one type.
 ///
-/// Failure   As the resource.
-/// Threads   As the resource.
+/// Failure   The functions fail as those of the resource.
+/// Threads   The rules are those of the resource.
 /// Cost      One call through a pointer.
 template <class Platform, property... Properties>
 class resource_ref : public detail::erased<Platform> {

@@ -27,7 +27,7 @@ namespace vram {
 ///
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
 ///           overflow `std::size_t`.
-/// Threads   As the resource.
+/// Threads   The rules are those of the resource.
 /// Streams   None. A container frees its memory without a stream, so no stream may still use it.
 /// Cost      None besides that of the resource.
 template <class Element, class R>

@@ -74,8 +74,8 @@ template <class Error>
 /// Failure   Throws `out_of_memory` if `Resource` has no memory: for its `std::bad_alloc` (RMM's
 ///           own is one) and for a `::cuda::cuda_error` about memory. Also throws it if `Resource`
 ///           does not respect the requested alignment (RMM's pools do not above 256 bytes).
-/// Threads   As `Resource`.
-/// Streams   As `Resource`.
+/// Threads   The rules are those of `Resource`.
+/// Streams   The rules are those of `Resource`.
 /// Cost      A test of the alignment of each allocated address.
 template <std::copyable Resource>
     requires detail::foreign_synchronous<Resource>
@@ -181,8 +181,8 @@ private:
 ///     auto lent = as_mr(stack);     // must outlive a reference that is made from it
 ///     ::cuda::mr::resource_ref<::cuda::mr::device_accessible> ref{lent};
 ///
-/// It is two words, and the stack must outlive it. `shared`, `any_resource` and `resource_ref` can
-/// be passed without it.
+/// The view is two words, and the stack must outlive it. `shared`, `any_resource` and
+/// `resource_ref` can be passed without a view.
 template <resource R>
 class mr_view : public resource_ref_of<R> {
 public:

@@ -25,7 +25,7 @@ namespace vram {
 /// `R` is stored by value, or borrowed as `Resource&`. A device resource does not compile.
 ///
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
-/// Threads   As the resource.
+/// Threads   The rules are those of the resource.
 /// Streams   None. A container frees its memory without a stream, so no stream may still use it.
 /// Cost      A virtual call besides that of the resource.
 template <class R>

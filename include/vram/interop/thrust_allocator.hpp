@@ -43,7 +43,8 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
     using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
 
     VRAM_THRUST_CALL thrust_system(cudaStream_t s = nullptr) : base{s} {}
-    /// Makes a policy from Thrust's device tag, so that it can copy elements of any device vector.
+    /// Makes an execution policy from Thrust's device tag, so that it can copy elements of any
+    /// device vector.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
     // Thrust calls this to select the policy for a copy to a new vector: that of the new vector,
@@ -60,12 +61,12 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 ///     thrust::device_vector<float, thrust_allocator<float>> v(n, {memory, stream});
 ///     thrust::sort(thrust::cuda::par(alloc).on(stream), v.begin(), v.end());   // its scratch, too
 ///
-/// It keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue.
-/// Without a resource it borrows the current one of the current device.
+/// The allocator keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an
+/// lvalue. Without a resource it borrows the current one of the current device.
 ///
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
 ///           overflow `std::size_t`.
-/// Threads   As the resource.
+/// Threads   The rules are those of the resource.
 /// Streams   The allocator allocates and frees on `stream`. A `cuda_stream` may be destroyed before
 ///           the container: its handle stays valid as long as a copy of the allocator exists. A raw
 ///           `cudaStream_t` must outlive the container. A vector constructs, fills and copies

@@ -59,7 +59,8 @@ private:
 /// Failure   `out_of_memory` of the upstream is rethrown after every policy was tried. Any other
 ///           error of the upstream, and any exception of a policy, ends the request: it is
 ///           rethrown, or `try_allocate` returns null.
-/// Threads   As the upstream and the policies, which all threads share. The layer holds no lock.
+/// Threads   The rules are those of the upstream and of the policies, which all threads share. The
+///           layer holds no lock.
 /// Cost      None if the upstream does not refuse.
 template <synchronous_resource Upstream, retry<Upstream>... Policies>
 class retrying : public layer_base<Upstream> {

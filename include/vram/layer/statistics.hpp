@@ -43,7 +43,8 @@ struct counters {
 ///
 /// Failure   A request of more than 0 bytes that fails, by an exception of any kind or by null, is
 ///           counted as a refusal. The exception of the upstream is rethrown.
-/// Threads   As the upstream (with `no_lock`: one thread). A scope counts the calls of all threads.
+/// Threads   The rules are those of the upstream (with `no_lock`: one thread). A scope counts the
+///           calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
 ///           in the number of scopes within the one that ends.
 template <class Upstream, class Lock = detail::lock>

@@ -247,10 +247,10 @@ public:
     /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { chunks_.raise_peaks(before); }
 
-    /// Returns idle chunks to the upstream until all shards (pools of this arena) together reserve
-    /// at most `keep` free bytes, then trims the upstream. The host waits for streams that may
-    /// still use the chunks. Returns the bytes returned to the upstream, or by the upstream,
-    /// whichever are more.
+    /// Returns idle chunks (without a live block) to the upstream until all shards (pools of this
+    /// arena) together reserve at most `keep` free bytes, then trims the upstream. The host waits
+    /// for streams that may still use the chunks. Returns the bytes returned to the upstream, or by
+    /// the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         for_each([&](member& each) {
@@ -427,8 +427,9 @@ private:
             throw;
         }
     }
-    /// Returns idle chunks that no stream uses any more to the upstream, from all shards (pools of
-    /// this arena). An error is reported and does not refuse the allocation.
+    /// Returns idle chunks (without a live block) that no stream uses any more to the upstream,
+    /// from all shards (pools of this arena). An error is reported and does not refuse the
+    /// allocation.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // streams cannot be queried during a capture

@@ -17,7 +17,7 @@ namespace vram {
 /// Threads   Any number of threads may call concurrently.
 /// Cost      None.
 struct exact_growth {
-    /// The policy does not need the free memory of the device.
+    /// The growth policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
     /// Returns the size of the next chunk.

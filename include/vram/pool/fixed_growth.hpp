@@ -19,7 +19,7 @@ namespace vram {
 /// Threads   Any number of threads may call concurrently.
 /// Cost      One comparison.
 struct fixed_growth {
-    /// The policy does not need the free memory of the device.
+    /// The growth policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
     /// Size of a chunk in bytes, if the request is not larger.

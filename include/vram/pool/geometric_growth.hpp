@@ -23,7 +23,7 @@ namespace vram {
 /// Failure   Values outside their ranges are a broken contract.
 /// Cost      A few additions. The device is not queried.
 struct geometric_growth {
-    /// The policy does not need the free memory of the device.
+    /// The growth policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
     double share = 0.02; ///< a chunk has at least this share of the reserved bytes; from 0 to 64

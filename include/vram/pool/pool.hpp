@@ -156,13 +156,15 @@ public:
     /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
 
-    /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
-    /// the upstream. The host waits for streams that may still use the chunks. If chunks can grow
-    /// in place, their free ends are returned as well. Pending memory counts as free. Returns the
-    /// bytes returned to the upstream, or by the upstream, whichever are more.
+    /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes
+    /// are reserved, then trims the upstream. The host waits for streams that may still use the
+    /// chunks. If chunks can grow in place, their free ends are returned as well. Pending memory
+    /// counts as free. Returns the bytes returned to the upstream, or by the upstream, whichever
+    /// are more.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
-    /// Returns idle chunks that no stream uses to the upstream, without a wait. Records events for
-    /// other idle chunks, so that a later call can return them. Returns the bytes returned.
+    /// Returns idle chunks (without a live block) that no stream uses to the upstream, without a
+    /// wait. Records events for other idle chunks, so that a later call can return them. Returns
+    /// the bytes returned.
     std::size_t trim_no_wait() { return core_.trim_no_wait(); }
     /// Returns `bytes` rounded up to a multiple of 256.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,

@@ -20,15 +20,15 @@ namespace vram {
 ///
 /// Failure   An exception of the function ends the request.
 /// Threads   Several threads may call the function at the same time.
-/// Cost      That of the function. The function may allocate through the layer, which does not call
-///           its policies for such requests and holds no lock.
+/// Cost      The cost is that of the function. The function may allocate through the layer, which
+///           does not call its policies for such requests and holds no lock.
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:
-    /// `retrying` calls the policy at most so many times for one request.
+    /// `retrying` calls this retry policy at most so many times for one request.
     static constexpr unsigned max_tries = Tries;
 
-    /// Makes a policy that calls `function`.
+    /// Makes a retry policy that calls `function`.
     explicit calling(Function function) : function_{std::move(function)} {}
 
     /// Returns the result of `function(failed)`: true if the request should be tried again.

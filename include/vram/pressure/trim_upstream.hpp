@@ -17,10 +17,10 @@ namespace vram {
 /// resource has no `trim`, the policy returns false.
 ///
 /// Failure   Throws the exceptions of `trim`.
-/// Threads   As the resource.
+/// Threads   The rules are those of the resource.
 /// Cost      One `trim(0)`. Later allocations have to obtain the released memory again.
 struct trim_upstream {
-    /// `retrying` calls the policy at most so many times for one request.
+    /// `retrying` calls this retry policy at most so many times for one request.
     static constexpr unsigned max_tries = 1;
 
     /// Trims the resource. Returns true, to try again, if that released memory.

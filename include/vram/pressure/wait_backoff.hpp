@@ -35,10 +35,10 @@ struct sleep_really {
 template <class Sleep = sleep_really>
 class wait_backoff {
 public:
-    /// `retrying` calls the policy at most so many times for one request.
+    /// `retrying` calls this retry policy at most so many times for one request.
     static constexpr unsigned max_tries = 8;
 
-    /// Makes a policy with a first wait of `first` and waits of at most `longest`.
+    /// Makes a retry policy with a first wait of `first` and waits of at most `longest`.
     explicit wait_backoff(std::chrono::nanoseconds first   = std::chrono::milliseconds{1},
                           std::chrono::nanoseconds longest = std::chrono::milliseconds{100},
                           Sleep                    sleep   = {})

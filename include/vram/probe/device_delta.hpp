@@ -17,9 +17,9 @@ namespace vram {
 ///     device_delta probe{memory};                        // the current device of its platform
 ///     device_delta<cuda_platform> probe{cuda_device{1}}; // any other
 ///
-/// It includes memory that no resource counts: contexts, modules, other libraries, other processes.
-/// A leak that appears here but not in a `memory_delta` is outside the resource. If the platform
-/// does not know the device's memory, every result is 0.
+/// The change includes memory that no resource counts: contexts, modules, other libraries, other
+/// processes. A leak that appears here but not in a `memory_delta` is outside the resource. If the
+/// platform does not know the device's memory, every result is 0.
 ///
 /// Failure   Throws errors of the platform.
 /// Threads   One thread at a time.

@@ -33,8 +33,8 @@ namespace vram {
 /// report if other code resets them.
 ///
 /// Failure   Never throws, except for the exceptions of `usage()`.
-/// Threads   As `usage()` of the resource. Allocations of other threads in the scope are counted
-///           too.
+/// Threads   The rules are those of `usage()` of the resource. Allocations of other threads in the
+///           scope are counted too.
 /// Cost      One call of `usage()` at construction, and one for each function.
 template <measured_resource Resource>
 class memory_delta {

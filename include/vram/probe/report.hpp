@@ -100,7 +100,7 @@ inline constexpr std::array<column_style, 12> columns{{{"live", true, true},
                                                        {"waits", false, false},
                                                        {"limit", true, true}}};
 
-/// The figures of one layer. Those that the layer does not have are blank in the report.
+/// The figures of one layer. Figures that the layer does not have are blank in the report.
 class layer_row {
 public:
     explicit layer_row(std::string name) : name_{std::move(name)} {}
@@ -193,8 +193,8 @@ void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
 /// repeats the figures of its upstream.
 ///
 /// Failure   Throws `std::bad_alloc`.
-/// Threads   As `usage()` of the layers. The layers are read one after another, so figures of two
-///           layers may belong to different times.
+/// Threads   The rules are those of `usage()` of the layers. The layers are read one after another,
+///           so figures of two layers may belong to different times.
 /// Cost      One call of `usage()` for each layer, and the strings.
 template <synchronous_resource Resource>
 [[nodiscard]] std::string report(Resource const& memory) {

@@ -52,7 +52,8 @@ class staging : public detail::staging_core<Platform, Pinned> {
 public:
     using typename core::stream;
 
-    /// Creates a `staging` for the device of the stream `s`, with the platform's own pinned memory.
+    /// Creates a `staging` for the device of the stream `s`, with pinned memory from a
+    /// default-constructed `Pinned` resource on this device.
     explicit staging(stream s, staging_options const& options = {})
         requires std::default_initializable<Pinned>
         : staging{s, make_pinned(s), options} {}

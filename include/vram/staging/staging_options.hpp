@@ -20,7 +20,7 @@ struct staging_options {
     unsigned chunks = 2;
     /// Bytes of a chunk, a multiple of 4 KiB. All chunks should fit in the last-level cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Bytes of the first piece that is copied, or a 2048th of all bytes if that is more. Pieces
+    /// Bytes of the first piece of a transfer, or a 2048th of all bytes if that is more. Pieces
     /// grow to a whole chunk, and shrink at the end.
     std::size_t first_bytes = std::size_t{128} << 10;
     /// Largest size of host memory that the platform copies directly, which is as fast.

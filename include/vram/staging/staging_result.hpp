@@ -16,7 +16,7 @@ namespace vram {
 struct staging_result {
     /// Number of bytes that were copied.
     std::size_t bytes = 0;
-    /// The way in which they were copied.
+    /// The way in which the bytes were copied.
     transfer_path path    = transfer_path::nothing;
     std::size_t   pieces  = 0; ///< number of copies that the device made
     unsigned      threads = 0; ///< number of host threads that took part

@@ -26,7 +26,7 @@ namespace vram {
 ///
 /// Failure   Throws the exceptions of the callable. If the callable returns a negative number, or
 ///           more elements than the span has, the loader throws as with any source.
-/// Threads   As thread-safe as the callable.
+/// Threads   The rules are those of the callable.
 /// Cost      None.
 template <class Element, class Fill>
     requires std::is_trivially_copyable_v<Element>

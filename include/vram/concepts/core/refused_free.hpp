@@ -25,7 +25,7 @@ concept collects_refusals = requires(error const& e) {
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may use its own object.
-/// Cost      That of `name_of_stream`; for cold paths only.
+/// Cost      The cost is that of `name_of_stream`; for cold paths only.
 struct refused_free {
     error what;
 

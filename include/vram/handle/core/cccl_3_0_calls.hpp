@@ -20,8 +20,8 @@ namespace detail {
 /// Sizes must have exactly the type `std::size_t`, so that a call without its stream, such as
 /// `allocate(0, 64)`, does not compile.
 ///
-/// Failure   As the handle.
-/// Threads   As the handle.
+/// Failure   The functions fail as those of the handle.
+/// Threads   The rules are those of the handle.
 /// Cost      None.
 template <class Handle>
 class cccl_3_0_calls {

@@ -23,8 +23,8 @@ namespace detail {
 /// nothing, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if the
 /// resource has only `allocate`, its exception is caught.
 ///
-/// Failure   As the resource.
-/// Threads   As the resource.
+/// Failure   The functions fail as those of the resource.
+/// Threads   The rules are those of the resource.
 /// Cost      One call through a pointer.
 template <class Platform>
 class erased : public cccl_3_0_calls<erased<Platform>> {

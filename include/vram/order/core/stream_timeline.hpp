@@ -76,7 +76,8 @@ public:
         adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
-    /// Returns the epoch of a free that happens now, and records that the epoch contains a free.
+    /// Returns the epoch (the work before one recorded event) of a free that happens now, and
+    /// records that the epoch contains a free.
     [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
         freed_until_ = epoch_;
         return epoch_;
@@ -116,10 +117,11 @@ public:
         }
     }
 
-    /// Makes sure that an event stands for `epoch`, or that the epoch is complete. Returns false if
-    /// the stream is being captured, so that no event can be recorded. If the stream was destroyed,
-    /// or if its handle means another stream on this thread, the host waits for its device instead;
-    /// a destruction is reported, and the timeline ends.
+    /// Makes sure that an event stands for `epoch` (the work before one recorded event), or that
+    /// the epoch is complete. Returns false if the stream is being captured, so that no event can
+    /// be recorded. If the stream was destroyed, or if its handle means another stream on this
+    /// thread, the host waits for its device instead; a destruction is reported, and the timeline
+    /// ends.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -151,7 +153,7 @@ public:
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }
-    /// Returns the current epoch, for which no event has been recorded yet.
+    /// Returns the current epoch: the work of the stream after the last recorded event.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
     /// Records an event behind everything freed since the last event, if anything was, so that a
     /// later `poll` can find it complete. Never waits and never throws: errors are reported.
@@ -183,9 +185,9 @@ public:
         return epoch >= excluded_from_;
     }
 
-    /// Ends the epoch with an event, or, if no event is free, by a wait of the host. Returns false
-    /// if neither is possible: the stream is being captured, or its handle does not mean this
-    /// stream any more.
+    /// Ends the current epoch with an event, or, if no event is free, by a wait of the host.
+    /// Returns false if neither is possible: the stream is being captured, or its handle does not
+    /// mean this stream any more.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return stands(how);
@@ -216,13 +218,13 @@ public:
 
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
-    /// Ends the epoch, which is complete because the host has waited for the stream.
+    /// Ends the current epoch, which is complete because the host has waited for the stream.
     void end_epoch() noexcept {
         complete_up_to(epoch_++);
         recorded_.clear();
     }
-    /// Ends the epoch without an event, and returns it. It is complete once the host has waited for
-    /// the stream or its device, or with a later event.
+    /// Ends the current epoch without an event, and returns its number. The epoch is complete once
+    /// the host has waited for the stream or its device, or with a later event.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_wait() noexcept { ++waits_; }
@@ -283,9 +285,9 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Ends the epoch with an event if one is free. If host threads wait for all of them, the host
-    /// waits here as well (`may_wait`), or nothing is recorded. If the device was reset, the epoch
-    /// ends without an event.
+    /// Ends the current epoch with an event if one is free. If host threads wait for all events,
+    /// the host waits here as well (`may_wait`), or nothing is recorded. If the device was reset,
+    /// the epoch ends without an event.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             end_epoch(); // an event would create a new context, and all work has ended
@@ -321,7 +323,7 @@ private:
         return record_behind_all(one.what);
     }
 
-    /// Ends the epoch, because the event that `recorded_.spare` returned was recorded.
+    /// Ends the current epoch, because the event that `recorded_.spare` returned was recorded.
     void end_epoch_with_event() noexcept {
         recorded_.push(epoch_++);
         ++events_;

@@ -20,7 +20,7 @@ namespace detail {
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      See `quick_lists` and `block_heap`.
+/// Cost      The cost is that of `quick_lists` and `block_heap`.
 template <bool InPlace>
 class block_cache {
 public:

@@ -24,7 +24,7 @@ namespace detail {
 ///
 /// Failure   `find` throws `std::bad_alloc` and errors of the platform. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      See `block_heap`.
+/// Cost      The cost is that of `block_heap`.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;

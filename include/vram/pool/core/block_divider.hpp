@@ -58,9 +58,9 @@ public:
     /// Returns true if `take` needs at most two descriptors and one list of uses, which exist.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
-    /// `hold` sets the pending uses of a block that is not in a bin. `keep` sets the parts of a
-    /// live block that are graph-retained (freed during a capture, kept because a graph may use
-    /// them). A call of `reserve` makes room for one list of uses.
+    /// `hold` sets the pending uses of a block that is not in a bin (free list by size). `keep`
+    /// sets the parts of a live block that are graph-retained (freed during a capture, kept because
+    /// a graph may use them). A call of `reserve` makes room for one list of uses.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
     /// Sets the uses of the last block of a chunk, which has grown. If that needs a list of uses
@@ -92,8 +92,8 @@ public:
         blocks_.put_back(only);
     }
 
-    /// Divides a free block so that [start, start + bytes) becomes a block in no bin, and returns
-    /// it. The rest stays free. Requires a call of `reserve` before.
+    /// Divides a free block so that [start, start + bytes) becomes a block in no bin (free list by
+    /// size), and returns it. The rest stays free. Requires a call of `reserve` before.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
         if (b->slot == block::several) { return take_part(place, bytes); }
@@ -109,9 +109,9 @@ public:
         return b;
     }
 
-    /// Divides a free block as `take` does: its first `bytes` become a block in no bin. The free
-    /// block must be larger, and not the first of its chunk. The rest keeps its descriptor, its
-    /// uses, and nearly always its bin.
+    /// Divides a free block as `take` does: its first `bytes` become a block in no bin (free list
+    /// by size). The free block must be larger, and not the first of its chunk. The rest keeps its
+    /// descriptor, its uses, and nearly always its bin.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = blocks_.reuse();
         block* const         before = rest->before;
@@ -129,8 +129,9 @@ public:
         return b;
     }
 
-    /// Makes a block free again that was set aside (in no bin) or is no longer live, and coalesces
-    /// it with its free neighbours. If a neighbour keeps its size class, it stays in its bin.
+    /// Makes a block free again that was set aside (removed from its free list) or is no longer
+    /// live, and coalesces it with its free neighbours. If a neighbour keeps its size class, it
+    /// stays in its bin.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -226,9 +227,9 @@ private:
         return b;
     }
 
-    /// Divides the free block `b`, which is in no bin: shortens it to `bytes` and returns a new
-    /// block for the rest, also in no bin. The block has at most one pending use, that of both
-    /// parts.
+    /// Divides the free block `b`, which is in no bin (free list by size): shortens it to `bytes`
+    /// and returns a new block for the rest, also in no bin. The block has at most one pending use,
+    /// that of both parts.
     block* cut(block* b, std::size_t bytes) noexcept {
         block* const rest = blocks_.make();
         rest->address     = b->address + bytes;
@@ -249,8 +250,8 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Merges `b`, which is in no bin, into the free block before it, which stays in a bin and
-    /// already has the merged uses.
+    /// Merges `b`, which is in no bin (free list by size), into the free block before it, which
+    /// stays in a bin and already has the merged uses.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
@@ -259,8 +260,8 @@ private:
         blocks_.put_back(b);
         return front;
     }
-    /// Merges `b`, which is in no bin and is not the first of its chunk, into the free block after
-    /// it, which stays in a bin and already has the merged uses.
+    /// Merges `b`, which is in no bin (free list by size) and is not the first of its chunk, into
+    /// the free block after it, which stays in a bin and already has the merged uses.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);
@@ -270,8 +271,8 @@ private:
         blocks_.put_back(b);
         return after;
     }
-    /// General case of coalescing: merges `b`, which is in no bin, with its free neighbours if
-    /// their pending uses can be merged, and puts the result into a bin.
+    /// General case of coalescing: merges `b`, which is in no bin (free list by size), with its
+    /// free neighbours if their pending uses can be merged, and puts the result into a bin.
     template <class IsComplete>
     block* coalesce(block* b, IsComplete const& is_complete) noexcept {
         merge_next_if_free(b, is_complete);
@@ -289,8 +290,8 @@ private:
         return b;
     }
 
-    /// Merges the block after `b` into `b`, both in no bin. Returns false if their pending uses
-    /// cannot be merged; then at most complete uses are dropped.
+    /// Merges the block after `b` into `b`, both in no bin (free list by size). Returns false if
+    /// their pending uses cannot be merged; then at most complete uses are dropped.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;

@@ -48,8 +48,8 @@ public:
         return *this;
     }
 
-    /// Sets the page table that tells which parts of a block that is not fully backed have physical
-    /// memory; null for none.
+    /// Sets the pool's page table, which records which parts of a block have physical memory; null
+    /// for none.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Makes sure that the next `take` cannot fail for lack of host memory.
@@ -96,9 +96,9 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// `hold` sets the pending uses of a block that is not in a bin. `keep` sets the parts of a
-    /// live block that are graph-retained (freed during a capture, kept because a graph may use
-    /// them). A call of `reserve` makes room for one list of uses.
+    /// `hold` sets the pending uses of a block that is not in a bin (free list by size). `keep`
+    /// sets the parts of a live block that are graph-retained (freed during a capture, kept because
+    /// a graph may use them). A call of `reserve` makes room for one list of uses.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 

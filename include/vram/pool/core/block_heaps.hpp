@@ -33,7 +33,7 @@ public:
     /// without memory for a request may be helped out by the other one.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the page table from which both heaps learn which pages have physical memory.
+    /// Sets the pool's page table, from which both heaps learn which pages have physical memory.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }

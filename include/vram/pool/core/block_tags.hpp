@@ -28,8 +28,8 @@ public:
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
 
-    /// Sets the pending uses of a block that is not in a bin. A list with more than one use, or
-    /// with a use of a part, requires `reserve` before.
+    /// Sets the pending uses of a block that is not in a bin (free list by size). A list with more
+    /// than one use, or with a use of a part, requires `reserve` before.
     void hold(block* b, tags const& held) noexcept {
         release(b);
         if (held.empty()) { return; }

@@ -51,8 +51,8 @@ public:
         return *this;
     }
 
-    /// Sets the page table that tells which parts of a block that is not fully backed have physical
-    /// memory. Without one (null) such blocks are not used.
+    /// Sets the pool's page table, which records which parts of a block have physical memory.
+    /// Without a table (null), blocks that are not fully backed are not used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
     /// Returns true if a block that is in this index, or is about to be inserted, is the last one

@@ -40,7 +40,7 @@ public:
     }
     ~page_memory() = default;
 
-    page_book book; ///< the page table
+    page_book book; ///< the pool's page table
 
     /// The exclusive right of the calling thread to change mappings. The pool's lock is held at
     /// construction and destruction, and may be released in between. An allocation that would be
@@ -129,7 +129,7 @@ public:
         move(core, from, bytes, to, bytes, bytes, held);
     }
     /// Remaps memory from pages of one range to pages of another that have none. `expected` is the
-    /// number of bytes that should move according to the page table.
+    /// number of bytes that should move according to the pool's page table.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -147,9 +147,9 @@ public:
         void*       at;
         std::size_t bytes;
     };
-    /// Queries the driver page by page after a call had an unexpected result, and corrects the page
-    /// table. The reserved bytes are corrected at the end, so that other threads do not see free
-    /// room within the limit in between.
+    /// Queries the driver page by page after a call had an unexpected result, and corrects the
+    /// pool's page table. The reserved bytes are corrected at the end, so that other threads do not
+    /// see free room within the limit in between.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {

@@ -172,8 +172,9 @@ public:
         return back;
     }
 
-    /// Returns the bytes of a block that have physical memory. The page table is used for a bare
-    /// block, and for one that is set aside, because its pages are unmapped one by one.
+    /// Returns the bytes of a block that have physical memory. The pool's page table is used for a
+    /// bare block (not fully backed), and for one that is set aside, because its pages are unmapped
+    /// one by one.
     [[nodiscard]] std::size_t resident(block const& b) const noexcept {
         bool const some = b.bare || b.now == block::state::cached;
         return some ? pages_.book.behind(b.address, b.end()) : b.bytes;

@@ -33,7 +33,8 @@ public:
 
     using base::base;
 
-    /// Sets the page table that tells which parts of a bare block have memory; see `free_blocks`.
+    /// Sets the pool's page table, which records which parts of a bare block (not fully backed)
+    /// have physical memory; see `free_blocks`.
     void know_memory(page_book const* pages) noexcept { this->heaps().know_memory(pages); }
 
     using judged = block_heap::judged;

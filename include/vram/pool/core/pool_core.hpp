@@ -31,11 +31,11 @@ namespace detail {
 /// The functions for users are documented in `pool`. The rest is used by the shards of an `arena`
 /// and by the model of `chunk_growth`, which gets the core as an argument.
 ///
-/// Failure   See `pool`.
+/// Failure   The functions fail as those of `pool`.
 /// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
 ///           called with the lock held.
-/// Streams   See `pool`.
-/// Cost      See `pool`.
+/// Streams   The rules are those of `pool`.
+/// Cost      The cost is that of `pool`.
 template <synchronous_resource Upstream, growth Growth>
 class pool_core : public growing_base<Upstream> {
     using base = growing_base<Upstream>;

@@ -27,8 +27,9 @@ namespace detail {
 /// Any number of `slab_heap`s, each for blocks of one size, with one lock and the same stream
 /// timelines.
 ///
-/// Failure   See `slab`. Before a request is refused, idle chunks of every block size are returned.
-/// Threads   See `slab`.
+/// Failure   The functions fail as those of `slab`. Before a request is refused, idle chunks of
+///           every block size are returned.
+/// Threads   The rules are those of `slab`.
 /// Cost      See `stream_slabs`. Finding the block at an address is one table lookup.
 template <synchronous_resource Upstream>
 class slab_base : public growing_base<Upstream> {
@@ -60,9 +61,9 @@ public:
         }
         return now;
     }
-    /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
-    /// the upstream. The host waits for streams that may still use the chunks. Returns the bytes
-    /// returned to the upstream, or by the upstream, whichever are more.
+    /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes
+    /// are reserved, then trims the upstream. The host waits for streams that may still use the
+    /// chunks. Returns the bytes returned to the upstream, or by the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {

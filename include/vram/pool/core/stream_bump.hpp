@@ -31,7 +31,7 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      See `bump_chunk` and `stream_timelines`.
+/// Cost      The cost is that of `bump_chunk` and `stream_timelines`.
 template <class Platform>
 class stream_bump {
 public:

@@ -27,7 +27,7 @@ namespace detail {
 /// Chooses how to copy a number of bytes, and copies them: by one copy, through the ring of pinned
 /// chunks, or directly between storage and the device.
 ///
-/// Failure   As `staging`.
+/// Failure   The functions fail as those of `staging`.
 /// Threads   Any thread may call. Calls run one at a time, except small direct copies.
 /// Streams   A non-blocking stream of the ring carries the copies. Before its first copy, it waits
 ///           for the earlier work of the caller's stream.

@@ -30,7 +30,8 @@ public:
 
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}
 
-    /// Returns the number of the next piece, or `none` at the end or after a failure.
+    /// Returns the number of the next piece of the transfer, or `none` at the end or after a
+    /// failure.
     [[nodiscard]] std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
@@ -41,8 +42,8 @@ public:
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
     }
-    /// Records that `piece` failed, and stores the current exception if it is the first one. A
-    /// failure of the device replaces one of the host.
+    /// Records that this piece of the transfer failed, and stores the current exception if it is
+    /// the first one. A failure of the device replaces one of the host.
     void fail(std::size_t piece, part by) noexcept {
         undo(piece);
         int expected = no_failure;
@@ -57,7 +58,7 @@ public:
     [[nodiscard]] bool device_failed() const noexcept { return failed_.load() == the_device; }
     /// Returns the exception of the first failure, or null.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Returns the number of pieces, from the first, that were moved without a gap.
+    /// Returns the number of pieces of the transfer, from the first, that were moved without a gap.
     [[nodiscard]] std::size_t whole() const noexcept {
         return smaller_of(smaller_of(undone_.load(), next_.load()), pieces_);
     }

@@ -113,7 +113,7 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // The functions of `Copies` in `staged_wait`.
+    // The functions that `staged_wait` calls (its parameter `Copies`).
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
     /// Ends the copy of the block `p`, which is complete. The lock is held.

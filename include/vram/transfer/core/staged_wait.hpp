@@ -32,7 +32,8 @@ namespace detail {
 ///     at once (`wait_for_copies`).
 ///
 /// A `Copies` has, to be called with the lock held, `in_progress()`, `oldest_flagged()`,
-/// `complete(block)` and `complete_flagged()`, and without the lock `check_copies()` (see `copy_channel`).
+/// `complete(block)` and `complete_flagged()`, and without the lock `check_copies()` (see
+/// `copy_channel`).
 ///
 /// Threads   Any number of threads.
 /// Cost      No wait allocates. `check_copies()` alone calls the platform.

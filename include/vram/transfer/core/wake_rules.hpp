@@ -38,19 +38,20 @@ public:
     void               stop() noexcept { stopping_ = true; }
     [[nodiscard]] bool stopping() const noexcept { return stopping_; }
 
-    // The consumer.
+    // Functions for the consumer (the thread of the loop).
     void consumer_waits(bool waits) noexcept { consumer_waits_ = waits; }
     /// Records that the waiting consumer begins or ends to enqueue a copy or to fill a block.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
-    /// Returns true if the waiting consumer must copy the pair; `ready` is true if it has a batch.
+    /// Returns true if the waiting consumer must copy the pair (from a filled pinned block to a
+    /// free device block). `ready` is true if the consumer has a batch.
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
     }
 
-    // The producers.
-    /// Returns true if a waiting producer must copy the pair.
+    // Functions for the producers (threads that fill batches).
+    /// Returns true if a waiting producer must copy the pair (of a pinned and a device block).
     [[nodiscard]] bool producer_copies(bool pair) const noexcept {
         return pair && !consumer_waits_;
     }
@@ -66,8 +67,9 @@ public:
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
     }
-    /// Returns true if a producer that is awake copies the pair that a release completed. Waking a
-    /// sleeping one would take longer than copying on the releasing thread.
+    /// Returns true if a producer that is awake copies the pair (a pinned and a device block) that
+    /// a release completed. Waking a sleeping one would take longer than copying on the releasing
+    /// thread.
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
