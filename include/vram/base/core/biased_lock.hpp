@@ -84,7 +84,7 @@ private:
         shared,
     };
 
-    /// Takes the lock. Returns true if the calling thread owns the bias.
+    /// Takes the lock. Returns true if the calling thread owns the bias (it locks by plain stores).
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
@@ -103,8 +103,8 @@ private:
         }
         return await();
     }
-    /// Takes the lock and returns true if no thread holds it and no thread owns the bias. It checks
-    /// the bias again, which may have returned to `first_` since.
+    /// Takes the lock and returns true if no thread holds it and no thread owns the bias (locks by
+    /// plain stores). Checks the bias again, which may have returned to `first_` since.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
@@ -139,9 +139,10 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Revokes the bias, and waits until `first_` does not hold the lock. After the fence, either
-    /// `first_` reads `use::ending` and does not take the lock by its bias, or this thread reads
-    /// that `inside_` is true and waits until `first_` has unlocked.
+    /// Revokes the bias of `first_` (from now on this thread locks by an exchange too), and waits
+    /// until `first_` does not hold the lock. After the fence, either `first_` reads `use::ending`
+    /// and does not take the lock by its bias, or this thread reads that `inside_` is true and
+    /// waits until `first_` has unlocked.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);

@@ -13,8 +13,9 @@ namespace vram {
 namespace detail {
 
 /// A mutex with a condition: one host thread changes data under the mutex and notifies, and another
-/// waits until the data has the expected value. A `gate` without time limits. It needs no
-/// `<condition_variable>`, which adds a fifth of a second to the time that nvcc takes for a file.
+/// waits until the data has the expected value. It is a `gate` (mutex and condition variable)
+/// without time limits, and needs no `<condition_variable>`, which adds a fifth of a second to the
+/// time that nvcc takes for a file.
 ///
 ///     { auto held = m.hold(); ready = true; }   m.notify();        // one side
 ///     auto held = m.hold(); m.wait(held, [&] { return ready; });   // the other

@@ -9,7 +9,8 @@
 namespace vram {
 namespace detail {
 
-// These replace <algorithm>, which adds a third of a second to the time that nvcc takes for a file.
+// The functions of this file replace <algorithm>, which adds a third of a second to the time that
+// nvcc takes for a file.
 
 /// Returns the smaller value, and `a` if they are equal.
 template <class Type>

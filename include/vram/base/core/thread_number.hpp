@@ -16,8 +16,8 @@ namespace detail {
 /// Bit n of this bitmap is set while a thread has the number n.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// Number of threads so far that found all numbers below `most_thread_numbers` in use. They get the
-/// numbers from there on, which several threads may share.
+/// Number of threads so far that found all numbers below `most_thread_numbers` in use. These
+/// threads get numbers from `most_thread_numbers` on, which several threads may share.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number     = ~0U;

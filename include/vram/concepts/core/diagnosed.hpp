@@ -40,7 +40,7 @@ struct check_upstream {
 template <class Upstream>
 using checked_upstream = typename check_upstream<Upstream>::type;
 
-/// The same check for a layer or pool that needs a stream-ordered upstream.
+/// Checks, as `check_upstream` does, an upstream that must also be stream-ordered.
 template <class Upstream>
 struct check_ordered_upstream : check_upstream<Upstream> {
     static_assert(!synchronous_resource<Upstream> || resource<Upstream>,

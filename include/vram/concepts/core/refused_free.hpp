@@ -60,8 +60,9 @@ struct refused_free {
         return *this;
     }
     /// Sets the kind of error for a block that is live, with the start, the size and the alignment
-    /// with which it was allocated. The kind is that of the first of them which differs from the
-    /// free. If none differs, it is a double free, and the block was allocated again in between.
+    /// with which it was allocated. The kind names the first of these three that differs from the
+    /// free. If none differs, the error is a double free, and the block was allocated again in
+    /// between.
     refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
         what.block           = block;
         what.block_bytes     = bytes;

@@ -45,12 +45,13 @@ public:
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
     }
-    /// Returns true if a reset of the device after the life `of` is known. Asks the driver nothing.
+    /// Returns true if a reset of the device after the life `of` (time between two resets) is
+    /// known. Asks the driver nothing.
     [[nodiscard]] static bool over(life of) noexcept {
         return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
     }
-    /// Asks the driver, and returns true if the device was reset after the life `of`. The first
-    /// call that finds a reset reports it to the error sink.
+    /// Asks the driver, and returns true if the device was reset after the life `of` (time between
+    /// two resets). The first call that finds a reset reports it to the error sink.
     [[nodiscard]] static bool ended(life of) noexcept {
         notice(cuda_device{of.device});
         if (!over(of)) [[likely]] { return false; }

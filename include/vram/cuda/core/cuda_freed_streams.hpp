@@ -84,8 +84,8 @@ public:
         } catch (...) {} // not remembered: no host memory, or first seen in a capture
     }
     /// Must be called before the stream `s` is destroyed by its raw handle: an event is recorded
-    /// behind its frees, and `synchronize` waits for that instead. If no event can be recorded, the
-    /// stream is removed from the list, and its frees may be missed by a trim.
+    /// behind its frees, and `synchronize` waits for the event instead. If no event can be
+    /// recorded, the stream is removed from the list, and its frees may be missed by a trim.
     void retire(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         try {

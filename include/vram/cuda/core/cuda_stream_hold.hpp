@@ -27,7 +27,7 @@ class cuda_stream_ids; // defined in cuda/core/cuda_stream_ids.hpp
 /// (vram did not create the stream) or if the owner called `cuda_stream::release`.
 ///
 /// Failure   If destroying the stream fails, this is reported to the error sink.
-/// Threads   As a `std::shared_ptr`.
+/// Threads   The rules are those of a `std::shared_ptr`.
 /// Cost      A copy is an atomic addition.
 class cuda_stream_hold {
 public:

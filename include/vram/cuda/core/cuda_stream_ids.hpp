@@ -47,7 +47,8 @@ class cuda_stream_ids {
 public:
     using identity = cuda_stream_identity;
 
-    /// Returns false for a default stream: its handle means several, by thread and device.
+    /// Returns false for a default stream: its handle means several streams, depending on the
+    /// thread and the device.
     [[nodiscard]] static bool is_proper(cudaStream_t stream) noexcept {
         return !cuda_default_streams::contain(stream);
     }

@@ -24,8 +24,8 @@ namespace detail {
 ///
 /// Threads   Any thread may call.
 struct file_calls {
-    /// Opens a file with the flags of `open`. It never waits for the other end of a pipe, and child
-    /// programs do not inherit the descriptor.
+    /// Opens a file with the flags of `open`. The call never waits for the other end of a pipe, and
+    /// child programs do not inherit the descriptor.
     static int open(char const* path, int flags) noexcept {
         return ::open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     }

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// The reference count of a shared object, as its base class. It starts at 1, for the handle that
-/// made the object. The object is destroyed when the count becomes 0.
+/// The reference count of a shared object, as its base class. The count starts at 1, for the handle
+/// that made the object. The object is destroyed when the count becomes 0.
 ///
 /// Threads   Any thread may call. The destructor sees all changes before a `drop`.
 /// Cost      One atomic operation each.

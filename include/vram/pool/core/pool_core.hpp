@@ -337,9 +337,10 @@ private:
     }
     /// Tries all other ways to find memory for a request, in this order: free blocks whose missing
     /// pages can be mapped, a query of the streams, a hole between large blocks, growing, the heap
-    /// for the other kind of sizes, growing after another thread has remapped pages, growing after
-    /// idle chunks were returned, waiting for everything that was freed. Returns null if all of
-    /// them fail. For a stream that is being captured, steps that query or wait are left out.
+    /// for the other kind of sizes (small or large), growing after another thread has remapped
+    /// pages, growing after idle chunks were returned, waiting for everything that was freed.
+    /// Returns null if all of them fail. For a stream that is being captured, steps that query or
+    /// wait are left out.
     void* make_room(request const& r, guard& held) {
         // A stream that is being captured must neither wait nor query.
         bool const captured = is_captured<platform>(r.on);

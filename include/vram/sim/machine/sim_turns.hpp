@@ -100,7 +100,7 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // This thread was just selected; a second selection would count twice.
+            // The scheduler has just selected this thread; a second selection would count twice.
             self.started = true;
             return;
         }

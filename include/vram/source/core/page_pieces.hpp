@@ -45,7 +45,8 @@ public:
     page_pieces(page_pieces&&) noexcept   = default;
     page_pieces& operator=(page_pieces&&) = delete;
 
-    /// Allocates host memory for one more piece, so that the next `add` cannot fail.
+    /// Allocates host memory for one more piece of physical memory, so that the next `add` cannot
+    /// fail.
     void reserve() {
         if (unused_.size() != 0) { return; }
         if (pieces_.size() == pieces_.capacity()) {
@@ -58,22 +59,24 @@ public:
         unused_.push(static_cast<number>(pieces_.size()));
         pieces_.push();
     }
-    /// Adds a piece with the handle `memory` as a spare (without an owner) and returns its index.
-    /// The caller must have called `reserve` since the last `add`.
+    /// Adds a piece of physical memory with the handle `memory` as a spare (without an owner) and
+    /// returns its index. The caller must have called `reserve` since the last `add`.
     number add(Handle memory) noexcept {
         number const k = unused_.take(unused_.size() - 1);
         pieces_[k]     = {.memory = memory};
         spare(k);
         return k;
     }
-    /// Removes the piece `k`, a spare (without an owner) to which no page is mapped.
+    /// Removes the piece `k` of physical memory, a spare (without an owner) to which no page is
+    /// mapped.
     void remove(number k) noexcept {
         no_spare(k);
         unused_.push(k);
     }
 
     [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
-    /// Returns a page that is mapped to the piece `k` but does not own it, or `nowhere`.
+    /// Returns a page that is mapped to the piece `k` of physical memory but does not own it, or
+    /// `nowhere`.
     [[nodiscard]] number stale_page(number k) const noexcept { return pieces_[k].first_stale; }
 
     /// Returns the number of pieces of physical memory, with or without an owner.
@@ -83,19 +86,20 @@ public:
     /// and `detach` change the order of the spares.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
 
-    /// Records that the unmapped page `i` was mapped to the piece `k`, without access rights. The
-    /// page does not own the piece yet (see `attach`).
+    /// Records that the unmapped page `i` was mapped to the piece `k` of physical memory, without
+    /// access rights. The page does not own the piece yet (see `attach`).
     void map(number i, number k) noexcept {
         slots_[i] = {.piece = k};
         link(i);
     }
-    /// Records that page `i`, which is mapped to a piece that it does not own, was unmapped.
+    /// Records that page `i`, which is mapped to a piece of physical memory that it does not own,
+    /// was unmapped.
     void unmap(number i) noexcept {
         unlink(i);
         slots_[i] = {};
     }
-    /// Makes page `i` the owner of the piece to which it is mapped. The previous owner, if there is
-    /// one, stays mapped to the piece and owns none.
+    /// Makes page `i` the owner of the piece of physical memory to which it is mapped. The previous
+    /// owner, if there is one, stays mapped to the piece and owns none.
     void attach(number i) noexcept {
         number const k = slots_[i].piece;
         unlink(i);
@@ -103,7 +107,8 @@ public:
         if (other != nowhere) { return link(other); }
         no_spare(k);
     }
-    /// Makes the piece that page `i` owns a spare (without an owner). The page stays mapped to it.
+    /// Makes the piece of physical memory that page `i` owns a spare (without an owner). The page
+    /// stays mapped to it.
     void detach(number i) noexcept {
         number const k = slots_[i].piece;
         pieces_[k].at  = nowhere;
@@ -115,15 +120,15 @@ public:
     [[nodiscard]] bool granted(number i) const noexcept { return slots_[i].granted; }
 
     [[nodiscard]] std::size_t pages() const noexcept { return slots_.size(); }
-    /// Returns the piece to which page `i` is mapped, or `nowhere`.
+    /// Returns the piece of physical memory to which page `i` is mapped, or `nowhere`.
     [[nodiscard]] number piece(number i) const noexcept { return slots_[i].piece; }
-    /// Returns true if page `i` owns a piece.
+    /// Returns true if page `i` owns a piece of physical memory.
     [[nodiscard]] bool has(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at == i;
     }
-    /// Returns the page that owns the piece to which page `i` is mapped; `nowhere` if that is page
-    /// `i` itself, or if the piece has no owner or the page no mapping.
+    /// Returns the page that owns the piece of physical memory to which page `i` is mapped;
+    /// `nowhere` if that is page `i` itself, or if the piece has no owner or the page no mapping.
     [[nodiscard]] number current_owner(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;

@@ -64,8 +64,8 @@ public:
     }
 
     /// Maps physical memory to each page of [first, last) that has none: the memory that backed the
-    /// page last, if it backs no page now, else another spare, else new memory. If it throws, it
-    /// has mapped none.
+    /// page last, if it backs no page now, else another spare (memory that backs no page), else new
+    /// memory. If it throws, it has mapped none.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares();
         std::size_t       bare = 0;
@@ -213,7 +213,8 @@ private:
         return true;
     }
 
-    /// Maps page `i`, which has no memory, to the piece `k`, but without access or ownership.
+    /// Maps page `i`, which has no memory, to the piece `k` of physical memory, but without access
+    /// rights or ownership.
     void put(number i, number k) {
         if (pieces_.piece(i) != nowhere) { unmap(i); }
         memory().map(address(i), pieces_.memory(k), page_);
@@ -223,8 +224,8 @@ private:
         memory().unmap(address(i), page_);
         pieces_.unmap(i);
     }
-    /// Unmaps page `i` if it has no access rights; it must not own the piece to which it is mapped.
-    /// If the call fails, the page stays mapped.
+    /// Unmaps page `i` if it has no access rights; the page must not own the piece of physical
+    /// memory to which it is mapped. If the call fails, the page stays mapped.
     void unmap_without_access(number i) noexcept {
         try {
             if (!pieces_.granted(i)) { unmap(i); }

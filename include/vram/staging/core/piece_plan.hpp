@@ -26,7 +26,7 @@ namespace detail {
 /// Cost      About forty additions in the constructor, a few for each query.
 class piece_plan {
 public:
-    /// Offsets of pieces are multiples of this many bytes.
+    /// Offsets of pieces (parts of a transfer) are multiples of this many bytes.
     static constexpr std::size_t unit = 4096;
 
     struct piece {
@@ -54,10 +54,10 @@ public:
         all_    = all;
     }
 
-    /// Returns the largest piece that suits `bytes` bytes: `largest`, or its half, quarter, ...
-    /// Each copy costs the link about 2 us, and the link idles while the threads fill their first
-    /// large pieces. For eight threads and 55 GB/s, both costs are equal if the square of a piece
-    /// is 32 KiB times the whole.
+    /// Returns the size of the largest piece that suits a transfer of `bytes` bytes: `largest`, or
+    /// its half, quarter, ... Each copy costs the link about 2 us, and the link idles while the
+    /// threads fill their first large pieces. For eight threads and 55 GB/s, both costs are equal
+    /// if the square of a piece is 32 KiB times the whole.
     [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
                                                        std::size_t largest) noexcept {
         constexpr std::size_t even = std::size_t{32} << 10;

@@ -58,8 +58,8 @@ public:
 private:
     static constexpr std::size_t none = transfer_progress::none;
 
-    /// The upload loop of one thread: waits until a chunk of its `lane` is free, fills it with the
-    /// next piece, and enqueues its copy.
+    /// The upload loop of one thread: waits until a chunk of its `lane` (the pinned chunks of this
+    /// thread) is free, fills it with the next piece, and enqueues its copy.
     void upload(std::span<chunk> lane) noexcept {
         for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
             chunk& c = lane[k];
@@ -74,8 +74,8 @@ private:
         }
     }
 
-    /// The download loop of one thread: enqueues a copy into each chunk of its `lane`, passes the
-    /// oldest one to the host when it is complete, and repeats.
+    /// The download loop of one thread: enqueues a copy into each chunk of its `lane` (the pinned
+    /// chunks of this thread), passes the oldest one to the host when it is complete, and repeats.
     void download(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {

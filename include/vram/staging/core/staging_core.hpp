@@ -195,7 +195,8 @@ private:
     /// Bytes of one transfer: the largest that cuFile makes.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// A guard for the ring. The constructor waits until no other call uses the ring.
+    /// A guard for the ring of pinned chunks. The constructor waits until no other call uses the
+    /// ring.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();

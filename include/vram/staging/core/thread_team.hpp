@@ -69,7 +69,8 @@ public:
     }
 
 private:
-    /// Its destructor ends the threads already started if a later one cannot be started.
+    /// The destructor of this object ends the threads already started if a later one cannot be
+    /// started.
     struct ending {
         ~ending() {
             if (of != nullptr) { of->end(); }

@@ -25,7 +25,7 @@ public:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     /// The parts that can fail. After a failure of the device, the content of every piece that is
-    /// not known to be finished is unknown; after one of the host it is not.
+    /// not known to be finished is unknown. A failure of the host does not affect other pieces.
     enum part : int { no_failure, the_host, the_device };
 
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}
@@ -68,7 +68,7 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> undone_{none}; ///< number of the first piece that was not moved
     std::atomic<int>         failed_{no_failure};
-    std::exception_ptr       cause_; ///< written by one thread, read after all have returned
+    std::exception_ptr       cause_; ///< written by one thread, read when all have ended
 };
 
 } // namespace detail
