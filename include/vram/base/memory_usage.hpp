@@ -46,7 +46,7 @@ struct memory_usage {
         ++restarts;
         return before;
     }
-    /// Raises the peaks to at least those of `before`.
+    /// Raises the peaks to at least the peaks in `before`.
     constexpr void raise_peaks(memory_usage const& before) noexcept {
         if (before.peak_live > peak_live) { peak_live = before.peak_live; }
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }

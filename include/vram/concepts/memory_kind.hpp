@@ -10,7 +10,7 @@
 
 namespace vram {
 
-/// The kinds of memory. Those of both ends of a copy determine how vram makes it.
+/// The kinds of memory. The kinds of the two ends of a copy determine how vram makes the copy.
 enum class memory_kind : unsigned char {
     pageable, ///< ordinary host memory, which the driver copies through pinned memory
     pinned,   ///< page-locked host memory, which the device reads and writes directly

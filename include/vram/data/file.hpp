@@ -212,7 +212,7 @@ private:
     std::string      path_;
     descriptor_owner plain_;
     descriptor_owner direct_;
-    /// `errno` with which the system refused `O_DIRECT`; 0 if it did not.
+    /// `errno` with which the system refused `O_DIRECT`; 0 if `O_DIRECT` was not refused.
     mutable std::atomic<int> refused_{0};
 };
 

@@ -36,7 +36,7 @@ class any_resource : public detail::erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
-    /// Moves `mr` into a new object, which the last handle of it destroys.
+    /// Moves `mr` into a new object, which the last handle of this object destroys.
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)

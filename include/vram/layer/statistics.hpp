@@ -39,7 +39,7 @@ struct counters {
 ///     train_step(mr);
 ///     auto const step = mr.pop();   // step.bytes.peak: the peak of this step alone
 ///
-/// Over a pool it counts the requests of the clients, under a pool the chunks of the pool.
+/// Over a pool the layer counts the requests of the clients, under a pool the chunks of the pool.
 ///
 /// Failure   A request of more than 0 bytes that fails, by an exception of any kind or by null, is
 ///           counted as a refusal. The exception of the upstream is rethrown.

@@ -197,7 +197,7 @@ public:
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
     /// Restarts the peaks from the present live and reserved bytes. Returns the usage until now.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
-    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
+    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:

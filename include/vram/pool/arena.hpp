@@ -244,7 +244,7 @@ public:
         if (sum > before.peak_live) { before.peak_live = sum; }
         return bounded(before);
     }
-    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
+    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { chunks_.raise_peaks(before); }
 
     /// Returns idle chunks (without a live block) to the upstream until all shards (pools of this

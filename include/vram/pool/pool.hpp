@@ -153,7 +153,7 @@ public:
     [[nodiscard]] free_pieces free_memory() const { return core_.free_memory(); }
     /// Restarts the peaks from the live and reserved bytes of now. Returns the usage until now.
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
-    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
+    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
 
     /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes

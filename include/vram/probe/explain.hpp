@@ -91,7 +91,7 @@ private:
 /// Describes the numbers of a caught exception in sentences.
 [[nodiscard]] inline std::string explain(out_of_memory const& e) { return explain(e.numbers()); }
 
-/// Returns the message of a reported error. `error_text` makes it without an allocation.
+/// Returns the message of a reported error. `error_text` makes the message without an allocation.
 [[nodiscard]] inline std::string explain(error const& e) { return error_text{e}.c_str(); }
 
 } // namespace vram

@@ -261,7 +261,7 @@ public:
         figures_.reserved = span_.held() * span_.page();
         return figures_.restart_peaks();
     }
-    /// Raises the peaks to at least those of `before`.
+    /// Raises the peaks to at least the peaks in `before`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         figures_.raise_peaks(before);

@@ -10,7 +10,8 @@
 
 namespace vram {
 
-/// The result of a call of a `staging`, which has copied all bytes; otherwise it throws.
+/// The result of a call of a `staging`. A call that returns has copied all bytes; a call that fails
+/// throws.
 ///
 ///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {

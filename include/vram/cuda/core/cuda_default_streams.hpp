@@ -82,7 +82,7 @@ private:
         cudaStream_t         stream = nullptr;
         cuda_stream_identity what; ///< the stream's id and device; an id of 0: empty entry
     };
-    /// The entries of one thread: three handles on several devices. New ones replace old ones.
+    /// The entries of one thread: three handles on several devices. New entries replace old ones.
     struct names {
         static constexpr std::size_t most = 24;
         named                        known[most];

@@ -134,7 +134,7 @@ public:
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // After the loop over the streams, because some may have been retired during it.
+        // After the loop over the streams, because some streams may have been retired during it.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -172,7 +172,8 @@ private:
         return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
     }
 
-    // The lists. Except for the functions that take the lock themselves, the caller must hold it.
+    // The lists. Except for the functions that take the lock themselves, the caller must hold the
+    // lock.
 
     template <class Element>
     void add(Element*& first, Element* element) noexcept {
@@ -203,7 +204,7 @@ private:
         while (first != nullptr && first->number >= number) { first = first->next; }
         return first;
     }
-    /// Takes the lock. Returns a number above those of all elements.
+    /// Takes the lock. Returns a number above the numbers of all elements.
     [[nodiscard]] std::uint64_t end_of_numbers() const noexcept {
         auto const held = lock_.hold();
         return last_number_ + 1;

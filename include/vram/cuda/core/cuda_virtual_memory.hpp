@@ -42,7 +42,8 @@ public:
     using handle   = CUmemGenericAllocationHandle;
 
     /// Makes an object for the memory of `device`. `export_handle` states how other processes can
-    /// import it: cudaMemHandleTypeNone (not at all) or cudaMemHandleTypePosixFileDescriptor.
+    /// import this memory: cudaMemHandleTypeNone (not at all) or
+    /// cudaMemHandleTypePosixFileDescriptor.
     explicit cuda_virtual_memory(cuda_device                 device        = cuda_device::current(),
                                  cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)
         : device_{device}, export_{export_handle} {

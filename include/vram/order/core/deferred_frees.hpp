@@ -236,7 +236,7 @@ public:
         take_peaks(now);
         return before;
     }
-    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
+    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_now();

@@ -56,7 +56,7 @@ public:
         return *this;
     }
 
-    /// Sets the address of the upstream after it was moved.
+    /// Sets the address of the upstream after the upstream was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
 
@@ -130,8 +130,8 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks to at least those of `before`. The shards of an arena count their own live
-    /// bytes, so the peak of the sum is only stored here, for `report_to`.
+    /// Raises the peaks to at least the peaks in `before`. The shards of an arena count their own
+    /// live bytes, so the peak of the sum is only stored here, for `report_to`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);

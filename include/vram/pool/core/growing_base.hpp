@@ -51,7 +51,7 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.restart_peaks();
     }
-    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
+    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);

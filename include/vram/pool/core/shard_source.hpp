@@ -85,7 +85,7 @@ public:
         return all_->upstream().device();
     }
 
-    /// Sets the address of the `chunk_directory` after it was moved.
+    /// Sets the address of the `chunk_directory` after the directory was moved.
     void rebind(registry& all) noexcept { all_ = &all; }
 
     friend bool operator==(shard_source const& a, shard_source const& b) noexcept {

@@ -241,7 +241,7 @@ public:
         finder_.add(*fresh);
         live_ += fresh->live;
         total_ += fresh->live;
-        // The lowest is freed last, so that it is allocated first.
+        // The lowest block is freed last, so that it is allocated first.
         for (std::size_t i = fresh->entries.size(); i-- != 0;) {
             if (held_by != nullptr) {
                 give(&fresh->entries[i], held_by->slot, held_by->epoch);

@@ -211,7 +211,8 @@ private:
         s.waits.push_back(m);
     }
 
-    /// Makes the next operation of `s` wait for all work of `other`, which happens before it.
+    /// Makes the next operation of the stream `s` wait for all work of the stream `other`, which
+    /// then happens before this operation.
     void follow_stream(sim_stream_state& s, sim_stream_state const& other) {
         wait_for(s, other.tail);
         for (sim_moment const& m : other.waits) { wait_for(s, m); }
@@ -239,8 +240,8 @@ private:
         }
     }
 
-    /// Makes `op`, the next of `s`, start after all earlier work of `s` and the events it waits
-    /// for.
+    /// Makes `op`, the next operation of the stream `s`, start after all earlier work of `s` and
+    /// after the events that `s` waits for.
     void depend(sim_operation& op, sim_stream_state& s) {
         m_.schedule.after(op, s.tail);
         for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }

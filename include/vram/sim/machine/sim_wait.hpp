@@ -65,7 +65,8 @@ public:
         }
         throw_pending(e.device);
     }
-    /// Blocks until all work queued on the device is complete. Throws if it has a captured stream.
+    /// Blocks until all work queued on the device is complete. Throws if a stream of the device is
+    /// being captured.
     void synchronize(int device) {
         call_.admit();
         call_.unsafe();
@@ -173,7 +174,8 @@ private:
         sim_time     since;
     };
 
-    /// Returns one unfinished operation of `device` among the node's first `last` ones, if any.
+    /// Returns one unfinished operation of `device` among the first `last` operations of the node,
+    /// if any.
     [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
         sim_device_state& d     = m_.at(device);
         auto const        among = [&](std::vector<sim_moment> const& all) {

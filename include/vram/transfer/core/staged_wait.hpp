@@ -45,7 +45,7 @@ public:
     using clock  = platform_clock<Platform>;
     using pinned = pinned_slot<Platform>;
 
-    /// The time for which a thread polls before it sleeps: about that of a small batch.
+    /// The time for which a thread polls before it sleeps: about the time of a small batch.
     static constexpr std::chrono::microseconds spin{100};
     /// True if the platform's threads can poll; threads of the simulated device cannot.
     static constexpr bool spins =
