@@ -19,13 +19,21 @@ using namespace std::chrono_literals;
 namespace proofs {
 
 /// Simulates another thread between the check for a capture and the record of an event: `meanwhile`
-/// is called once, before the next event.
+/// is called once, before the next event, and `afterwards` once, after the next one.
 struct overtaken_platform : sim_platform {
     static void record(event& e, stream s, at where = at::current()) {
         if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
         sim_platform::record(e, s, where);
+        if (auto const once = std::exchange(afterwards, nullptr)) { once(); }
     }
-    static inline std::function<void()> meanwhile;
+    /// Another thread captures `s` while the next event is recorded, and ends the capture at once.
+    static void capture_briefly(sim_stream& s) {
+        meanwhile = [&s] {
+            sim_graph::begin(s, sim_capture_mode::relaxed);
+            afterwards = [&s] { (void)sim_graph::end(s); };
+        };
+    }
+    static inline std::function<void()> meanwhile, afterwards;
 };
 
 /// Its device memory.
@@ -132,4 +140,78 @@ TEST_CASE("every pool, eager: a capture that begins while a free records its eve
             CHECK(node.reports().empty());
         }
     });
+}
+
+TEST_CASE(
+    "every pool, eager: an event that became part of a graph is recorded again after the next "
+    "capture of the stream") {
+    proofs::for_pools_over_any([](std::string const& name, auto make) {
+        for (int const how : {0, 1, 2}) { // during that capture: an allocation, a trim, the end
+            CAPTURE(how);
+            doubles::mishaps const told;
+            sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+            sim_stream             s, other;
+            {
+                auto  mr = make(stream_ordered{proofs::overtaken_memory{}},
+                                {.events = event_policy::eager});
+                void* p  = mr.allocate(s, 1_MiB);
+                doubles::busy(s, p, 1_MiB, 5ms);
+                proofs::overtaken_platform::capture_briefly(s);
+                mr.deallocate(s, p, 1_MiB);
+                REQUIRE_FALSE(proofs::overtaken_platform::afterwards);
+                sim_graph::begin(s, sim_capture_mode::relaxed);
+                if (how == 0) {
+                    CHECK_NOTHROW(p = mr.try_allocate(other, 1_MiB));
+                    // The reset of a monotonic records another event, after the capture.
+                    CHECK((p == nullptr || name == "monotonic"));
+                    if (p != nullptr) { mr.deallocate(other, p, 1_MiB); }
+                }
+                if (how == 1) { CHECK((mr.trim() == 0 || name == "monotonic")); }
+                if (how == 2) {
+                    if constexpr (promptly_trimmable_resource<decltype(mr)>) {
+                        (void)mr.trim_no_wait();
+                    }
+                    auto const ends = std::move(mr); // waits for the device
+                }
+                CHECK_NOTHROW((void)sim_graph::end(s));
+                if (how != 2) {
+                    mr.forget_captures();
+                    p = mr.allocate(other, 1_MiB);
+                    doubles::busy(other, p, 1_MiB);
+                    mr.deallocate(other, p, 1_MiB);
+                    other.synchronize();
+                    CHECK(mr.trim() == 1_MiB);
+                }
+            }
+            // At the end, the wait for the event of a graph fails, and the device is waited for.
+            CHECK(told.count() <= (how == 2 ? 1 : 0));
+            CHECK(node.figures().used == 0);
+            for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+            CHECK(node.reports().empty());
+        }
+    });
+}
+
+TEST_CASE("stream_ordered: a free whose event became part of a graph is returned after the next "
+          "capture of the stream") {
+    doubles::mishaps const told;
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    sim_stream             s;
+    stream_ordered         mr{proofs::overtaken_memory{}};
+    void* const            p = mr.allocate(s, 1_MiB);
+    doubles::busy(s, p, 1_MiB);
+    proofs::overtaken_platform::capture_briefly(s);
+    mr.deallocate(s, p, 1_MiB);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    void* q = mr.allocate_sync(4_KiB); // its collection finds the event in the graph
+    (void)sim_graph::end(s);
+    s.synchronize();
+    for (int i = 0; i != 3; ++i) {
+        mr.deallocate_sync(q, 4_KiB);
+        q = mr.allocate_sync(4_KiB);
+    }
+    CHECK(mr.usage().pending == 0);
+    mr.deallocate_sync(q, 4_KiB);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
 }

@@ -90,6 +90,10 @@ public:
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return newest_ != nullptr && epoch <= newest_->epoch;
     }
+    /// Returns the last epoch for which a recorded event stands, or 0 if there is none.
+    [[nodiscard]] std::uint64_t last_epoch() const noexcept {
+        return newest_ != nullptr ? newest_->epoch : 0;
+    }
     /// Returns the earliest event that stands for `epoch`. There must be one.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) const noexcept {
         entry* at = oldest_;

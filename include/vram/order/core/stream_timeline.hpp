@@ -153,6 +153,11 @@ public:
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }
+    /// Returns the last epoch for which an event stands or that is complete.
+    [[nodiscard]] std::uint64_t covered() const noexcept {
+        std::uint64_t const last = recorded_.last_epoch();
+        return last > done_ ? last : done_;
+    }
     /// Returns the current epoch: the work of the stream after the last recorded event.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
     /// Records an event behind everything freed since the last event, if anything was, so that a
@@ -178,7 +183,7 @@ public:
 
     /// Makes everything freed since the last event unavailable to other streams until `readmit`,
     /// because the stream is being captured.
-    void exclude() noexcept { excluded_from_ = epoch_; }
+    void exclude() noexcept { excluded_from_ = covered() + 1; }
     /// Ends the effect of `exclude`, because the capture may have ended.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
@@ -201,6 +206,7 @@ public:
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
+        freed_until_ = epoch_; // so that another event is recorded if `poll` drops this one
         end_epoch_with_event();
         return true;
     }

@@ -145,6 +145,7 @@ public:
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
             other.poll(); // a use that is complete by now needs no dependency between streams
+            if (!ensure_event(other, t.epoch)) { return &other; } // `poll` has dropped the event
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
         return nullptr;
@@ -213,8 +214,8 @@ public:
             std::uint64_t epoch = each.last_epoch();
             if (each.done(epoch)) { continue; }
             if (!ensure_event(each, epoch)) {
-                all = false;
-                --epoch;
+                all   = false;
+                epoch = each.covered();
             }
             if (!each.done(epoch)) { finish(each, epoch, guard); }
         }

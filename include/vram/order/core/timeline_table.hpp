@@ -158,7 +158,9 @@ private:
             for (timeline* each : slots_) {
                 // Without an event the timeline would hold the destroyed stream forever.
                 if (each->ended()) { each->try_record_event(); }
-                each->poll();
+                try {
+                    each->poll();
+                } catch (...) { continue; } // an error of another stream; its own users get it
                 // If the owner does not visit destroyed streams, `forget` releases the hold.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;

@@ -87,7 +87,7 @@ struct block_candidates {
         return cache.coalesce(b, streams.is_complete());
     }
     static void retain(block* b, timeline const& captured) noexcept {
-        block_tags::keep_for_capture(b, captured.slot(), captured.running());
+        block_tags::keep_for_capture(b, captured.slot(), captured.covered() + 1);
     }
 
     /// Stores what was requested in an allocated block.

@@ -253,7 +253,7 @@ private:
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
-            each.keep_for_capture(captured.slot(), captured.running());
+            each.keep_for_capture(captured.slot(), captured.covered() + 1);
         }
     }
     void* hand_out(chunk& c, std::uintptr_t start, request const& r, timeline* mine,

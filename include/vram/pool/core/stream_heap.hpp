@@ -183,7 +183,7 @@ public:
             tags const pending = found.what().first->waits_for();
             if (price(pending) == availability::ready) { return found.heap->remove(found.index); }
             arbiter_.wait_on_host(pending, held, [this](timeline const& captured) {
-                heaps().keep_for_capture(captured.slot(), captured.running());
+                heaps().keep_for_capture(captured.slot(), captured.covered() + 1);
             });
         } // other threads may have allocated during the wait, so search again
     }
