@@ -20,7 +20,7 @@ TEST_CASE("cuda_device_guard: the current device stays current") {
 
 TEST_CASE("cuda_device_guard: an unknown device is refused, and nothing has changed") {
     machine const here;
-    CHECK_THROWS_AS(cuda_device_guard{cuda_device{99}}, cuda_error);
+    CHECK_THROWS_AS((void)cuda_device_guard{cuda_device{99}}, cuda_error);
     CHECK(cuda_device::current() == cuda_device{0});
     {
         cuda_device_guard const on{cuda_device{99}, std::nothrow};
@@ -61,7 +61,7 @@ TEST_CASE(
     machine const here;
     for (std::uint64_t n : {1, 2}) {
         doubles::cudart::fail_nth(n, cudaErrorUnknown);
-        CHECK_THROWS_AS(cuda_device_guard{cuda_device{1}}, cuda_error);
+        CHECK_THROWS_AS((void)cuda_device_guard{cuda_device{1}}, cuda_error);
         CHECK(doubles::cudart::forgive());
         CHECK(cuda_device::current() == cuda_device{0});
     }
