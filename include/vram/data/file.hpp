@@ -77,7 +77,7 @@ public:
           direct_{std::move(other.direct_)},
           refused_{other.refused_.load(std::memory_order_relaxed)} {}
     basic_file& operator=(basic_file&& other) noexcept {
-        basic_file gone{std::move(other)}; // its destructor closes the previous file of this object
+        basic_file gone{std::move(other)}; // closes the previous file of this object
         path_.swap(gone.path_);
         plain_.swap(gone.plain_);
         direct_.swap(gone.direct_);

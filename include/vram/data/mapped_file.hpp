@@ -68,7 +68,7 @@ public:
           bytes_{std::exchange(other.bytes_, {})},
           writable_{other.writable_} {}
     mapped_file& operator=(mapped_file&& other) noexcept {
-        // Its destructor unmaps the previous file of this object.
+        // The destructor of `gone` unmaps the previous file of this object.
         mapped_file gone{std::move(other)};
         std::swap(file_, gone.file_);
         std::swap(bytes_, gone.bytes_);

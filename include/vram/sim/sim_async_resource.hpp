@@ -179,7 +179,7 @@ public:
     friend bool operator==(sim_async_resource const&, sim_async_resource const&) = default;
 
 private:
-    /// Shared by all copies of the resource; the last one ends the pool. Streams may still have
+    /// Shared by all copies of the resource; the last copy ends the pool. Streams may still have
     /// queued frees then, which keep the pool's state.
     struct owner {
         explicit owner(detail::sim_machine& m)

@@ -50,9 +50,10 @@ public:
 
 private:
     /// The destructor of this thread-local object runs when its thread ends, and, in the thread
-    /// that calls `exit`, before all static destructors. It registers the handler once more, so
-    /// that the handler runs before the destructors of static objects that were constructed after
-    /// the first `watch`. If the thread merely ends, the additional handler is harmless.
+    /// that calls `exit`, before all static destructors. The destructor registers the handler once
+    /// more, so that the handler runs before the destructors of static objects that were
+    /// constructed after the first `watch`. If the thread merely ends, the additional handler is
+    /// harmless.
     struct farewell {
         ~farewell() {
             bool const others = made_.exchange(false, std::memory_order_relaxed);

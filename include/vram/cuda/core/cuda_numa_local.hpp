@@ -96,7 +96,7 @@ private:
             if (std::fgetc(list) != ',') { break; }
         }
         std::fclose(list);
-        if (CPU_COUNT(&near) == 0) { return; } // its affinity permits no core of the node
+        if (CPU_COUNT(&near) == 0) { return; } // the thread's affinity permits no core of the node
         cores_changed_ = ::sched_setaffinity(0, sizeof near, &near) == 0;
     }
 

@@ -28,7 +28,7 @@ public:
         std::size_t   bytes     = 0;
         std::size_t   alignment = 0;
         call_site     at        = {}; ///< the line of the program that freed the block
-        std::uint64_t epoch     = 0;  ///< its stream may use the block until this epoch is complete
+        std::uint64_t epoch     = 0;  ///< the stream may use the block until this epoch is complete
         std::uint64_t age       = 0;  ///< older blocks have smaller values
         link*         next      = nullptr;
     };

@@ -135,8 +135,9 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for all incomplete uses in `held`. Returns null, or the
-    /// timeline of a stream that cannot be waited for because it is being captured.
+    /// Makes the stream of `asker` wait for all incomplete pending uses (of freed memory) in
+    /// `held`. Returns null, or the timeline of a stream that cannot be waited for because it is
+    /// being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -160,8 +161,8 @@ public:
         }
     }
 
-    /// Queries if the uses in `held` are complete. Records an event for each use that has none, if
-    /// that needs no wait.
+    /// Queries if the pending uses (of freed memory) in `held` are complete. Records an event for
+    /// each use that has none, if that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -190,9 +191,9 @@ public:
         for (timeline* each : table_) { each->try_record_event(); }
     }
 
-    /// Makes the host wait until all uses in `held` are complete, with `guard` unlocked during the
-    /// wait. Returns null, or the timeline of a stream that cannot be waited for because it is
-    /// being captured.
+    /// Makes the host wait until all pending uses (of freed memory) in `held` are complete, with
+    /// `guard` unlocked during the wait. Returns null, or the timeline of a stream that cannot be
+    /// waited for because it is being captured.
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {

@@ -31,8 +31,8 @@ struct tag {
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {
         return begin < to && from < end;
     }
-    /// Returns true if two uses may be merged into one: they have the same stream, and both or
-    /// neither are graph-retained. A graph-retained use ends with `forget_captures`, an ordinary
+    /// Returns true if two pending uses may be merged into one: they have the same stream, and both
+    /// or neither are graph-retained. A graph-retained use ends with `forget_captures`, an ordinary
     /// one when its stream completes the epoch.
     [[nodiscard]] static constexpr bool of_one_kind(tag const& a, tag const& b) noexcept {
         return a.slot == b.slot && (a.epoch == captured) == (b.epoch == captured);

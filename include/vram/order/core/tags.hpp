@@ -32,9 +32,10 @@ public:
         return *this;
     }
 
-    /// Adds the uses of `other`. If there is no room, uses for which `is_complete(use)` returns
-    /// true are dropped, and uses of one stream are merged into one that covers the range between
-    /// them until the latest epoch. Returns false and changes nothing if that is not enough.
+    /// Adds the pending uses (streams that may still access freed memory) of `other`. If there is
+    /// no room, uses for which `is_complete(use)` returns true are dropped, and uses of one stream
+    /// are merged into one that covers the range between them until the latest epoch. Returns false
+    /// and changes nothing if that is not enough.
     template <class IsComplete>
     [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
         if (other.size_ == 0) { return true; }
@@ -142,9 +143,9 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds `t` to the `count` uses in `all`, or merges it with a use of the same stream and kind
-    /// that it touches. If `spanning`, a gap between the two of at most their total size is
-    /// allowed. Returns the new number of uses.
+    /// Adds `t` to the `count` pending uses in `all`, or merges it with a use of the same stream
+    /// and kind that it touches. If `spanning`, a gap between the two of at most their total size
+    /// is allowed. Returns the new number of uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

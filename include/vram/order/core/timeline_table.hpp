@@ -161,7 +161,8 @@ private:
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // If the owner does not visit destroyed streams, `forget` releases the hold.
+                // If the owner does not visit destroyed streams, `forget` releases the hold
+                // (reference to the stream).
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

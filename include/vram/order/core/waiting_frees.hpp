@@ -125,9 +125,9 @@ public:
         }
     };
 
-    /// Pins the event, or if there is none the device, for which the host must wait so that the
-    /// oldest block is returned. Skips streams that are being captured and have no event. Returns
-    /// an empty pin if there is no other block.
+    /// Pins the event (so that it is not reused), or if there is none the device, for which the
+    /// host must wait so that the oldest block is returned. Skips streams that are being captured
+    /// and have no event. Returns an empty pin if there is no other block.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {

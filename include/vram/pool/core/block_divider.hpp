@@ -46,8 +46,8 @@ public:
     [[nodiscard]] free_blocks&       index() noexcept { return free_; }
     [[nodiscard]] free_blocks const& index() const noexcept { return free_; }
 
-    /// `reserve` makes sure that as many descriptors and lists of uses are available. `has` returns
-    /// true if they are.
+    /// `reserve` makes sure that as many descriptors and lists of pending uses are available. `has`
+    /// returns true if they are.
     void reserve(std::size_t count) {
         blocks_.reserve(count);
         tags_.reserve(count);
@@ -55,7 +55,8 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept {
         return blocks_.has(count) && tags_.has(count);
     }
-    /// Returns true if `take` needs at most two descriptors and one list of uses, which exist.
+    /// Returns true if `take` needs at most two descriptors and one list of pending uses, which
+    /// exist.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
     /// `hold` sets the pending uses of a block that is not in a bin (free list by size). `keep`
@@ -63,12 +64,13 @@ public:
     /// a graph may use them). A call of `reserve` makes room for one list of uses.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the uses of the last block of a chunk, which has grown. If that needs a list of uses
-    /// and none is available, the block keeps one use, which covers all of it.
+    /// Sets the pending uses (streams that may still access freed memory) of the last block of a
+    /// chunk, which has grown. If that needs a list of uses and none is available, the block keeps
+    /// one use, which covers all of it.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
-    /// Drops the uses of a block for which `is_complete(use)` returns true.
+    /// Drops the pending uses of a block for which `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {
         tags_.refresh(b, is_complete);
@@ -187,8 +189,8 @@ public:
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
-    /// Coalesces free neighbours that could not be coalesced before, and drops uses for which
-    /// `is_complete(use)` returns true. Cost: a walk over all blocks if there may be such
+    /// Coalesces free neighbours that could not be coalesced before, and drops pending uses for
+    /// which `is_complete(use)` returns true. Cost: a walk over all blocks if there may be such
     /// neighbours, else nothing.
     template <class IsComplete>
     void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
@@ -251,7 +253,7 @@ private:
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
     /// Merges `b`, which is in no bin (free list by size), into the free block before it, which
-    /// stays in a bin and already has the merged uses.
+    /// stays in a bin and already has the merged pending uses.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
@@ -261,7 +263,7 @@ private:
         return front;
     }
     /// Merges `b`, which is in no bin (free list by size) and is not the first of its chunk, into
-    /// the free block after it, which stays in a bin and already has the merged uses.
+    /// the free block after it, which stays in a bin and already has the merged pending uses.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);

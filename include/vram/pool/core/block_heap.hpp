@@ -126,8 +126,8 @@ public:
         return b;
     }
 
-    /// Returns the index of the idle chunk that is available soonest, and of equal ones the
-    /// largest. Returns the number of chunks if no idle chunk can be used.
+    /// Returns the index of the idle chunk (without a live block) that is available soonest, and of
+    /// equal ones the largest. Returns the number of chunks if no idle chunk can be used.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         std::size_t found = chunks_.size();
@@ -245,8 +245,8 @@ public:
         taken_ = 0;
         return std::exchange(all_freed_, false);
     }
-    /// Coalesces all free neighbours and drops complete uses, also if every block is coalesced
-    /// already: see `coalesce_pending`.
+    /// Coalesces all free neighbours and drops complete pending uses, also if every block is
+    /// coalesced already: see `coalesce_pending`.
     template <class IsComplete>
     void coalesce_all(IsComplete const& is_complete) noexcept {
         divider_.mark_uncoalesced();

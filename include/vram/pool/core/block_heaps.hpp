@@ -59,7 +59,8 @@ public:
         return live_elsewhere(p, bytes);
     }
 
-    /// An idle chunk found by `idle_chunk`. `heap` is null if no idle chunk can be used.
+    /// An idle chunk (without a live block) found by `idle_chunk`. `heap` is null if no idle chunk
+    /// can be used.
     struct idle {
         block_heap*  heap  = nullptr;
         std::size_t  index = 0;
@@ -67,7 +68,8 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Returns the idle chunk that is available soonest, and of equal ones the largest.
+    /// Returns the idle chunk (without a live block) that is available soonest, and of equal ones
+    /// the largest.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;

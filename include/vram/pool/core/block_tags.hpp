@@ -120,7 +120,7 @@ private:
         }
         return gone->bytes == 0 || join_tags(b, gone, is_complete);
     }
-    /// Stores a list of uses in a `use_node`, for a block that has none.
+    /// Stores a list of pending uses in a `use_node`, for a block that has no `use_node`.
     void note(block* b, tags const& held) noexcept {
         b->slot       = block::several;
         b->note       = notes_.make();
@@ -132,8 +132,8 @@ private:
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Merges the uses of both blocks after dropping complete ones. Returns false if the list has
-    /// no room for them, or no `use_node` is available.
+    /// Merges the pending uses of both blocks after dropping complete ones. Returns false if the
+    /// list has no room for them, or no `use_node` is available.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);

@@ -36,7 +36,8 @@ public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
-    /// `trim_above`: the reserved bytes above which idle chunks should be returned.
+    /// `trim_above`: the reserved bytes above which idle chunks (without a live block) should be
+    /// returned to the upstream.
     chunk_directory(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
         : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, watermark_{trim_above} {}
     chunk_directory(chunk_directory&& other) noexcept
@@ -137,12 +138,13 @@ public:
         budget_.usage.raise_peaks(before);
     }
 
-    /// Returns true if so much is reserved that idle chunks should be returned. Cost: one load.
+    /// Returns true if so much is reserved that idle chunks (without a live block) should be
+    /// returned. Cost: one load.
     [[nodiscard]] bool above_watermark() const noexcept {
         return above_watermark_.load(std::memory_order_relaxed);
     }
-    /// Called after idle chunks were returned: `above_watermark` becomes true again once a quarter
-    /// more than now, and more than `trim_above`, is reserved.
+    /// Called after idle chunks (without a live block) were returned: `above_watermark` becomes
+    /// true again once a quarter more than now, and more than `trim_above`, is reserved.
     void reset_watermark() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);

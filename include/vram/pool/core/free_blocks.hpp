@@ -37,7 +37,7 @@ public:
         block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
     };
     /// For a request above this size it is worth recording an event and querying it to learn if a
-    /// better fitting block is ready.
+    /// better fitting block is ready (needs no wait).
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
 
     /// `in_place`: chunks can grow at their ends.
@@ -84,8 +84,8 @@ public:
     }
 
     /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`. The best fit of a few
-    /// candidates that are ready is preferred, else the first that needs a wait. `where` is null if
-    /// there is no place. `all`: look at every free block that is large enough.
+    /// candidates that are ready (need no wait) is preferred, else the first that needs a wait.
+    /// `where` is null if there is no place. `all`: look at every free block that is large enough.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -104,7 +104,8 @@ public:
 
     /// Fast path of `find` at the default alignment, for the stream with timeline index `slot`.
     /// Looks at the first block of the size's own bin and of the next non-empty bin, and returns
-    /// one if its front is ready. Returns null otherwise; `find` may still find a place.
+    /// one if its front is ready (needs no wait). Returns null otherwise; `find` may still find a
+    /// place.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -255,7 +256,8 @@ private:
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.bare;
     }
-    /// Returns true if the first `bytes` of a block have physical memory and are ready.
+    /// Returns true if the first `bytes` of a block have physical memory and are ready (need no
+    /// wait).
     template <class Price>
     [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
                                                     Price const& price) const noexcept {

@@ -81,7 +81,7 @@ private:
     /// Size of a cache line: a descriptor of this size lies in exactly one.
     static constexpr std::size_t line = 64;
 
-    struct slab { // its descriptors lie behind it in the same allocation
+    struct slab { // the descriptors of the slab lie behind it in the same allocation
         slab* next;
     };
 

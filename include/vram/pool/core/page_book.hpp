@@ -264,7 +264,7 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
     /// Returns the bytes from the beginning of a run (range of pages) to its first page that is not
-    /// granted.
+    /// granted (to a request for its memory).
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }

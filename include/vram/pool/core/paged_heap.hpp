@@ -40,8 +40,9 @@ public:
     using judged = block_heap::judged;
 
     /// Reserves a free block for a request, at the place that `judge(block)` finds best among some
-    /// candidates that are ready, or else among those that need a wait. Returns null if there is
-    /// none. The block does not count as live until `filled`; `give_bare` returns it unused.
+    /// candidates that are ready (need no wait), or else among those that need a wait. Returns null
+    /// if there is none. The block does not count as live until `filled`; `give_bare` returns it
+    /// unused.
     template <class Judge>
     block* take_bare(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
@@ -135,7 +136,8 @@ public:
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for ready free blocks of `least` bytes or more in the heap for `bytes`.
+    /// Calls `visit(block)` for ready free blocks (which need no wait) of `least` bytes or more in
+    /// the heap for `bytes`.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -146,8 +148,9 @@ public:
     }
     /// Removes a free block from its bin, so that no request can use it until `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Sets ready free blocks of the heap for `bytes` aside, from the ends of chunks on, as long as
-    /// `taken(block)` returns true. Only blocks for which `wanted(block)` returns true are taken.
+    /// Sets ready free blocks (which need no wait) of the heap for `bytes` aside, from the ends of
+    /// chunks on, as long as `taken(block)` returns true. Only blocks for which `wanted(block)`
+    /// returns true are taken.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {

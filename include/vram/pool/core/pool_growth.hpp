@@ -175,11 +175,11 @@ private:
             core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Returns idle chunks before the pool reserves more than ever before and more than 9/8 of the
-    /// peak of live bytes. Otherwise chunks of sizes that a program needed only once would
-    /// accumulate. (Without the eighth, a program that repeats itself would return and allocate the
-    /// same chunks each time.) Chunks that a stream still uses are kept, because this function does
-    /// not wait.
+    /// Returns idle chunks (without a live block) before the pool reserves more than ever before
+    /// and more than 9/8 of the peak of live bytes. Otherwise chunks of sizes that a program needed
+    /// only once would accumulate. (Without the eighth, a program that repeats itself would return
+    /// and allocate the same chunks each time.) Chunks that a stream still uses are kept, because
+    /// this function does not wait.
     // This function takes some microseconds if chunks are returned.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {

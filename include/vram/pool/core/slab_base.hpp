@@ -261,8 +261,9 @@ private:
         entry* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
-    /// Allocates a block that is ready. If the stream would have to wait for one, allocates a chunk
-    /// that the upstream has ready for it instead. Returns null if there is neither.
+    /// Allocates a block that is ready (needs no wait). If the stream would have to wait for one,
+    /// allocates a chunk that the upstream has ready for it instead. Returns null if there is
+    /// neither.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool         must_wait = false;

@@ -65,7 +65,8 @@ struct slab_chunk {
     /// Not movable: the descriptors of blocks contain the address of their chunk.
     slab_chunk(slab_chunk&&) = delete;
 
-    /// Allocates the clean block with the lowest address. There must be one.
+    /// Allocates the clean block (free, used by no stream) with the lowest address. There must be
+    /// one.
     entry* take_lowest() noexcept {
         while (map[first_word] == 0) { ++first_word; }
         std::uint64_t&    word = map[first_word];

@@ -89,7 +89,8 @@ public:
 
     /// The next functions allocate a block, or return null if there is none. `take_own` takes the
     /// newest block that the stream with timeline index `slot` freed. `take_retained` takes the
-    /// newest block retained for graphs of that stream. `take_clean` takes the lowest clean block.
+    /// newest block retained for graphs of that stream. `take_clean` takes the lowest clean block
+    /// (free, used by no stream).
     [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
@@ -190,7 +191,8 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes every block clean if its pending use is complete according to `done(slot, epoch)`.
+    /// Makes every block clean (free for any stream) if its pending use is complete according to
+    /// `done(slot, epoch)`.
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -201,7 +203,8 @@ public:
     }
     /// Called if captured graphs will not run again. Blocks retained for graphs of a stream become
     /// pending until `epoch(slot)`, which must not be earlier than the epoch of any block freed on
-    /// it before. Blocks in quarantine become pending for the stream that used them last.
+    /// it before. Blocks that `quarantine` has freed become pending for the stream that used them
+    /// last.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
@@ -250,7 +253,7 @@ public:
             }
         }
     }
-    /// Removes a chunk of which every block is clean.
+    /// Removes a chunk of which every block is clean (free, used by no stream).
     void remove(chunk* c) noexcept {
         unlist(*c);
         finder_.remove(*c);
@@ -272,7 +275,8 @@ private:
         ++live_;
         return n->home->hand_out(*n);
     }
-    /// `list` adds a chunk to the list of chunks with clean blocks. `unlist` removes it.
+    /// `list` adds a chunk to the list of chunks with clean blocks (free, used by no stream).
+    /// `unlist` removes it.
     void list(chunk& c) noexcept {
         c.next     = std::exchange(with_clean_, &c);
         c.previous = nullptr;

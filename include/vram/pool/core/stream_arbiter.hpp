@@ -140,8 +140,9 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the uses in `held`. If one of their streams is being captured, makes
-    /// its memory unavailable instead; `retain(timeline)` retains it for the graph.
+    /// Makes the host wait for the pending uses (streams that may still access freed memory) in
+    /// `held`. If one of their streams is being captured, makes its memory unavailable instead;
+    /// `retain(timeline)` retains it for the graph.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);

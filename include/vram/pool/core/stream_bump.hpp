@@ -159,8 +159,8 @@ public:
         return stack_.go_back(serial);
     }
 
-    /// Removes an idle chunk that no stream uses, and returns it; returns a chunk without bytes if
-    /// there is none. Makes the host wait for streams if needed.
+    /// Removes an idle chunk (without an allocated block) that no stream uses, and returns it;
+    /// returns a chunk without bytes if there is none. Makes the host wait for streams if needed.
     [[nodiscard]] chunk remove_idle(guard& held) {
         forget_ended();
         timelines_.readmit();

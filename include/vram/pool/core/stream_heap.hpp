@@ -48,8 +48,9 @@ public:
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
 
-    /// Fast path: returns a cached block for this request, or a ready free block that is found
-    /// without a search. Returns null if there is neither; `take` may still find a block.
+    /// Fast path: returns a cached block for this request, or a free block that is ready (needs no
+    /// wait) and found without a search. Returns null if there is neither; `take` may still find a
+    /// block.
     [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
@@ -96,10 +97,10 @@ public:
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block from a ready free block between large ones that is too small for any
-    /// large block. Returns null if there is none. After 16 such blocks it returns null once, so
-    /// that the heap for small blocks grows; otherwise every small block would need this long
-    /// search.
+    /// Allocates a small block from a ready free block (which needs no wait) between large ones
+    /// that is too small for any large block. Returns null if there is none. After 16 such blocks
+    /// it returns null once, so that the heap for small blocks grows; otherwise every small block
+    /// would need this long search.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
@@ -220,7 +221,8 @@ public:
         return some;
     }
     void ask_streams() { timelines().poll(); }
-    /// Records events for the pending uses of idle chunks and queries them, to find ready chunks.
+    /// Records events for the pending uses of idle chunks (without a live block) and queries the
+    /// events, to find chunks that no stream uses.
     void poll_idle() {
         poll();
         heaps().for_each_chunk([&](chunk const& c) {

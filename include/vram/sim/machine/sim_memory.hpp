@@ -148,8 +148,9 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Reserves four times the capacity for each zone (twice a large capacity under a sanitizer),
-    /// so that there are gaps and a freed address is not reused soon. If that fails, reserves less.
+    /// Reserves four times the capacity for each zone (blocks of similar sizes; twice a large
+    /// capacity under a sanitizer), so that there are gaps and a freed address is not reused soon.
+    /// If that fails, reserves less.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

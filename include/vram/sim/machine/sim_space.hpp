@@ -27,8 +27,8 @@ namespace detail {
 /// its zone only if the zone is full.
 class sim_space {
 public:
-    /// Reserves `bytes` bytes of addresses in `zones` zones. If `accessible`, they have memory; if
-    /// not, an access faults.
+    /// Reserves `bytes` bytes of addresses in `zones` zones (each for blocks of similar sizes). If
+    /// `accessible`, the addresses have memory; if not, an access faults.
     sim_space(std::size_t bytes, bool accessible, std::size_t zones = 1)
         : size_{bytes}, next_(zones) {
         begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -163,7 +163,8 @@ private:
     }
 
     std::size_t size_;
-    /// For each zone, the address at which the search for the next block starts.
+    /// For each zone (blocks of similar sizes), the address at which the search for the next block
+    /// starts.
     std::vector<std::uintptr_t>         next_;
     std::uintptr_t                      begin_ = 0;
     std::uintptr_t                      view_  = 0;

@@ -197,8 +197,8 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Advances the virtual clock (simulated time) of a thread that waited until the scheduler
-    /// selected it to the present, unless threads are ordered by time.
+    /// Advances the virtual clock of a thread that waited for the scheduler to the present
+    /// simulated time, unless threads are ordered by time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
     }
