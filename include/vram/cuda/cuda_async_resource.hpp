@@ -64,8 +64,8 @@ public:
         return p;
     }
 
-    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error.
-    /// `allocate` throws the reason instead.
+    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error (unless
+    /// the context is broken). `allocate` throws the reason instead.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;

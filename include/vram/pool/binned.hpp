@@ -112,14 +112,16 @@ public:
         return get_any<true>({bytes, bytes, alignment, nullptr});
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
+    /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return this->or_null(bytes, [&] { return get_any<false>({bytes, bytes, alignment, &s}); });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
+    /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>

@@ -137,14 +137,16 @@ public:
         return get<true>({bytes, align(bytes, default_alignment), alignment, nullptr});
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
+    /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return try_get(bytes, alignment, &s);
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
+    /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>

@@ -109,14 +109,16 @@ public:
         return core_.allocate_sync(bytes, alignment);
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused. Never throws.
+    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
+    /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return core_.try_allocate(s, bytes, alignment);
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused. Never throws.
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
+    /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>

@@ -21,7 +21,8 @@ namespace detail {
 ///
 /// Optional functions are tested at run time. If the resource lacks one, `owns` and `usage` return
 /// nothing, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if the
-/// resource has only `allocate`, its exception is caught.
+/// resource has only `allocate`, its exception is caught, and reported to the error sink unless it
+/// is a `std::bad_alloc`.
 ///
 /// Failure   The functions fail as those of the resource.
 /// Threads   The rules are those of the resource.

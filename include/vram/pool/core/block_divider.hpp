@@ -20,7 +20,7 @@ namespace detail {
 /// has links to its neighbours in the order of addresses, so coalescing needs no search.
 /// `is_complete(use)` returns true if a pending use is complete.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes no block. No other function fails.
 /// Threads   One thread at a time.
 /// Cost      Constant at any number of blocks, except `coalesce_pending`.
 class block_divider {
@@ -320,7 +320,7 @@ private:
     free_blocks      free_;
     node_pool<block> blocks_;
     block_tags       tags_;
-    bool             has_uncoalesced_ = false; ///< true if some free neighbours are not coalesced
+    bool             has_uncoalesced_ = false; ///< true if there may be free neighbours to coalesce
     bool             apart_;
 };
 

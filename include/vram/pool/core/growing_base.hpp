@@ -133,7 +133,8 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// Returns the result of `attempt()`, or null if it throws; errors but refusals are reported.
+    /// Returns the result of `attempt()`, or null if it throws. An exception other than
+    /// `std::bad_alloc` is reported to the error sink.
     template <class Attempt>
     static void* or_null(std::size_t asked, Attempt attempt) noexcept {
         try {

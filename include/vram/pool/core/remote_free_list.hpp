@@ -45,8 +45,8 @@ public:
     };
 
     /// Queues the free of a block of this shard (one pool of an arena) by a thread of another
-    /// shard. `n.on` is the stream that may still use the block. Returns false if there is no room,
-    /// or no host memory.
+    /// shard. If `n.in_use`, the stream `n.on` may still use the block. Returns false if there is
+    /// no room, or no host memory.
     [[nodiscard]] bool push(remote_free const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }
