@@ -13,7 +13,7 @@
 namespace vram {
 
 /// The numbers of a refused allocation, in bytes. Zero means that a number is not known. A layer
-/// that knows one fills it in and rethrows the exception.
+/// that knows a number sets it and rethrows the exception.
 struct shortage {
     /// Value of `limit` for a resource without a limit.
     static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);

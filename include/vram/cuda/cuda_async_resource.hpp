@@ -98,7 +98,8 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True if the handle is valid even if the stream has ended, because resources hold it.
+        // True if the handle is valid even if the stream has ended, because resources have
+        // references to the stream.
         bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         cudaError_t const status = give(block, s);

@@ -71,7 +71,8 @@ public:
     using base::allocate;
     using base::deallocate;
 
-    /// Creates the layer over `upstream`, with its policies in the order in which they are called.
+    /// Creates the layer over `upstream`, with its retry policies in the order in which they are
+    /// called.
     explicit retrying(Upstream upstream, Policies... policies)
         : base{std::move(upstream)}, policies_{std::move(policies)...} {}
 

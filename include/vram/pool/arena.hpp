@@ -234,7 +234,8 @@ public:
             }
         }
         memory_usage before = chunks_.reset_peaks();
-        // The live bytes of shards that restarted early may have risen before the last one did.
+        // The live bytes of shards (pools) with peaks that restarted early may have risen before
+        // the last shard restarted.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < options_.count; ++i) {
             if (member* const each = pools_.find(i)) {

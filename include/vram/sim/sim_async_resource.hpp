@@ -88,7 +88,8 @@ public:
         try {
             if (p != nullptr) { stream.synchronize(); }
         } catch (...) {
-            // Earlier work failed, and `synchronize` threw its error.
+            // The error that `synchronize` threw is one of earlier work. The new block is not
+            // needed.
             deallocate(stream, p, bytes, alignment, w);
             throw;
         }

@@ -148,7 +148,8 @@ public:
     }
 
 private:
-    /// An element of a list. The newest element is the first, and has the largest number.
+    /// An element of the list of streams on which memory was freed. The newest element is the
+    /// first, and has the largest number.
     struct user {
         cuda_stream_view stream;
         std::uint64_t    id;

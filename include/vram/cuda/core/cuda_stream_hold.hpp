@@ -43,8 +43,8 @@ public:
     }
     ~cuda_stream_hold() { let_go(); }
 
-    /// Returns true if the handle is valid: this refers to a stream that vram created, the owner
-    /// has not called `release`, and no later reset of the device is known.
+    /// Returns true if the handle is valid: the object refers to a stream that vram created, the
+    /// owner has not called `release`, and no later reset of the device is known.
     explicit operator bool() const noexcept {
         return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed) &&
                !cuda_context::over(its_->life);

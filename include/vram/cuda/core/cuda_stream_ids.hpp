@@ -194,7 +194,7 @@ public:
             book.end(its);
         } catch (...) {}
     }
-    /// Returns true if the stream with this handle has ended, and no newer one is known.
+    /// Returns true if the stream with this handle has ended, and no newer stream with it is known.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }

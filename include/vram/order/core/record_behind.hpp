@@ -54,13 +54,13 @@ template <class Platform>
     } catch (...) { return false; }
 }
 
-/// Records `e` on the stream `s` with that id. `held` is a hold of the stream (a reference that
-/// keeps its handle valid after its owner has destroyed it) or empty. Only calls that are legal at
-/// any moment are made: the work of the stream is not queried, because its owner may begin a
-/// capture between any two calls. If a capture has begun before the event is recorded, the event
-/// may belong to the graph. It must then not be queried or waited for, but may be recorded again.
-/// If that capture has ended by the time of the query, the query of the event fails without harm,
-/// and the event is recorded again, up to four times in all.
+/// Records `e` on the stream `s`, which has the id `id`. `held` is a hold of the stream (a
+/// reference that keeps its handle valid after its owner has destroyed it) or empty. Only calls
+/// that are legal at any moment are made: the work of the stream is not queried, because its owner
+/// may begin a capture between any two calls. If a capture has begun before the event is recorded,
+/// the event may belong to the graph. It must then not be queried or waited for, but may be
+/// recorded again. If that capture has ended by the time of the query, the query of the event fails
+/// without harm, and the event is recorded again, up to four times in all.
 ///
 /// Failure   Errors of the platform are rethrown, that of the query after the fourth attempt.
 /// Threads   Any thread may call. One thread at a time may use the event.

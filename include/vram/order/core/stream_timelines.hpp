@@ -223,7 +223,8 @@ public:
         return all;
     }
 
-    /// Queries the recorded events of every stream and updates its completed epoch.
+    /// Queries the recorded events of every stream and updates the stream's last completed epoch
+    /// (the work before one recorded event).
     void poll() {
         for (timeline* each : table_) { each->poll(); }
     }

@@ -138,9 +138,9 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Pins the device of a stream without an event behind a block that is older than `age`: only a
-    /// wait for the device shows that the block is unused. Skips streams that are being captured.
-    /// Returns an empty pin if there is no other block.
+    /// Pins the device of a stream that freed a block older than `age` and has no event behind this
+    /// free: only a wait for the device shows that the block is unused. Skips streams that are
+    /// being captured. Returns an empty pin if there is no other block.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -149,7 +149,7 @@ public:
         }
         return {};
     }
-    /// Returns the age of the next block. Older blocks have smaller values.
+    /// Returns the age of the next freed block. Older blocks have smaller values.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
     /// Ends the wait of one thread. `waited` is true if it succeeded: the next `collect` then frees

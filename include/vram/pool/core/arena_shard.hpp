@@ -99,11 +99,12 @@ private:
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
     /// Queries the id of the stream `s` and returns true if that succeeded. When a queued free is
-    /// drained, the stream may be in a capture, during which its id cannot be queried; the block
+    /// executed, the stream may be in a capture, during which its id cannot be queried; the block
     /// would be lost. So the freeing thread queries the id and registers the stream with its own
-    /// shard `from`, which remembers it, so that the query is made once. To remember only the last
-    /// handle would be wrong: a new stream may have the handle of a destroyed one and would be
-    /// mistaken for it. Pools forget a stream when it is retired, which must happen before its end.
+    /// shard (pool of the arena) `from`, which remembers the id, so that the query is made once. To
+    /// remember only the last handle would be wrong: a new stream may have the handle of a
+    /// destroyed one and would be mistaken for it. Pools forget a stream when it is retired, which
+    /// must happen before its end.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         try {
             from != nullptr ? from->core_.meet(s) : (void)platform::id(s);

@@ -51,7 +51,7 @@ public:
     }
     /// Caches a block that the stream with timeline index `slot` has freed, in the list for
     /// `bytes`, the rounded size of the request. Coalesces it if it cannot be cached. `counts` are
-    /// those of the pool.
+    /// the live counts of the pool.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {

@@ -72,7 +72,7 @@ struct block_candidates {
         tags const before = uses(p);
         bare              = p.where->bare;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
-        b->now            = block::state::reserved; // a free of the block is rejected
+        b->now            = block::state::reserved; // in this state a free of the block is rejected
         // Recorded now: during the wait other threads may use up the reserved descriptors.
         heap.hold(b, before);
         return b;
@@ -90,7 +90,7 @@ struct block_candidates {
         block_tags::keep_for_capture(b, captured.slot(), captured.covered() + 1);
     }
 
-    /// Stores what was requested in an allocated block.
+    /// Stores the requested size and alignment in the descriptor of an allocated block.
     static block* requested(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;

@@ -279,8 +279,8 @@ public:
     }
 
     /// Marks the pending uses of all blocks by the stream with timeline index `slot` as
-    /// graph-retained, if they began in the epoch `from` or later. Called because the stream is
-    /// being captured.
+    /// graph-retained, if they began in the epoch `from` (the work before one recorded event) or
+    /// later. Called because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {

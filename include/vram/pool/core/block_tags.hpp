@@ -51,8 +51,8 @@ public:
         if (!kept.empty()) { note(b, kept); }
     }
     /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// belong to the epoch `from` or a later one. Called if the stream is being captured: its
-    /// latest frees may belong to the capture.
+    /// belong to the epoch `from` (the work before one recorded event) or a later one. Called if
+    /// the stream is being captured: its latest frees may belong to the capture.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);

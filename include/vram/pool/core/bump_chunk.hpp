@@ -158,7 +158,8 @@ public:
         }
     }
     /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// belong to the epoch `from` or a later one. Called if the stream is being captured.
+    /// belong to the epoch `from` (the work before one recorded event) or a later one. Called if
+    /// the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }

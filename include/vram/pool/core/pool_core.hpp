@@ -71,7 +71,7 @@ public:
           growth_{std::move(other.growth_)} {
         growth_.chunks().attach(heap_);
     }
-    /// Returns the memory of this core to its upstream, then takes over the memory of `other`.
+    /// Returns the memory of this pool to its upstream, then takes over the memory of `other`.
     pool_core& operator=(pool_core&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {

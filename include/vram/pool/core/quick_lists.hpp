@@ -31,7 +31,7 @@ namespace detail {
 class quick_lists {
 public:
     static constexpr std::size_t largest = 1_MiB; ///< largest size of a block in the lists
-    /// Largest size of the one large block cached.
+    /// Largest size of a large block that is cached; only one is.
     static constexpr std::size_t large_limit = 64_MiB;
     /// Cached blocks of at least this size hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;

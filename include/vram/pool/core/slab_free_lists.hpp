@@ -60,7 +60,8 @@ public:
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
-    /// Adds a block with a pending use in the order of epochs. Cost: a walk over newer blocks.
+    /// Adds a block with a pending use to the list of its stream, in the order of the epochs of the
+    /// uses. Cost: a walk over newer blocks.
     void add_in_order(entry* n) noexcept {
         stream_lists& s = lists_[n->slot];
         n->newer        = nullptr;

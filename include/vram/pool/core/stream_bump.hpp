@@ -182,10 +182,10 @@ public:
             if (captured != nullptr) { exclude_or_retain(*captured); }
         } // other threads may have allocated during the wait, so search again
     }
-    /// Called at the end: waits for all streams.
+    /// Called at the end of the resource: waits for all streams.
     void wait_for_all(guard& held) noexcept { timelines_.wait_for_all(held); }
 
-    /// Announces that a stream is about to be destroyed: its blocks count as used until now.
+    /// Announces that a stream is about to be destroyed: it counts as using its blocks until now.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;

@@ -126,8 +126,8 @@ public:
             return timelines().is_complete(tag{0, 0, epoch, slot});
         });
     }
-    /// Called at the end: waits for all streams, and for whole devices if a block is still live
-    /// (`something_out`).
+    /// Called at the end of the resource: waits for all streams, and for whole devices if a block
+    /// is still live (`something_out`).
     void wait_for_all(bool something_out, guard& held) noexcept {
         if (something_out) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
@@ -183,7 +183,8 @@ private:
     /// one is a candidate.
     struct candidates {
         struct place {
-            entry*       where = nullptr; ///< null and ready: the lowest clean block
+            /// Null with the cost `ready`: the lowest clean block (free, used by no stream).
+            entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
         stream_slabs& all;
@@ -215,7 +216,7 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            n->asked       = unsatisfiable; // no thread may free it
+            n->asked       = unsatisfiable; // no free matches this size
             return n;
         }
         [[nodiscard]] tags uses_of(entry const*) const noexcept { return reserved_use; }

@@ -13,8 +13,8 @@ namespace vram {
 namespace detail {
 
 /// The simulated `cuda_capture_guard`: as long as the object exists, calls of this thread do not
-/// invalidate a stream capture in progress. vram constructs it before each simulated call that
-/// otherwise could, as it does with `cuda_capture_guard`.
+/// invalidate a stream capture in progress. vram constructs the guard before each simulated call
+/// that otherwise could invalidate one, as it does with `cuda_capture_guard`.
 ///
 /// Failure   None.
 /// Threads   The guard applies to the thread that constructs it.

@@ -75,8 +75,9 @@ struct sim_self {
 /// thread.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees `selves` when the thread ends. A participating thread that ends the process keeps it,
-/// because destructors of static objects may still make calls in its virtual time.
+/// Frees `selves` when the thread ends. A participating thread (`sim_thread`) that ends the process
+/// keeps `selves`, because destructors of static objects may still make calls in the virtual time
+/// of this thread.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;

@@ -66,7 +66,7 @@ public:
 private:
     template <class Work>
     static void* run(void* work) {
-        struct owner { // also if the thread ends by `pthread_exit`
+        struct owner { // deletes `its`, also if the thread ends by `pthread_exit`
             Work* its;
             ~owner() { delete its; }
         } const body{static_cast<Work*>(work)};

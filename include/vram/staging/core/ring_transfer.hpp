@@ -35,7 +35,8 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host}, progress_{plan.pieces()} {}
 
-    /// Moves pieces on the calling thread, the one with the number `thread`, until none is left.
+    /// Moves pieces of the transfer on the calling thread, which has the number `thread`, until no
+    /// piece is left.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {

@@ -24,8 +24,9 @@ class transfer_progress {
 public:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    /// The parts that can fail. After a failure of the device, the content of every piece that is
-    /// not known to be finished is unknown. A failure of the host does not affect other pieces.
+    /// The parts of a transfer that can fail: the host and the device. After a failure of the
+    /// device, the content of every piece that is not known to be finished is unknown. A failure of
+    /// the host does not affect other pieces.
     enum part : int { no_failure, the_host, the_device };
 
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}

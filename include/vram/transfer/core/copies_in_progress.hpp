@@ -62,7 +62,7 @@ public:
         end(p);
         return true;
     }
-    /// Ends all copies. Every callback has run, or never will.
+    /// Ends all copies. The caller knows that every callback has run, or never will.
     void end_all() noexcept {
         for (Pinned& p : blocks_) {
             p.completed_early = 0;

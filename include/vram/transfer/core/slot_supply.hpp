@@ -164,7 +164,8 @@ protected:
             auto const held = threads_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // Wake the waiting consumer: it copies this block, or it detects that no batch follows.
+            // Wake the waiting consumer (the thread of the loop): it copies this block, or it
+            // detects that no batch follows.
             wake   = rules_.consumer_waits();
             passed = table_.take_passed() && threads_.waiting().idle != 0;
         }

@@ -61,7 +61,7 @@ public:
         }
     }
 
-    /// Returns the total duration of all complete uses in nanoseconds.
+    /// Returns the total duration of all complete uses of batches in nanoseconds.
     [[nodiscard]] std::uint64_t sum() {
         for (auto const& p : pairs_) { read(*p); }
         return sum_;
