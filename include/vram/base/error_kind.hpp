@@ -69,8 +69,7 @@ struct code_text {
 /// call of the error sink.
 struct error {
     error_kind kind;
-    /// Address passed to the function that failed (such as a free), or the start of the leaked
-    /// block.
+    /// Address passed to the failed function (such as a free), or the start of the leaked block.
     void const* pointer = nullptr;
     /// The size that the free passed; for a leak, the sum of all leaked bytes.
     std::size_t bytes = 0;

@@ -129,8 +129,7 @@ public:
     /// Returns unused memory to the device until the pool has at most `keep` unused bytes. If the
     /// pool still has more than `keep` bytes, and memory was freed since the last trim, the host
     /// waits for the streams on which it was freed, and trims again: CUDA returns memory only if
-    /// the host has seen that its free is complete. Returns the number of bytes returned to the
-    /// device.
+    /// the host has seen that its free is complete. Returns the bytes returned to the device.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const back = pool_.trim(keep);
         if (pool_.usage().reserved <= keep || freed_.empty()) { return back; }

@@ -10,7 +10,7 @@
 
 namespace vram {
 
-/// A device ordinal as counted by the runtime. A plain value: the number is checked only when it is
+/// A device ordinal as counted by the runtime. A plain value: the number is checked when it is
 /// used.
 ///
 ///     int const sms = cuda_device::current().attribute(cudaDevAttrMultiProcessorCount);

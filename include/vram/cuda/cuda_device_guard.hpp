@@ -12,8 +12,7 @@
 
 namespace vram {
 
-/// Makes `device` current in the calling thread, and restores the previous device at the end of the
-/// scope.
+/// Makes `device` current in the calling thread until the end of the scope.
 ///
 ///     { cuda_device_guard on{cuda_device{1}};  kernel<<<grid, block>>>(); }
 ///

@@ -17,8 +17,7 @@
 
 namespace vram {
 
-/// Exception of the CUDA parts, except for a shortage of memory, which is `out_of_memory` on every
-/// platform.
+/// Exception of the CUDA parts. A shortage of memory is `out_of_memory` on every platform.
 ///
 ///     try { stream.synchronize(); } catch (cuda_error const& e) { if (e.status() ==
 ///     cudaErrorLaunchFailure) ... }
@@ -32,8 +31,7 @@ public:
                         std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), category()}, where_{where} {}
 
-    /// Returns this error with the text `what` in front, such as the name of the operation that
-    /// failed.
+    /// Returns this error with the text `what` in front, such as the name of the operation.
     [[nodiscard]] cuda_error in(std::string const& what) const { return {status(), what, where_}; }
 
     /// Returns the status of the CUDA runtime.

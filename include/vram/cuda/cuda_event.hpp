@@ -104,8 +104,7 @@ public:
         return passed;
     }
 
-    /// Converts to CUDA's handle, to pass the event to CUDA functions. A temporary event does not
-    /// convert.
+    /// Converts to CUDA's handle, for functions of CUDA. A temporary event does not convert.
     operator cudaEvent_t() const& noexcept { return event_; }
     operator cudaEvent_t() const&& = delete;
 

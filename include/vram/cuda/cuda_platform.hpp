@@ -120,8 +120,7 @@ struct cuda_platform : detail::cuda_ranges {
         if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
-    // Functions for streams that another thread may be capturing. They make no CUDA call on the
-    // stream.
+    // Functions for streams that another thread may capture. They make no call on the stream.
     using stream_hold = detail::cuda_stream_hold;
     [[nodiscard]] static stream_hold hold(stream s) noexcept {
         return detail::cuda_stream_ids::hold(s);
@@ -141,8 +140,7 @@ struct cuda_platform : detail::cuda_ranges {
         return own_stream{d, {.priority = priority}};
     }
 
-    /// Calls `function(argument)` on a thread of the driver, in stream order. The function must not
-    /// call CUDA.
+    /// Calls `function(argument)` on a driver's thread in stream order. It must not call CUDA.
     static void call(stream s, void (*function)(void*), void* argument) {
         cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaLaunchHostFunc(s.get(), function, argument); }));

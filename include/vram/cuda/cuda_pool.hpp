@@ -27,8 +27,7 @@ struct cuda_pool_options {
     std::size_t release_threshold = unsatisfiable;
     /// Largest number of bytes that the pool may reserve; 0 means no limit.
     std::size_t maximum_size = 0;
-    /// Kind of handle with which other processes can import the pool; the default means that they
-    /// cannot.
+    /// Kind of handle with which other processes can import the pool; by default, they cannot.
     cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone;
 
     // The next options state if memory freed on one stream may be reused on another stream.

@@ -27,8 +27,7 @@ struct chunking_options {
 ///
 ///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
 ///
-/// Failure   The constructor throws `layout_error` if a chunk is empty or not longer than the
-///           overlap.
+/// Failure   The constructor throws `layout_error` if a chunk is not longer than the overlap.
 /// Cost      Constant time. No number overflows.
 class chunking {
 public:

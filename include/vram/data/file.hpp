@@ -51,8 +51,7 @@ struct file_options {
 ///           done. A file that ends too early is an error too. Interrupted and short calls are
 ///           repeated. The destructor closes the file and reports no error; call `flush` before it
 ///           if late errors matter.
-/// Threads   Any threads may read and write concurrently. Moving and destroying need exclusive
-///           access.
+/// Threads   Any threads may read and write concurrently, but not move or destroy the file.
 /// Cost      One system call for each run of bytes. Only opening allocates.
 template <class Calls>
 class basic_file {

@@ -27,8 +27,7 @@ namespace vram {
 /// scratch{memory, ...}` stores a copy if `memory` can be copied. A buffer that was moved from has
 /// neither memory nor a resource: it may only be assigned to or destroyed.
 ///
-/// Failure   Throws the exceptions of the resource and of the platform's copy. The buffer is then
-///           unchanged.
+/// Failure   Throws exceptions of the resource and of the platform's copy, and changes nothing.
 /// Threads   One thread at a time.
 /// Streams   The memory is allocated, copied and freed on the buffer's stream. The caller orders
 ///           work on other streams before that; `set_stream` and `destroy` only change the stream.

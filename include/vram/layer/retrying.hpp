@@ -71,8 +71,7 @@ public:
     using base::allocate;
     using base::deallocate;
 
-    /// Creates the layer over `upstream`, with its retry policies in the order in which they are
-    /// called.
+    /// Creates the layer over `upstream`, with its retry policies in call order.
     explicit retrying(Upstream upstream, Policies... policies)
         : base{std::move(upstream)}, policies_{std::move(policies)...} {}
 
@@ -147,8 +146,7 @@ public:
 private:
     static constexpr std::size_t count = sizeof...(Policies);
 
-    /// The state of one request: the retry policy to call next, and the failed attempt to pass to
-    /// it.
+    /// The state of one request: the next retry policy, and the failed attempt to pass to it.
     struct progress {
         std::size_t    at = 0; ///< index of the policy to call next
         failed_attempt failed;

@@ -79,8 +79,7 @@ public:
         requires std::default_initializable<Upstream>
         : arena{Upstream{}, options} {}
 
-    /// Creates an arena over `upstream`. Each shard (one of its pools) is created when it is first
-    /// used.
+    /// Creates an arena over `upstream`. Each shard (one of its pools) is created at first use.
     explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
         : base{std::move(upstream)},
           chunks_{this->upstream_, options.max_size, options.trim_above},
@@ -164,9 +163,8 @@ public:
         return try_get({nullptr, bytes, alignment});
     }
 
-    /// Frees a block of any shard (pool of this arena). Earlier work of the stream `s` may still
-    /// use the block, no other stream may. An invalid free is reported with the line `at` and frees
-    /// nothing.
+    /// Frees a block of any shard (pool). Earlier work of the stream `s` may still use the block,
+    /// no other stream may. An invalid free is reported with the line `at` and frees nothing.
     // Inlined, so that only the path of an invalid free loads `at`.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
@@ -184,8 +182,7 @@ public:
         put_elsewhere(p, {nullptr, bytes, alignment}, mine, at);
     }
 
-    /// Returns true if `p` lies in a chunk of any shard (pool of this arena), in a live block or
-    /// not.
+    /// Returns true if `p` lies in a chunk of any shard (pool), in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
         return chunks_.owner_of(p) != detail::chunk_map::nobody;
     }
@@ -214,8 +211,7 @@ public:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Returns the sizes of the free pieces of all shards (pools of this arena). Cost: a walk over
-    /// all blocks.
+    /// Returns the sizes of the free pieces of all shards (pools). Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         free_pieces all;
         for_each([&](member& each) { all.add(each.core().free_memory()); });
@@ -314,8 +310,8 @@ private:
         if (u.peak_live > u.peak_reserved) { u.peak_live = u.peak_reserved; }
         return u;
     }
-    /// Calls `visit(shard)` for every shard (pool of this arena), after executing the frees that
-    /// threads of other shards have queued for it.
+    /// Calls `visit(shard)` for every shard (pool), after executing the frees that threads of other
+    /// shards have queued for it.
     template <class Visit>
     void for_each(Visit const& visit) const {
         pools_.for_each([&](member& each) {
@@ -431,8 +427,7 @@ private:
         }
     }
     /// Returns idle chunks (without a live block) that no stream uses any more to the upstream,
-    /// from all shards (pools of this arena). An error is reported and does not refuse the
-    /// allocation.
+    /// from all shards (pools). An error is reported and does not refuse the allocation.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // streams cannot be queried during a capture

@@ -18,8 +18,7 @@ struct arena_options {
     /// Largest number of bytes that all shards (pools of the arena) together reserve.
     std::size_t max_size = unsatisfiable;
     /// The largest number of shards (pools of the arena), rounded up to a power of two. 0 means one
-    /// more than the number of hardware threads, at most 64. Each shard is created when it is first
-    /// used.
+    /// more than the number of hardware threads, at most 64. A shard is created at first use.
     unsigned count = 0;
     /// Selects the shard (pool) for a request: by thread or by stream.
     arena_key    key    = arena_key::thread;

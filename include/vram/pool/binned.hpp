@@ -148,8 +148,7 @@ public:
         }
     }
 
-    /// Returns true if `p` lies in a chunk or a live large block. Cost: a walk over the large
-    /// blocks.
+    /// Returns true if `p` lies in a chunk or a live large block. Cost: a walk over large ones.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return this->chunk_has(p) || large_.owns(p);

@@ -162,8 +162,8 @@ public:
                                            call_site   at        = call_site::current()) noexcept {
         if (!put(p, bytes, &s)) [[unlikely]] { refuse(p, bytes, alignment, &s, at); }
     }
-    /// Counts a block as free. No stream may use it any more. Its memory is reused after `unwind`
-    /// or `reset`.
+    /// Counts a block as free, which no stream uses. Its memory is reused after `unwind` or
+    /// `reset`.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {

@@ -62,8 +62,7 @@ public:
     /// Returns the number of items that the current or last call has finished.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// Returns the largest number of items in the next piece, or `unlimited` if no piece was halved
-    /// so far.
+    /// Returns the largest size of the next piece, or `unlimited` if no piece was halved so far.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// `pieces()` returns the number of finished pieces in all calls, `splits()` that of pieces

@@ -33,8 +33,7 @@ public:
     [[nodiscard]] explicit device_delta(device d = Platform::current_device())
         : device_{d}, before_{used()}, peak_{before_} {}
 
-    /// Starts the measurement of the current device of the resource's platform. The resource itself
-    /// is not used.
+    /// Starts the measurement of the current device of the resource's platform.
     template <synchronous_resource Resource>
         requires std::same_as<typename Resource::platform, Platform>
     [[nodiscard]] explicit device_delta(Resource const&) : device_delta{} {}

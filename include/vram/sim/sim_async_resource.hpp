@@ -88,8 +88,7 @@ public:
         try {
             if (p != nullptr) { stream.synchronize(); }
         } catch (...) {
-            // The error that `synchronize` threw is one of earlier work. The new block is not
-            // needed.
+            // `synchronize` threw an error of earlier work. The new block is not needed.
             deallocate(stream, p, bytes, alignment, w);
             throw;
         }

@@ -59,9 +59,8 @@ public:
         call.throw_report();
     }
 
-    /// Blocks the calling thread, in virtual time (time of the simulated device), until all work
-    /// queued on the device is complete, as cudaFree does. Unlike `synchronize`, it does not
-    /// invalidate captures.
+    /// Blocks the calling thread, in virtual time (simulated time), until all work queued on the
+    /// device is complete, as cudaFree does. Unlike `synchronize`, it does not invalidate captures.
     void await_all(std::source_location where = std::source_location::current()) const {
         detail::sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         detail::sim_wait{call}.await_all(index_);

@@ -100,8 +100,7 @@ struct sim_options {
 
     /// Virtual (simulated) time by which each call advances the clock of the calling thread.
     sim_time call_cost{0};
-    /// Virtual (simulated) time that a query costs if its result is "not complete", so that polling
-    /// ends.
+    /// Simulated time that a query costs if its result is "not complete", so that polling ends.
     sim_time query_cost{200};
 
     sim_default_stream default_stream = sim_default_stream::legacy;

@@ -111,8 +111,7 @@ struct sim_platform {
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
-    /// Returns an event that measures virtual (simulated) time. `elapsed` returns nanoseconds
-    /// between two.
+    /// Returns an event that measures simulated time. `elapsed` returns nanoseconds between two.
     [[nodiscard]] static event timed_event(device d, at w = at::current()) {
         return event{d, true, w};
     }

@@ -91,8 +91,7 @@ public:
         call.admit();
         return detail::sim_wait{call}.done(s);
     }
-    /// Blocks the calling thread in virtual (simulated) time until all work of the stream is
-    /// complete.
+    /// Blocks the calling thread in simulated time until all work of the stream is complete.
     void synchronize(std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state&       s = state();
         detail::sim_capture_guard const relaxed{*s.machine};

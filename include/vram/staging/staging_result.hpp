@@ -10,8 +10,7 @@
 
 namespace vram {
 
-/// The result of a call of a `staging`. A call that returns has copied all bytes; a call that fails
-/// throws.
+/// The result of a call of a `staging`. A call that returns has copied all bytes.
 ///
 ///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {

@@ -14,8 +14,8 @@ namespace detail {
 
 /// An atomic counter of bytes in use. `try_add` refuses an addition that would exceed its limit.
 ///
-/// Threads   Any thread may call `try_add`, `sub` and `used`. Move it only while no other thread
-///           uses it.
+/// Threads   Any thread may call `try_add`, `sub` and `used`. Move it only if no other thread uses
+///           it.
 /// Cost      One atomic operation. `try_add` repeats it under contention.
 class gauge {
 public:

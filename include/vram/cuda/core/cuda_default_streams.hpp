@@ -39,8 +39,7 @@ public:
         return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
     }
 
-    /// Stores that `stream` means the stream with the id `id`, for this thread and the current
-    /// device.
+    /// Stores the id `id` of the stream `stream`, for this thread and the current device.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         names& own = own_names();
         for (named const& each : own.known) {

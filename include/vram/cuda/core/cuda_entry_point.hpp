@@ -23,7 +23,7 @@ struct cuda_entry {
 ///
 ///     auto const found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
 ///
-/// Failure   Throws `cuda_error` if the runtime cannot search. If the function is missing, `call`
+/// Failure   Throws `cuda_error` if the runtime cannot search. If there is no such function, `call`
 ///           is null.
 /// Threads   Any thread may call.
 /// Streams   A function with a default stream uses the legacy one, or the thread's own one if the

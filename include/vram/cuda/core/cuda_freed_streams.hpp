@@ -173,8 +173,7 @@ private:
         return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
     }
 
-    // The lists. Except for the functions that take the lock themselves, the caller must hold the
-    // lock.
+    // The lists. The caller must hold the lock, except if a function takes it.
 
     template <class Element>
     void add(Element*& first, Element* element) noexcept {

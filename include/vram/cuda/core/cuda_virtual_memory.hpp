@@ -116,8 +116,7 @@ public:
             [&] { return cuda_virtual_calls::status(driver.unmap(address(p), bytes)); }));
     }
 
-    /// Returns a file descriptor with which another process imports the memory. The caller closes
-    /// it.
+    /// Returns a file descriptor for the import by another process. The caller closes it.
     [[nodiscard]] int export_handle(handle h) const {
         int fd = -1;
         demand(attempt([&](cuda_virtual_calls const& driver) {

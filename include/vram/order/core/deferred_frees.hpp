@@ -390,8 +390,7 @@ private:
     std::size_t returning_ = 0;
     /// Number of threads that wait, after a refusal, for blocks that another thread returns.
     std::size_t refused_ = 0;
-    /// How often blocks were returned to the upstream. Changed under the lock, read also without
-    /// the lock.
+    /// How often blocks were returned to the upstream. The lock is needed only for changes.
     std::atomic<std::uint64_t> returned_ = 0;
     tally                      live_;
     memory_usage               figures_;

@@ -64,8 +64,7 @@ public:
         one.next = std::exchange(unused_, &one);
         return &one;
     }
-    /// Adds the event that the last call of `spare` returned, after it was recorded: it stands for
-    /// `epoch`.
+    /// Adds the event from the last call of `spare`, after its record: it stands for `epoch`.
     void push(std::uint64_t epoch) noexcept {
         entry* const one                    = std::exchange(unused_, unused_->next);
         one->epoch                          = epoch;

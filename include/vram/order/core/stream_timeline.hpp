@@ -37,8 +37,7 @@ namespace detail {
 ///           Errors of the platform after that are rethrown, and nothing has changed.
 /// Threads   One thread at a time. Other threads may wait for events whose `pins` is not zero at
 ///           the same time.
-/// Cost      `epoch_of_free` and `done` cost a comparison. The other functions make calls of the
-///           platform.
+/// Cost      `epoch_of_free` and `done` cost a comparison. Others make calls of the platform.
 template <class Platform>
 class stream_timeline {
 public:
@@ -117,11 +116,10 @@ public:
         }
     }
 
-    /// Makes sure that an event stands for `epoch` (the work before one recorded event), or that
-    /// the epoch is complete. Returns false if the stream is being captured, so that no event can
-    /// be recorded. If the stream was destroyed, or if its handle means another stream on this
-    /// thread, the host waits for its device instead; a destruction is reported, and the timeline
-    /// ends.
+    /// Makes sure that an event stands for `epoch` (work before one event), or that the epoch is
+    /// complete. Returns false if the stream is being captured, so that no event can be recorded.
+    /// If the stream was destroyed, or if its handle means another stream on this thread, the host
+    /// waits for its device instead; a destruction is reported, and the timeline ends.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -148,8 +146,7 @@ public:
         has_graph_memory_ = has_graph_memory_ || found;
         return found;
     }
-    /// Returns true if an event was recorded behind all frees of `epoch`, or if the epoch is
-    /// complete.
+    /// Returns true if an event is recorded behind all frees of `epoch`, or the epoch is complete.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }

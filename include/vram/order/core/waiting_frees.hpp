@@ -34,8 +34,7 @@ namespace detail {
 /// Failure   Errors of the platform are rethrown. No block is lost. If an event cannot be recorded
 ///           after `add`, the error is reported and recording is tried again later. If the stream
 ///           was destroyed, `dead_stream` is reported and no event is recorded any more.
-/// Threads   One thread at a time, which holds the owner's lock. Only `pin::wait` is called without
-///           it.
+/// Threads   One thread at a time, which holds the owner's lock, except for `pin::wait`.
 /// Cost      `add` and `collect` look at every stream with freed blocks here. Each epoch costs an
 ///           event, and one query at each `collect` until it is complete.
 template <class Platform>

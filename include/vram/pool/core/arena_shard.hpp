@@ -91,8 +91,7 @@ public:
     }
 
 private:
-    /// Returns true if a free on the stream `on`, by a thread of another shard, may be queued: see
-    /// the class.
+    /// Returns true if a free on `on`, by a thread of another shard, may be queued: see the class.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&

@@ -26,8 +26,7 @@ namespace detail {
 template <class Pool>
 class arena_shards {
 public:
-    /// Largest number of pools. The pointers lie in the array object, so finding a pool is one
-    /// load.
+    /// Largest number of pools. The pointers lie in the array object, so a lookup is one load.
     static constexpr std::size_t most = 64;
 
     arena_shards() = default;

@@ -55,8 +55,7 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept {
         return blocks_.has(count) && tags_.has(count);
     }
-    /// Returns true if `take` needs at most two descriptors and one list of pending uses, which
-    /// exist.
+    /// Returns true if the descriptors and the list of pending uses that `take` needs exist.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
     /// `hold` sets the pending uses of a block that is not in a bin (free list by size). `keep`

@@ -21,8 +21,7 @@ namespace detail {
 /// returns the `availability` of a pending use, given as timeline index and epoch or as a list of
 /// uses. It also passes `is_complete(use)`, which returns true if a pending use is complete.
 ///
-/// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. No other function
-///           fails.
+/// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. Nothing else fails.
 /// Threads   One thread at a time.
 /// Cost      Constant at any number of blocks. `find` looks at a bounded number of candidates,
 ///           unless it is called with `all`.
@@ -48,8 +47,7 @@ public:
         return *this;
     }
 
-    /// Sets the pool's page table, which records which parts of a block have physical memory; null
-    /// for none.
+    /// Sets the pool's page table (or null): which parts of a block have physical memory.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Makes sure that the next `take` cannot fail for lack of host memory.

@@ -59,8 +59,7 @@ public:
         return live_elsewhere(p, bytes);
     }
 
-    /// An idle chunk (without a live block) found by `idle_chunk`. `heap` is null if no idle chunk
-    /// can be used.
+    /// The idle chunk (without a live block) of `idle_chunk`. `heap` is null if there is none.
     struct idle {
         block_heap*  heap  = nullptr;
         std::size_t  index = 0;
@@ -68,8 +67,7 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Returns the idle chunk (without a live block) that is available soonest, and of equal ones
-    /// the largest.
+    /// Returns the idle chunk (without a live block) available soonest, of equal ones the largest.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;

@@ -44,8 +44,7 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Moves all blocks of `other` into this list. The blocks that were in this list are in no list
-    /// then.
+    /// Moves all blocks of `other` into this list, in place of its own, which are then in no list.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

@@ -256,8 +256,7 @@ private:
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.bare;
     }
-    /// Returns true if the first `bytes` of a block have physical memory and are ready (need no
-    /// wait).
+    /// Returns true if the first `bytes` of a block have memory and are ready (need no wait).
     template <class Price>
     [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
                                                     Price const& price) const noexcept {

@@ -93,8 +93,7 @@ public:
         at(before) = link{}; // a ring of one page is no ring
         --size_;
     }
-    /// Calls `visit(other)` for the other pages of the page's ring (list of pages with the same
-    /// memory).
+    /// Calls `visit(other)` for the other pages of the page's ring (pages with the same memory).
     template <class Visit>
     void for_each_other(page_place const& page, Visit const& visit) const {
         for (link l = at(page); l.any() && !(l.where() == page); l = at(l.where())) {

@@ -107,8 +107,8 @@ public:
         run const            r{i, pages_in(from - base), pages_in(to - base + page_ - 1)};
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
-    /// `mapped` returns the bytes of a run (range of pages) that have physical memory, `missing`
-    /// the bytes without. `fresh` returns the bytes without physical memory, except those of pages
+    /// `mapped` returns the bytes of a range of pages that have physical memory, `missing` the
+    /// bytes without. `fresh` returns the bytes without physical memory, except those of pages
     /// whose memory moved to another page.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
@@ -131,9 +131,8 @@ public:
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
-    /// Calls `visit(page, left)` for each page of a run (range of pages) without physical memory,
-    /// from the last to the first, as long as it returns true. `left`: the memory of the page moved
-    /// elsewhere.
+    /// Calls `visit(page, left)` for each page of a range without physical memory, from the last to
+    /// the first, as long as it returns true. `left`: the memory of the page moved elsewhere.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
@@ -150,8 +149,8 @@ public:
             r.last = start;
         }
     }
-    /// Returns the shortest end of a run (range of pages) that has `bytes` of physical memory, or
-    /// the whole run.
+    /// Returns the shortest end of a range of pages with `bytes` of physical memory, or the whole
+    /// range.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -162,9 +161,9 @@ public:
         return r;
     }
 
-    /// Records that all pages of a run (range of pages) have physical memory, new if a page had
-    /// none, or that none of them has. In the second case the memory was returned to the device, so
-    /// every other page that shared it has none either.
+    /// Records that all pages of a range have physical memory, new if a page had none, or that none
+    /// of them has. In the second case the memory was returned to the device, so every other page
+    /// that shared it has none either.
     void set(run const& r, bool mapped) noexcept {
         if (rings_.size() != 0) {
             for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
@@ -229,8 +228,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks the pages of a run (range of pages) that have physical memory: until `withdraw`, that
-    /// memory may be mapped to other pages.
+    /// Marks a range of pages that have physical memory: until `withdraw`, that memory may be
+    /// mapped to other pages.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -243,8 +242,7 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Marks the memory of the pages of a run (range of pages) as wanted by a request, or clears
-    /// the mark.
+    /// Marks the memory of a range of pages as wanted by a request, or clears the mark.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
@@ -263,7 +261,7 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the bytes from the beginning of a run (range of pages) to its first page that is not
+    /// Returns the bytes from the beginning of a range of pages to its first page that is not
     /// granted (to a request for its memory).
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
@@ -284,7 +282,7 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns the mask of the bits of a run (range of pages) in the word of its first page.
+    /// Returns the mask of the bits of a range of pages in the word of its first page.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
@@ -296,8 +294,7 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns the number of leading pages of a run (range of pages) for which `bits(word)` has the
-    /// page's bit set.
+    /// Returns how many leading pages of a range have the page's bit set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -313,8 +310,7 @@ private:
         }
         return (i < r.last ? i : r.last) - r.first;
     }
-    /// Returns the bytes of all pages of a run (range of pages) for which `bits(word)` has the
-    /// page's bit set.
+    /// Returns the bytes of all pages of a range for which `bits(word)` has the page's bit set.
     template <class Bits>
     [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
         std::size_t pages = 0;
@@ -330,7 +326,7 @@ private:
             w.left &= ~mask;
         });
     }
-    /// Records that the memory of a run (range of pages) moved elsewhere.
+    /// Records that the memory of a range of pages moved elsewhere.
     void mark_moved(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) {
             w.mapped &= ~mask;

@@ -44,8 +44,7 @@ public:
     using chunk           = typename heap::chunk;
     using chunk_extension = typename heap::chunk_extension;
 
-    /// Pages are unmapped one by one, so idle chunks (without a live block) need not make room for
-    /// others.
+    /// Pages are unmapped one by one, so idle chunks need not make room for others.
     static constexpr bool idle_chunks_make_room = false;
 
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {

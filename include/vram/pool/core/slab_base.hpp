@@ -24,8 +24,7 @@
 namespace vram {
 namespace detail {
 
-/// Any number of `slab_heap`s, each for blocks of one size, with one lock and the same stream
-/// timelines.
+/// Any number of `slab_heap`s, each for blocks of one size, with one lock and common timelines.
 ///
 /// Failure   The functions fail as those of `slab`. Before a request is refused, idle chunks of
 ///           every block size are returned.

@@ -35,8 +35,7 @@ struct slab_chunk {
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            /// Of a pending block: the epoch up to which the stream with timeline index `slot` may
-            /// use it.
+            /// Of a pending block: the epoch until which the stream of `slot` may use it.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
@@ -65,8 +64,7 @@ struct slab_chunk {
     /// Not movable: the descriptors of blocks contain the address of their chunk.
     slab_chunk(slab_chunk&&) = delete;
 
-    /// Allocates the clean block (free, used by no stream) with the lowest address. There must be
-    /// one.
+    /// Allocates the clean block (used by no stream) with the lowest address. There must be one.
     entry* take_lowest() noexcept {
         while (map[first_word] == 0) { ++first_word; }
         std::uint64_t&    word = map[first_word];
@@ -90,8 +88,7 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free, with a pending use by the stream with timeline index `slot` or
-    /// by a graph.
+    /// Marks a live block as free, with a pending use by the stream of `slot` or by a graph.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;

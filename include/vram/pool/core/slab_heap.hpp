@@ -25,8 +25,7 @@ namespace detail {
 /// chunks run empty. Free blocks with a pending use are in a list of their stream: the stream
 /// itself takes the newest, other streams take the oldest.
 ///
-/// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. No other function
-///           fails.
+/// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. Others never fail.
 /// Threads   One thread at a time.
 /// Cost      Constant at any number of blocks.
 class slab_heap {

@@ -22,8 +22,7 @@ namespace detail {
 /// the search with the lock. Any seat is correct for any stream; only the distribution suffers.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. No other function fails.
-/// Threads   Any number of threads may call concurrently. An object that is moved must not be
-///           shared.
+/// Threads   Any threads may call concurrently. An object that is moved must not be shared.
 /// Cost      A known stream costs about one cache line, which no thread writes to. After 256
 ///           streams that were not forgotten, all assignments start again.
 class stream_affinity {
@@ -39,8 +38,7 @@ public:
         while (cells_.size() < 2 * most) { cells_.push(); }
     }
 
-    /// Returns the seat (index of a shard) of the stream with this key (not zero); assigns one to a
-    /// new stream.
+    /// Returns the seat (shard index) of the stream with this key, not 0. A new stream gets one.
     [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
         for (std::size_t i = home(key);; i = next(i)) {
             std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);

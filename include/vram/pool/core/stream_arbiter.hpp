@@ -74,8 +74,7 @@ public:
     [[nodiscard]] static bool is_captured(stream const* on) {
         return detail::is_captured<Platform>(on);
     }
-    /// Returns the stream `on` as an asker. Queries if it is being captured only if graphs are
-    /// tracked.
+    /// Returns the stream `on` as an asker. Queries for a capture only if graphs are tracked.
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};

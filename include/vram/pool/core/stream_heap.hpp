@@ -166,8 +166,7 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Records an event now, because the rest may go to another stream after this one was
-        // destroyed.
+        // Records an event now: the rest may go to another stream after this one is destroyed.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -281,8 +280,7 @@ public:
         survey().measure(now, behind, is_complete());
         return now;
     }
-    /// Returns the sizes of the free blocks. Coalesces cached blocks first. `behind` is that of
-    /// `usage`.
+    /// Returns the sizes of the free blocks. Coalesces cached blocks first. `behind`: see `usage`.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
         flush_quick_lists();

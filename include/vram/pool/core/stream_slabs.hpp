@@ -22,10 +22,9 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      A stream's own blocks and clean blocks (free, used by no stream) take constant time
-///           without a call of the platform (with `event_policy::eager`, except for the stream's
-///           id). Other blocks cost a look at every stream that was met, and queries of the
-///           platform.
+/// Cost      A stream's own blocks and clean blocks (used by no stream) take constant time without
+///           a call of the platform (with `event_policy::eager`, except for the stream's id). Other
+///           blocks cost a look at every stream that was met, and queries of the platform.
 template <class Platform>
 class stream_slabs {
 public:

@@ -29,8 +29,7 @@ public:
     using request  = typename heap::request;
     using chunk    = typename heap::chunk;
 
-    /// Idle chunks (without a live block) are returned before the pool reserves more than ever
-    /// before.
+    /// Idle chunks (without a live block) are returned before the pool reserves more than ever.
     static constexpr bool idle_chunks_make_room = true;
 
     whole_chunks(Upstream const&, pool_options const& options) {

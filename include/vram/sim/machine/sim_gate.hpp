@@ -32,8 +32,7 @@ namespace detail {
 ///           notify the gate once before they wait; otherwise their wait is taken for a deadlock.
 class sim_gate {
 public:
-    /// Locks the gate (a mutex) in its constructor and unlocks the gate in its destructor or
-    /// `unlock`.
+    /// Locks the gate (a mutex) in its constructor, unlocks it in its destructor or `unlock`.
     class guard {
     public:
         guard() = default;
@@ -60,15 +59,14 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()` returns true. The gate (a mutex) is unlocked only while the thread
-    /// sleeps.
+    /// Blocks until `ready()` returns true. The gate (a mutex) is unlocked only during a sleep.
     template <class Ready>
     void wait(guard&, Ready ready) {
         while (!ready()) { await_notice(); }
     }
 
-    /// Blocks until `ready()` is true, for at most `most` of virtual (simulated) time. Returns its
-    /// last result.
+    /// Blocks until `ready()` is true, for at most `most` of simulated time. Returns its last
+    /// result.
     template <class Ready>
     bool wait_for(guard&, sim_time most, Ready ready) {
         alarm const until{*this, most};
@@ -101,8 +99,7 @@ public:
         return true;
     }
 
-    /// Wakes all threads that wait at the gate (a condition variable); each evaluates its condition
-    /// again.
+    /// Wakes all threads that wait at the gate (a condition variable). Each tests its condition.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
         ++notices_;

@@ -147,8 +147,7 @@ public:
     }
 
 private:
-    /// The destructor of this object returns memory that the pool reserved for an allocation that
-    /// then failed.
+    /// The destructor returns memory that the pool reserved for an allocation that then failed.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
@@ -346,8 +345,7 @@ private:
         pool.remove(w.ticket);
     }
 
-    /// Completes a queued free; called when the stream reaches this free in virtual (simulated)
-    /// time.
+    /// Completes a queued free; called when the stream reaches it in simulated time.
     static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
                               std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;

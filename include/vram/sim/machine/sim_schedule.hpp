@@ -89,13 +89,11 @@ public:
         if (op.blockers == 0) { push(op, op.ready, false); }
     }
 
-    /// Returns the virtual (simulated) time of the next event, or the largest time if nothing is
-    /// queued.
+    /// Returns the (simulated) time of the next event, or the largest time if nothing is queued.
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
-    /// Returns the present virtual (simulated) time: the time of the last event that `step` has
-    /// run.
+    /// Returns the present simulated time: that of the last event that `step` has run.
     [[nodiscard]] sim_time now() const noexcept { return now_; }
     /// Returns true while an effect runs, with the lock released. No other step may run then.
     [[nodiscard]] bool executing() const noexcept { return executing_; }

@@ -163,8 +163,7 @@ private:
     }
 
     std::size_t size_;
-    /// For each zone (blocks of similar sizes), the address at which the search for the next block
-    /// starts.
+    /// For each zone (blocks of similar sizes), the address at which the next search starts.
     std::vector<std::uintptr_t>         next_;
     std::uintptr_t                      begin_ = 0;
     std::uintptr_t                      view_  = 0;

@@ -232,8 +232,7 @@ private:
         self.now = sim_host::state::runnable;
         progress.notify_all();
     }
-    /// Makes a thread that blocked in real time runnable again, and waits until the scheduler
-    /// selects it.
+    /// Makes a thread that blocked in real time runnable, and waits until it is selected.
     void come_back(lock& held, sim_host& self) {
         self.now   = sim_host::state::runnable;
         self.clock = std::max(self.clock, schedule_.now());

@@ -158,8 +158,7 @@ private:
         return all;
     }
 
-    /// The constructor of this object counts one wait of a host thread, the destructor adds the
-    /// duration.
+    /// The constructor counts one wait of a host thread, the destructor adds the duration.
     struct waiting {
         waiting(sim_machine& m, sim_host& h, int d)
             : machine{m}, host{h}, device{d}, since{h.clock} {}
@@ -174,8 +173,7 @@ private:
         sim_time     since;
     };
 
-    /// Returns one unfinished operation of `device` among the first `last` operations of the node,
-    /// if any.
+    /// Returns an unfinished operation of `device` among the node's first `last`, if any.
     [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
         sim_device_state& d     = m_.at(device);
         auto const        among = [&](std::vector<sim_moment> const& all) {

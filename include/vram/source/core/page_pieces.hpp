@@ -45,8 +45,7 @@ public:
     page_pieces(page_pieces&&) noexcept   = default;
     page_pieces& operator=(page_pieces&&) = delete;
 
-    /// Allocates host memory for one more piece of physical memory, so that the next `add` cannot
-    /// fail.
+    /// Allocates host memory for one more piece (of physical memory): `add` then cannot fail.
     void reserve() {
         if (unused_.size() != 0) { return; }
         if (pieces_.size() == pieces_.capacity()) {
@@ -67,16 +66,14 @@ public:
         spare(k);
         return k;
     }
-    /// Removes the piece `k` of physical memory, a spare (without an owner) to which no page is
-    /// mapped.
+    /// Removes the piece `k` of memory, a spare (without an owner) to which no page is mapped.
     void remove(number k) noexcept {
         no_spare(k);
         unused_.push(k);
     }
 
     [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
-    /// Returns a page that is mapped to the piece `k` of physical memory but does not own it, or
-    /// `nowhere`.
+    /// Returns a page that is mapped to the piece `k` of memory but does not own it, or `nowhere`.
     [[nodiscard]] number stale_page(number k) const noexcept { return pieces_[k].first_stale; }
 
     /// Returns the number of pieces of physical memory, with or without an owner.

@@ -195,8 +195,7 @@ private:
     /// Bytes of one transfer: the largest that cuFile makes.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// A guard for the ring of pinned chunks. The constructor waits until no other call uses the
-    /// ring.
+    /// A guard for the ring of pinned chunks: waits until no other call uses the ring.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -222,8 +221,7 @@ private:
         }
     }
 
-    /// Returns the kind of memory of a range; `pageable` if its first and last byte are of two
-    /// kinds.
+    /// Returns the kind of memory of a range; `pageable` if its two ends differ in kind.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);

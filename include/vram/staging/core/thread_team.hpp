@@ -69,8 +69,7 @@ public:
     }
 
 private:
-    /// The destructor of this object ends the threads already started if a later one cannot be
-    /// started.
+    /// The destructor ends the threads already started if a later one cannot be started.
     struct ending {
         ~ending() {
             if (of != nullptr) { of->end(); }

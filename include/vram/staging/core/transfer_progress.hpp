@@ -31,8 +31,7 @@ public:
 
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}
 
-    /// Returns the number of the next piece of the transfer, or `none` at the end or after a
-    /// failure.
+    /// Returns the number of the transfer's next piece, or `none` at the end or after a failure.
     [[nodiscard]] std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);

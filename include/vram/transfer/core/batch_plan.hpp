@@ -43,8 +43,7 @@ public:
         full_ = given == 0 || given > options.batch_bytes ? options.batch_bytes : given;
     }
 
-    /// The number of the batches of a pass, or `unknown`, and the order in which they are
-    /// requested.
+    /// The number of batches of a pass, or `unknown`, and the order of their requests.
     struct pass {
         std::size_t batches = unknown;
         index_order order;

@@ -45,8 +45,7 @@ struct slot {
     std::vector<stream_hold<Platform>> others_held;
     /// One event for each stream in `others`, recorded after its last use; kept for reuse.
     std::vector<event> others_released;
-    /// The device of each event in `others_released`: it is recorded only on streams of this
-    /// device.
+    /// The device of each event in `others_released`, for streams of this device alone.
     std::vector<device> others_on;
 
     /// Word in pinned memory that the device writes after the copy into this block, or null.

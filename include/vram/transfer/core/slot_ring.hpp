@@ -192,8 +192,7 @@ private:
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
                !b.ready() && !b.no_more() && !this->rules_.stopping();
     }
-    /// Overwrites the device block `s` after its last use, so that a late access reads wrong
-    /// values.
+    /// Overwrites the device block `s` after its last use: a late access reads wrong values.
     void overwrite(slot& s) noexcept {
         try {
             stream const on = this->channel_.view();
