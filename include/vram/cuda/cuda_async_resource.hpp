@@ -139,8 +139,7 @@ public:
     /// Returns unused memory to the device without a wait, until the pool has at most `keep` unused
     /// bytes. Returns the number of bytes returned to the device.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
-    /// Announces that the raw stream `s` is about to be destroyed: `trim` waits for an event behind
-    /// its frees.
+    /// Announces the end of the raw stream `s`: `trim` waits for an event behind its frees.
     void                       retire(stream s) noexcept { freed_.retire(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 

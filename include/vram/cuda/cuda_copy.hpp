@@ -43,8 +43,7 @@ inline void cuda_copy(cuda_stream_view stream, void* to, cuda_device to_device, 
 
 namespace detail {
 
-/// Returns CUDA's description of one side of a box: rows of `pitch` bytes, slices of `slice /
-/// pitch` rows.
+/// Returns one side of a box for CUDA: rows of `pitch` bytes, slices of `slice / pitch` rows.
 inline cudaPitchedPtr pitched(void* p, std::size_t pitch, std::size_t slice, std::size_t width) {
     expects(slice % pitch == 0, "cuda_copy: a slice must be a whole number of rows");
     return {p, pitch, width, slice / pitch};

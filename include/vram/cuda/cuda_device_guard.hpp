@@ -12,7 +12,7 @@
 
 namespace vram {
 
-/// Makes `device` current in the calling thread until the end of the scope.
+/// Makes `device` current in the calling thread for a scope, and restores the previous one.
 ///
 ///     { cuda_device_guard on{cuda_device{1}};  kernel<<<grid, block>>>(); }
 ///

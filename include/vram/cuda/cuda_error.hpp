@@ -56,8 +56,7 @@ public:
     }
 
     /// Reports the error `status` to the error sink, for functions that must not throw, and clears
-    /// CUDA's latched error. `p` and `bytes` are the block concerned. Returns true if `status` is
-    /// cudaSuccess.
+    /// CUDA's latched error. `p`, `bytes`: the block. Returns true if `status` is cudaSuccess.
     static bool report(cudaError_t status, void const* p = nullptr, std::size_t bytes = 0,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }

@@ -75,16 +75,14 @@ public:
         return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
-    /// Blocks the host until the work before the event is complete. Does not block if the event was
-    /// never recorded.
+    /// Blocks the host until the work before the event is complete; not if it was never recorded.
     void synchronize() const {
         if (detail::cuda_context::over(life_)) { return; }
         detail::cuda_capture_guard const relaxed;
         cuda_check(detail::cuda_exit::or_done([&] { return cudaEventSynchronize(event_); }));
     }
 
-    /// Makes the later work of `stream` wait until the work before the event is complete. The host
-    /// does not wait.
+    /// Makes later work of `stream` wait for the work before the event. The host does not wait.
     void wait(cuda_stream_view stream) const {
         if (detail::cuda_context::over(life_)) { return; }
         cuda_check(detail::cuda_exit::or_done(
@@ -92,8 +90,7 @@ public:
     }
 
     /// Returns the device time from `start` to this event in milliseconds. Both must be complete
-    /// and were created with `timing`. The resolution is about 1 us. Returns 0 if the device was
-    /// reset.
+    /// and have `timing`. The resolution is about 1 us. Returns 0 if the device was reset.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
         if (detail::cuda_context::over(life_) || detail::cuda_context::over(start.life_)) {

@@ -26,8 +26,7 @@ namespace vram {
     return info;
 }
 
-/// Returns the free and the total memory of `device` without throwing, for error reports. Returns
-/// zeros if CUDA fails.
+/// Returns the free and the total memory of `device`, or zeros if CUDA fails, for error reports.
 [[nodiscard]] inline memory_info cuda_memory_info(cuda_device device, std::nothrow_t) noexcept {
     try {
         return cuda_memory_info(device);

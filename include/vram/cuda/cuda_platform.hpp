@@ -37,11 +37,10 @@ class pinned_resource; // defined in cuda/pinned_resource.hpp
 
 /// The types and functions by which layers, pools and loaders use CUDA. Most are one call of CUDA.
 ///
-/// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory. CUDA's latched error is
-///           cleared.
+/// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory. Clears CUDA's latched
+///           error.
 /// Threads   Any thread may call.
-/// Streams   A call that would break a graph capture is refused, or made in a way that does not
-///           break it.
+/// Streams   A call that would break a graph capture is refused, or made in another way.
 /// Cost      The cost is that of the call in the part that implements it.
 struct cuda_platform : detail::cuda_ranges {
     using device          = cuda_device;

@@ -67,9 +67,8 @@ public:
     }
     ~cuda_stream() { destroy(); }
 
-    /// Converts to CUDA's handle, to pass the stream to CUDA and to other libraries: a kernel
-    /// launch, `cudaStreamSynchronize`, `thrust::cuda::par.on`. A temporary stream does not
-    /// convert.
+    /// Converts to CUDA's handle, for CUDA and other libraries: a kernel launch,
+    /// `cudaStreamSynchronize`, `thrust::cuda::par.on`. A temporary stream does not convert.
     operator cudaStream_t() const& noexcept { return held_.get(); }
     operator cudaStream_t() const&& = delete;
 

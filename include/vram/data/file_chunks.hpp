@@ -15,8 +15,8 @@
 
 namespace vram {
 
-/// A source with consecutive chunks of a file as batches. Chunks may overlap, and the last one
-/// may be shorter.
+/// A source with consecutive chunks of a file as batches. They may overlap; the last may be
+/// shorter.
 ///
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut

@@ -219,8 +219,7 @@ struct shared_access {
 } // namespace detail
 
 namespace with {
-/// Puts the stack before `|` into a `shared` handle: `source | with::stream_ordered |
-/// with::shared`.
+/// Puts a stack into a `shared` handle: `source | with::stream_ordered | with::shared`.
 inline constexpr pending<vram::shared> shared{};
 } // namespace with
 

@@ -43,8 +43,7 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
     using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
 
     VRAM_THRUST_CALL thrust_system(cudaStream_t s = nullptr) : base{s} {}
-    /// Makes an execution policy from Thrust's device tag, so that it can copy elements of any
-    /// device vector.
+    /// Makes an execution policy from Thrust's device tag, to copy elements of any device vector.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
     // Thrust calls this to select the policy for a copy to a new vector: that of the new vector,

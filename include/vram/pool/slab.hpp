@@ -160,8 +160,7 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
-    /// is live.
+    /// Frees the block at `p` (null: nothing). Returns false if no such block is live.
     [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
                                  stream const* on) noexcept {
         if (p == nullptr) { return true; }
@@ -191,8 +190,7 @@ private:
 };
 
 namespace with {
-/// Puts a slab with blocks of `block_bytes` over the resource before it: `source |
-/// with::slab(64_KiB)`.
+/// Puts a slab with blocks of `block_bytes` over a resource: `source | with::slab(64_KiB)`.
 [[nodiscard]] inline auto slab(std::size_t block_bytes, pool_options options = {}) {
     return layer<vram::slab>(block_bytes, options);
 }

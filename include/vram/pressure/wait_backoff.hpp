@@ -13,8 +13,7 @@
 
 namespace vram {
 
-/// A function object that suspends the calling thread in real time, not in the time of the
-/// simulated device.
+/// A function object that suspends the calling thread in real time, not in simulated time.
 struct sleep_really {
     void operator()(std::chrono::nanoseconds how_long) const {
         std::this_thread::sleep_for(how_long);

@@ -24,8 +24,7 @@ namespace vram {
 /// Failure   The constructor throws the exceptions of `usage()`. The destructor never throws. It
 ///           reports a leak as `error_kind::leak` to the error sink, with the bytes and the line of
 ///           the check, and an exception of `usage()` as `error_kind::lost_exception`.
-/// Threads   The rules are those of `usage()` of the resource. Memory of other threads is counted
-///           too.
+/// Threads   The rules are those of `usage()`. Memory of other threads is counted too.
 /// Cost      One call of `usage()` at each end.
 template <measured_resource Resource>
 class leak_check {

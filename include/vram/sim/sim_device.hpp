@@ -15,8 +15,7 @@ namespace vram {
 /// device with index 0 of the current node.
 ///
 /// Failure   The constructors throw `sim_error{invalid_device}` if there is no such device.
-/// Threads   Any thread may call. Each host thread has a current device, which is device 0 at
-///           first.
+/// Threads   Any thread may call. Each host thread has a current device, at first device 0.
 class sim_device {
 public:
     sim_device() : sim_device{0} {}

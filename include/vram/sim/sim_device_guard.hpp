@@ -8,8 +8,7 @@
 
 namespace vram {
 
-/// Makes `device` the calling thread's current device until the guard is destroyed, then restores
-/// the previous one.
+/// Makes `device` the calling thread's current device as long as the guard exists.
 ///
 /// Failure   None.
 /// Cost      None.

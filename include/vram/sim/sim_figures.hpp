@@ -70,8 +70,7 @@ struct sim_figures {
     }
     [[nodiscard]] sim_time busy(sim_engine engine) const noexcept { return busy(sim_set(engine)); }
 
-    /// Returns the time during which at least one engine of `a` and one of `b` were busy
-    /// simultaneously.
+    /// Returns the time during which an engine of `a` and one of `b` were busy together.
     [[nodiscard]] sim_time overlap(sim_engine_set a = sim_set(sim_engine::compute),
                                    sim_engine_set b = sim_copy_engines) const noexcept {
         sim_time sum{};

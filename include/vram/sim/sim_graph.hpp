@@ -104,8 +104,7 @@ private:
     explicit sim_graph(std::shared_ptr<detail::sim_graph_state> graph) : graph_{std::move(graph)} {}
 
     /// Divides the nodes into branches (chains of nodes that run one after the other): a node
-    /// continues the branch of one of its predecessors that no other node continues, or starts a
-    /// new branch.
+    /// continues the branch of one of its predecessors that no other node continues, or starts one.
     static void find_branches(detail::sim_graph_state& g) {
         std::vector<bool> continued(g.nodes.size());
         bool              started = false;

@@ -50,8 +50,8 @@ enum class sim_order : unsigned char {
     /// Of the threads that can run, the one with the earliest virtual clock (simulated time) runs;
     /// if two are equal, the one with the lower number. Times are exact, and runs repeatable.
     by_time,
-    /// Of the threads that can run, a random one runs, which `sim_options::seed` determines. Runs
-    /// are repeatable.
+    /// Of the threads that can run, a random one runs (by `sim_options::seed`). Runs are
+    /// repeatable.
     by_seed,
     /// The thread that `sim_options::choices` selects runs. `sim_explore` tries all choices.
     by_choice,

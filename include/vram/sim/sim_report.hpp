@@ -21,8 +21,7 @@ namespace vram {
 enum class sim_mistake : unsigned char {
     /// Two accesses to the same bytes, one a write, that no stream, event or wait orders.
     race,
-    /// A wait for an event, or a query, that nothing orders after its record by another host
-    /// thread.
+    /// A wait for an event, or a query, not ordered after its record by another host thread.
     unordered_wait,
     undeclared_access,    ///< a kernel's access to memory that its declaration does not contain
     overlapping_copy,     ///< a copy with a source and destination that overlap

@@ -41,8 +41,7 @@ public:
     sim_stream_view(int)            = delete;
     sim_stream_view(std::nullptr_t) = delete;
 
-    /// Returns the legacy default stream of a device. It and all blocking streams wait for each
-    /// other.
+    /// Returns a device's legacy default stream. It and all blocking streams wait for each other.
     [[nodiscard]] static sim_stream_view legacy(sim_device device) {
         return sim_stream_view{device.machine().at(device.index()).legacy};
     }
@@ -81,8 +80,7 @@ public:
         return s.capture != nullptr;
     }
 
-    /// Returns true if all work of the stream is complete at the calling thread's virtual
-    /// (simulated) time.
+    /// Returns true if all work of the stream is complete at the thread's simulated time.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state&       s = state();
         detail::sim_capture_guard const relaxed{*s.machine};

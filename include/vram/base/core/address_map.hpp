@@ -77,8 +77,7 @@ public:
         --size_;
     }
 
-    /// Calls `visit(key, value)` for each entry, in no particular order. `visit` must not add or
-    /// remove entries.
+    /// Calls `visit(key, value)` for each entry, in any order. `visit` must not change the table.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (std::size_t i = 0; i < cells_.count(); ++i) {

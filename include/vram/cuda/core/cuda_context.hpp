@@ -26,7 +26,7 @@ namespace detail {
 ///
 /// Only the primary context, that of the runtime, is known. No call here creates a context.
 ///
-/// Failure   If the driver cannot be asked, no reset is noticed. The first `ended` after a reset
+/// Failure   If the driver cannot be asked, no reset is noticed. The first `ended` after one
 ///           reports it.
 /// Threads   Any thread may call. No other thread may use a device during its reset.
 /// Streams   None. A query of a context is legal during a capture.

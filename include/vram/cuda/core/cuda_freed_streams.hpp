@@ -263,8 +263,7 @@ private:
         other.start_epoch();
     }
     /// Returns true if the work of `place`, a stream or an event, is complete. Then also calls
-    /// `synchronize` on it, so that the host has seen the completion. Returns false if the query
-    /// fails.
+    /// `synchronize` on it, so that the host has seen the completion. False if the query fails.
     template <class Place>
     [[nodiscard]] static bool seen_done(Place const& place) noexcept {
         try {

@@ -25,8 +25,7 @@ namespace detail {
 /// Threads   Any thread may call.
 /// Streams   Null is the default stream: the thread's own one if the program is compiled with
 ///           per-thread default streams.
-/// Cost      The functions are looked up once in a process. Then 8 to 17 ns, and 180 ns for
-///           `query`.
+/// Cost      One lookup of the functions in a process. Then 8 to 17 ns, and 180 ns for `query`.
 class cuda_stream_calls {
 public:
     /// Makes an object that uses only functions of the runtime.

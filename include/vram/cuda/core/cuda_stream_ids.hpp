@@ -119,8 +119,7 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// Stores a stream that vram has created. Returns the owner's reference. Throws
-    /// `std::bad_alloc`.
+    /// Stores a stream of vram and returns the owner's reference. Throws `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
         auto* const made = new cuda_stream_hold::shared{stream, id, cuda_context::now(device)};

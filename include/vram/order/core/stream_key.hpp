@@ -11,8 +11,7 @@
 namespace vram {
 namespace detail {
 
-/// Two kinds of key that never collide: a handle is an address and therefore even, an id is made
-/// odd. No key is zero.
+/// Two kinds of key that never collide: a handle, which is even, or an id, made odd; not zero.
 ///
 /// Failure   Throws an error of the platform if a stream has no id.
 /// Threads   Any number of threads may call concurrently.

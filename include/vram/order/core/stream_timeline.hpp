@@ -232,8 +232,7 @@ public:
 
     void count_wait() noexcept { ++waits_; }
 
-    /// Returns the last epoch of the stream with timeline index `slot` for which this stream has
-    /// already waited.
+    /// Returns the last epoch of the stream of `slot` for which this stream has already waited.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }

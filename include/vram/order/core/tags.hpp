@@ -104,8 +104,7 @@ public:
     }
 
     /// Returns a list with one use, from the first to the last graph-retained byte (freed during a
-    /// capture, kept for its graph), or an empty list. All graph-retained uses must belong to one
-    /// stream.
+    /// capture, kept for its graph), or an empty list. These uses must belong to one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {

@@ -118,8 +118,7 @@ public:
 private:
     static constexpr std::size_t seats = 8;
 
-    /// An entry of a small direct-mapped cache of timelines by stream key. The key 0 means that the
-    /// entry is empty.
+    /// An entry of a small direct-mapped cache of timelines by stream key; empty if the key is 0.
     struct seat {
         std::uint64_t key = 0;
         timeline*     who = nullptr;

@@ -91,8 +91,8 @@ public:
     }
 
 private:
-    /// Coalesces the small cached blocks from all lists for at least `least` bytes. Returns true if
-    /// there were any.
+    /// Coalesces the cached blocks of lists for `least` bytes or more. Returns true if there were
+    /// any.
     template <class IsComplete>
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });

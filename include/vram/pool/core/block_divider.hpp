@@ -27,7 +27,7 @@ class block_divider {
 public:
     using fit = free_blocks::fit;
 
-    /// `in_place`: chunks can grow at their ends. `apart` is the value of `block::apart` for all
+    /// `in_place`: chunks can grow at their ends. `apart`: the value of `block::apart` of its
     /// blocks.
     block_divider(bool in_place, bool apart) noexcept : free_{in_place}, apart_{apart} {}
     block_divider(block_divider&& other) noexcept : block_divider{false, false} {
@@ -206,8 +206,7 @@ public:
     }
 
 private:
-    /// Divides a free block that has a list of pending uses, as `take` does: each rest keeps the
-    /// uses of its own part.
+    /// Divides a free block with a list of pending uses, as `take` does: each rest keeps its uses.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;

@@ -24,8 +24,7 @@ struct block_request {
 
     /// Returns true if a pool can represent a block of this size.
     [[nodiscard]] bool possible() const noexcept { return bytes <= bins::largest; }
-    /// Returns the alignment of a chunk for this request, so that the block can begin at the first
-    /// byte of the chunk.
+    /// Returns the alignment of a chunk for this request, whose block begins at the first byte.
     [[nodiscard]] std::size_t chunk_alignment() const noexcept {
         return alignment > bins::granule ? alignment : bins::granule;
     }

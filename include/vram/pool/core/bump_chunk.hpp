@@ -67,8 +67,7 @@ public:
     /// if no other stream has unwound memory since.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
     /// Allocates the block at `start` for the stream `by` (null: for any stream). The caller has
-    /// ordered the stream after the pending uses of the memory. `captured`: the block belongs to a
-    /// graph.
+    /// ordered the stream after the pending uses of the memory. `captured`: for a graph.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {

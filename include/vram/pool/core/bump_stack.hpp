@@ -67,8 +67,7 @@ public:
         }
         return false;
     }
-    /// Returns the chunk in which `p` lies below the top (bump pointer), or null. The newest chunk
-    /// is searched first.
+    /// Returns the chunk in which `p` lies below the top (bump pointer), or null. Newest first.
     [[nodiscard]] chunk* used_around(void const* p) noexcept {
         for (std::size_t i = empty() ? 0 : current_ + 1; i-- != 0;) {
             chunk& c = chunks_[i];

@@ -170,8 +170,7 @@ private:
             throw;
         }
     }
-    /// Returns an unused chunk to the upstream in the same stream order in which it was allocated,
-    /// so no wait is needed.
+    /// Returns an unused chunk in the stream order of its allocation, so no wait is needed.
     template <class Upstream>
     static void send_home(Upstream& up, void* at, std::size_t size, std::size_t alignment,
                           typename Upstream::platform::stream const* order) {

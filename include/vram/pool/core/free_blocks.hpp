@@ -162,8 +162,8 @@ public:
         for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
         return most;
     }
-    /// Calls `visit(block)` for every free block of at least `bytes`, smaller bins first. `visit`
-    /// may remove the block.
+    /// Calls `visit(block)`, which may remove it, for free blocks of `bytes` or more, small bins
+    /// first.
     template <class Visit>
     void for_each_from(std::size_t bytes, Visit const& visit) const {
         auto const look = [&](block* b) {

@@ -22,8 +22,8 @@ struct page_place {
 };
 
 /// Groups of pages that have had the same physical memory, as circular lists (rings). A page is in
-/// no ring or in one ring with others. Chunks are numbered; the last one gets the number of a
-/// removed one.
+/// no ring or in one ring with others. Chunks are numbered; the last gets the number of a removed
+/// one.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.

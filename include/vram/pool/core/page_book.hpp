@@ -22,8 +22,7 @@ namespace detail {
 ///
 /// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Finding a chunk is linear in the number of chunks. A range costs one step for every 64
-///           pages.
+/// Cost      Finding a chunk is linear in their number. A range costs one step for 64 pages.
 class page_book {
 public:
     /// The pages [first, last) of a chunk.

@@ -99,8 +99,7 @@ public:
                 }
             });
     }
-    /// Allocates a small block in a hole between large blocks, unless pages are remapped, which
-    /// uses holes anyway.
+    /// Allocates a small block in a hole between large ones. (Remapping uses holes anyway.)
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);

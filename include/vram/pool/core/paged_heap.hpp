@@ -136,8 +136,8 @@ public:
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for ready free blocks (which need no wait) of `least` bytes or more in
-    /// the heap for `bytes`.
+    /// Calls `visit(block)` for ready (no wait) free blocks of `least` bytes or more in the heap
+    /// for `bytes`.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {

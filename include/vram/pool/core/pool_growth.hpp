@@ -58,8 +58,7 @@ public:
     pool_growth(Upstream const& up, pool_options const& options, Policy policy)
         : policy_{std::move(policy)}, chunks_{up, options} {}
 
-    /// Returns the object that changes and records the chunks, a model of the concept
-    /// `chunk_growth`.
+    /// Returns the object that changes and records the chunks, a `chunk_growth`.
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 

@@ -77,8 +77,7 @@ public:
         return false;
     }
     /// Removes all queued frees, oldest first, and calls `take(free)` for each, without the lock.
-    /// The order matters: of two frees of one block, the first is valid and the second is a double
-    /// free.
+    /// The order matters: of two frees of one block, the second is a double free.
     template <class Take>
     void drain(Take const& take) noexcept {
         remote_free      some[batch];
@@ -94,8 +93,7 @@ private:
     /// Number of frees that `drain` removes each time it takes the lock.
     static constexpr std::size_t batch = 32;
 
-    /// Holds the stream `s` until its free has been drained, so that its handle does not come to
-    /// mean another stream.
+    /// Holds the stream `s` until its free is drained, so that its handle means no other stream.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }

@@ -33,8 +33,7 @@ struct size_classes {
         return level == 0 ? (step + 1) * granule : ((step + 5) * granule) << (level - 1);
     }
     /// Returns the index of the smallest size class that holds `bytes` and has blocks that are all
-    /// aligned to `alignment` (a power of two, up to 2^56) if they lie side by side from an aligned
-    /// address.
+    /// aligned to `alignment` (a power of two, up to 2^56) if the first block is aligned.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         std::size_t index = of(bytes > alignment ? bytes : alignment);

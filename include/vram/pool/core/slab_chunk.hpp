@@ -43,8 +43,7 @@ struct slab_chunk {
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// True for a live block that a graph, captured on the stream with timeline index `slot`,
-        /// may use as well.
+        /// True for a live block that a graph, captured on the stream of `slot`, may use as well.
         bool in_graph = false;
     };
 
@@ -96,8 +95,7 @@ struct slab_chunk {
         n.epoch = epoch;
         n.at    = where;
     }
-    /// Returns true if a graph retains a block of this chunk. Cost: a walk over the blocks if some
-    /// have pending uses.
+    /// Returns true if a graph retains a block of this chunk. Cost: a walk over the blocks.
     [[nodiscard]] bool has_retained() const noexcept {
         if (pending() == 0) { return false; }
         for (entry const& n : entries) {

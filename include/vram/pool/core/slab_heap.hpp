@@ -108,8 +108,7 @@ public:
         return n;
     }
     [[nodiscard]] bool has_clean() const noexcept { return with_clean_ != nullptr; }
-    /// Allocates the free block `n`, which is in the list of a stream, and returns it. If `n` is
-    /// null, returns null.
+    /// Allocates the free block `n` of a stream's list, and returns it; null if `n` is null.
     entry* take(entry* n) noexcept {
         if (n == nullptr) { return nullptr; }
         free_lists_.remove(*n);
@@ -190,8 +189,7 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes every block clean (free for any stream) if its pending use is complete according to
-    /// `done(slot, epoch)`.
+    /// Makes every block clean (free for any stream) if its use is complete (`done(slot, epoch)`).
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -274,8 +272,7 @@ private:
         ++live_;
         return n->home->hand_out(*n);
     }
-    /// `list` adds a chunk to the list of chunks with clean blocks (free, used by no stream).
-    /// `unlist` removes it.
+    /// `list` adds a chunk to the list of chunks with clean (unused) blocks; `unlist` removes it.
     void list(chunk& c) noexcept {
         c.next     = std::exchange(with_clean_, &c);
         c.previous = nullptr;

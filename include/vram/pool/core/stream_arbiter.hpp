@@ -49,8 +49,7 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      Ready memory costs no call of the platform, except one query for a capture if captures
-///           are tracked.
+/// Cost      Ready memory costs no call of the platform, except a query if captures are tracked.
 template <class Platform>
 class stream_arbiter {
 public:

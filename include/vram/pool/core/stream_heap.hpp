@@ -230,14 +230,13 @@ public:
         poll();
     }
 
-    /// Queries the recorded events of all streams, and coalesces free blocks that could not be
-    /// coalesced before.
+    /// Queries the recorded events of all streams, and coalesces free blocks that now can be.
     void poll() {
         timelines().poll();
         coalesce_pending();
     }
     /// Records events behind frees that have none, queries all streams, and coalesces free blocks
-    /// that could not be coalesced before.
+    /// that now can be.
     void poll_all() {
         timelines().try_record_all();
         poll();
@@ -380,8 +379,7 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Number of small blocks that `take_in_hole` has placed between large ones. It restarts at
-    /// `enough_holes`.
+    /// Number of small blocks placed between large ones; restarts at `enough_holes`.
     unsigned holes_ = 0;
 };
 

@@ -169,8 +169,7 @@ private:
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Retains the blocks that the stream with timeline index `slot` has freed since its last event
-    /// for a graph.
+    /// Retains the blocks that the stream of `slot` has freed since its last event for a graph.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -178,8 +177,7 @@ private:
         }
     }
 
-    /// The free blocks of a heap, as candidates of `stream_arbiter`. Of each stream only the oldest
-    /// one is a candidate.
+    /// The free blocks of a heap as candidates of `stream_arbiter`: of each stream the oldest one.
     struct candidates {
         struct place {
             /// Null with the cost `ready`: the lowest clean block (free, used by no stream).

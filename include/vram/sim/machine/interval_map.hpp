@@ -60,8 +60,7 @@ public:
 private:
     using iterator = typename std::map<std::size_t, Value>::iterator;
 
-    /// Returns the interval that starts at `position`, after splitting the interval around
-    /// `position` if needed.
+    /// Returns the interval that starts at `position`; splits the one around it if needed.
     iterator split(std::size_t position) {
         auto const after  = pieces_.upper_bound(position);
         auto const around = std::prev(after);

@@ -125,8 +125,7 @@ public:
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return reports_; }
 
 private:
-    /// Checks and records an access to the part of `range` within `block`. Returns false after a
-    /// report.
+    /// Checks and records an access to `range` within `block`. Returns false after a report.
     bool touch(sim_block& block, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access) {
         return touch(block, block.history, step, clock, range, access);

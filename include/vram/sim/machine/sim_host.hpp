@@ -59,8 +59,7 @@ struct sim_host {
 struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;
-    /// The thread's state in virtual (simulated) time; null for an ordinary thread (not a
-    /// `sim_thread`).
+    /// The thread's state in simulated time; null for an ordinary thread (not a `sim_thread`).
     sim_host* host = nullptr;
     /// True within a `sim_capture_guard`: no call of this thread invalidates a capture.
     bool                           relaxed = false;

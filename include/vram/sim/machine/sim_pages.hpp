@@ -94,8 +94,7 @@ public:
         drop_unused(handle, memory);
     }
 
-    /// Maps the physical memory to the address `p`, which must be reserved and unmapped. No device
-    /// may access it yet.
+    /// Maps the physical memory to the reserved address `p`, at which no device may access it yet.
     void map(void* p, std::uint64_t handle, std::size_t bytes) {
         call_.admit();
         sim_physical&    memory = physical(handle);
@@ -129,8 +128,7 @@ public:
         });
     }
 
-    /// Removes whole mappings without waiting for the device. If queued work still uses them, the
-    /// checker reports it.
+    /// Removes whole mappings without a wait. The checker reports queued work that uses them.
     void unmap(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -164,8 +162,7 @@ private:
         demand(found != m_.memory.physical.end() && found->second.handle);
         return found->second;
     }
-    /// Returns the reservation that contains the whole range. Throws `sim_error{invalid_value}` if
-    /// there is none.
+    /// Returns the reservation with the whole range, or throws `sim_error{invalid_value}`.
     sim_reservation& reservation(void* p, std::size_t bytes) {
         sim_reservation* const r = m_.memory.reservation_of(address(p));
         demand(r != nullptr && whole(bytes) && bytes != 0 && whole(address(p) - r->begin) &&

@@ -88,8 +88,7 @@ public:
         } catch (...) { report_sim_error(p, bytes, w); }
     }
 
-    /// Returns true if `p` is in a live block of this kind of memory, allocated by this or any
-    /// other resource.
+    /// Returns true if `p` is in a live block of this kind of memory, of this or another resource.
     [[nodiscard]] bool owns(void const* p) const {
         sim_machine&           m = device_.machine();
         std::unique_lock const held{m.mutex};

@@ -97,8 +97,7 @@ public:
         }
     }
 
-    /// Returns the block with the largest start address that is not greater than `p`, or null if
-    /// there is none.
+    /// Returns the last block that begins at `p` or before it, or null if there is none.
     [[nodiscard]] sim_block* before(std::uintptr_t p) {
         auto const after = blocks_.upper_bound(p);
         return after == blocks_.begin() ? nullptr : &std::prev(after)->second;
@@ -120,8 +119,7 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in a part of the addresses, at or after `next` if possible, else before
-    /// it.
+    /// Allocates a block in a part of the addresses, from `next` on if possible, else before it.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);

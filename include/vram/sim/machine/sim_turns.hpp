@@ -80,8 +80,7 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Lets another thread run after `leave`. If none can run now, the first one that becomes
-    /// runnable runs.
+    /// Lets another thread run after `leave`: if none can now, the first that becomes runnable.
     void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
@@ -255,8 +254,7 @@ private:
         return true;
     }
 
-    /// Returns the runnable thread with the earliest virtual clock (simulated time), or null if
-    /// none is runnable.
+    /// Returns the runnable thread with the earliest clock (simulated time), or null without one.
     [[nodiscard]] sim_host* earliest() const noexcept {
         sim_host* first = nullptr;
         for (sim_host* const h : hosts_) {

@@ -65,8 +65,7 @@ public:
         }
         throw_pending(e.device);
     }
-    /// Blocks until all work queued on the device is complete. Throws if a stream of the device is
-    /// being captured.
+    /// Blocks until all queued work of the device is complete. Throws if it has a captured stream.
     void synchronize(int device) {
         call_.admit();
         call_.unsafe();
@@ -80,8 +79,7 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work queued on the device is complete, as cudaFree does. It does not
-    /// invalidate captures.
+    /// Blocks until all work of the device is complete, as cudaFree does. Invalidates no capture.
     void await_all(int device) {
         call_.admit();
         sim_device_state& d    = m_.at(device);

@@ -89,8 +89,7 @@ public:
         slots_[i] = {.piece = k};
         link(i);
     }
-    /// Records that page `i`, which is mapped to a piece of physical memory that it does not own,
-    /// was unmapped.
+    /// Records that page `i` was unmapped from a piece (of physical memory) that it does not own.
     void unmap(number i) noexcept {
         unlink(i);
         slots_[i] = {};

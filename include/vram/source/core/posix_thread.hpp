@@ -52,8 +52,7 @@ public:
     ~posix_thread() { join(); }
 
     /// Waits for the end of the thread; a second call does nothing. If the thread itself calls this
-    /// function, because it called `exit` and so destroys its own `posix_thread`, it is detached
-    /// instead.
+    /// function, because it called `exit` and so destroys its own `posix_thread`, it is detached.
     void join() noexcept {
         if (!std::exchange(joinable_, false)) { return; }
         if (::pthread_equal(thread_, ::pthread_self()) != 0) {

@@ -22,8 +22,7 @@ namespace detail {
 /// Failure   `insert` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
 /// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. `insert`
-///           and `erase` move the entries of all blocks at higher addresses. Others are O(log
-///           blocks).
+///           and `erase` move the entries of all blocks at higher addresses. Others: O(log blocks).
 class span_blocks {
 public:
     /// The pages with the numbers [first, last) of the range.

@@ -191,8 +191,7 @@ private:
         ++calls_;
     }
     /// Destroys the piece `k` of physical memory, which backs no page, after unmapping all pages
-    /// that are still mapped to it. If a call fails, reports the error, keeps the piece and returns
-    /// false.
+    /// that are still mapped to it. If a call fails, reports it, keeps the piece and returns false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
             try {
@@ -212,8 +211,7 @@ private:
         return true;
     }
 
-    /// Maps page `i`, which has no memory, to the piece `k` of physical memory, but without access
-    /// rights or ownership.
+    /// Maps page `i` to the piece `k` of physical memory, without access rights or ownership.
     void put(number i, number k) {
         if (pieces_.piece(i) != nowhere) { unmap(i); }
         memory().map(address(i), pieces_.memory(k), page_);

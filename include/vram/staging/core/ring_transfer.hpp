@@ -24,8 +24,7 @@ namespace detail {
 ///
 /// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
 /// Threads   All threads of the ring call `run` concurrently.
-/// Streams   Copies run on the ring's stream. They are complete when `run` has returned on all
-///           threads.
+/// Streams   Copies run on the ring's stream, and are complete when all threads have returned.
 /// Cost      One copy, one event and at most one host wait for each piece. Nothing is allocated.
 template <class Ring, class Platform, class Host>
 class ring_transfer {
@@ -35,8 +34,7 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host}, progress_{plan.pieces()} {}
 
-    /// Moves pieces of the transfer on the calling thread, which has the number `thread`, until no
-    /// piece is left.
+    /// Moves pieces of the transfer on the calling thread (number `thread`) until none is left.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {

@@ -35,8 +35,8 @@ class batch_plan {
 public:
     static constexpr std::size_t unknown = source_type::unknown;
 
-    /// The plan for `source`, which must outlive it. Defaults (0) in `options` must have been
-    /// replaced by numbers.
+    /// The plan for `source`, which must outlive it. `options` has numbers in place of defaults
+    /// (0).
     batch_plan(source_type const& source, loader_options const& options)
         : source_{source}, options_{options} {
         std::size_t const given = source.batch_bytes();
@@ -81,8 +81,7 @@ public:
     /// Returns the number of batches of this pass, if it is known before its end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
 
-    /// The treatment of a batch: the loop gets it, it is left out because it is short, or the loop
-    /// ends before it.
+    /// The treatment of a batch: the loop gets it, leaves it out (too short), or ends before it.
     enum class verdict { batch, left_out, end };
 
     /// Returns the treatment of a batch of `bytes` bytes, of which 0 is the end of the source.

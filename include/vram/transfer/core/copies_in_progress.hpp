@@ -84,8 +84,7 @@ public:
     }
 
     /// An enqueued copy that has not ended. `which` is the number of the copy among those of its
-    /// block, or 0 if there is no such copy. `over` is an event that completes no earlier than the
-    /// copy.
+    /// block, or 0 if there is no such copy. `over` is an event that completes no earlier.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;

@@ -148,8 +148,7 @@ public:
 
     /// Ends all copies: every callback has run, or never will. The lock is held.
     void end_all() noexcept { copies_.end_all(); }
-    /// Blocks the calling thread until all enqueued copies have run. Returns false if no wait
-    /// guarantees this.
+    /// Blocks the calling thread until all enqueued copies have run. Returns false if that fails.
     [[nodiscard]] bool finish() noexcept { return lane_.finish(); }
     /// Blocks the calling thread until all callbacks have returned and, if there are flags, all
     /// completion flags are written. Returns false if no wait guarantees this: the memory that they

@@ -23,8 +23,7 @@ namespace detail {
 
 /// The state that a loader, its producers (threads that fill batches) and the batches in use share.
 ///
-/// Failure   An exception of a producer or of a copy is stored, and thrown when the loop asks for
-///           that batch.
+/// Failure   An exception of a producer or a copy is thrown when the loop asks for that batch.
 /// Threads   Any number of threads may release batches. One thread, that of the loop (the
 ///           consumer), asks for the next batch.
 /// Cost      A step of the consumer takes the lock of the loader twice. Nothing is allocated.

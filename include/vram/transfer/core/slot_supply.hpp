@@ -149,8 +149,7 @@ protected:
         return fill_slot();
     }
     /// Assigns the next batch to a free device block, for a loader without producer threads. Does
-    /// not wait. Returns null if no block is free, if a batch is ready, or if there is no further
-    /// batch.
+    /// not wait. Returns null if no block is free, a batch is ready, or no batch is left.
     slot* slot_now() {
         auto const held = threads_.hold();
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
@@ -327,8 +326,7 @@ private:
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Lets the loop end with the exception `why`. Batches that are not assigned to a block yet are
-    /// not produced.
+    /// Lets the loop end with the exception `why`. Batches without a block are not produced.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -68,8 +68,7 @@ public:
         return wanted || unseen || stopping_ || failed;
     }
     /// Returns true if a producer that is awake copies the pair (a pinned and a device block) that
-    /// a release completed. Waking a sleeping one would take longer than copying on the releasing
-    /// thread.
+    /// a release completed. Waking a sleeping one would take longer than the copy.
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
