@@ -4,7 +4,7 @@
 /// \file
 /// `address_map` is a hash table from addresses, or other 64-bit keys, to pointers.
 
-#include <vram/base/core/hash_cells.hpp> // hash_cells
+#include <vram/base/core/hash_cells.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,8 +4,8 @@
 /// \file
 /// `biased_lock` is a biased lock for critical sections of a few dozen instructions.
 
-#include <vram/base/core/process_fence.hpp> // process_fence
-#include <vram/base/error.hpp>              // locks_held, report_stored_errors
+#include <vram/base/core/process_fence.hpp>
+#include <vram/base/error.hpp> // locks_held, report_stored_errors
 
 #include <atomic>  // atomic
 #include <mutex>   // mutex, lock_guard

@@ -4,7 +4,7 @@
 /// \file
 /// `what_text` is the text that `what()` of an exception returns.
 
-#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/call_site.hpp>
 
 #include <exception> // exception, exception_ptr, rethrow_exception
 #include <memory>    // shared_ptr, make_shared

@@ -4,8 +4,8 @@
 /// \file
 /// `diagnosed` types make the first line of a compile error state the remedy.
 
-#include <vram/concepts/platform_of.hpp> // platform_of
-#include <vram/concepts/resource.hpp>    // resource, synchronous_resource
+#include <vram/concepts/platform_of.hpp>
+#include <vram/concepts/resource.hpp> // resource, synchronous_resource
 
 #include <concepts>    // same_as, convertible_to
 #include <cstddef>     // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `name_of_stream` is the name of a stream in a message.
 
-#include <vram/base/error_kind.hpp>                 // stream_name
-#include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
+#include <vram/base/error_kind.hpp> // stream_name
+#include <vram/concepts/core/is_default_stream.hpp>
 
 #include <cstdint> // uintptr_t
 

@@ -6,8 +6,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <vram/base/core/gate.hpp>          // the gate of platforms where time is real
-#include <vram/concepts/core/is_ending.hpp> // is_ending
+#include <vram/base/core/gate.hpp> // the gate of platforms where time is real
+#include <vram/concepts/core/is_ending.hpp>
 
 #include <new>         // bad_alloc
 #include <type_traits> // is_same_v

@@ -4,7 +4,7 @@
 /// \file
 /// `platform_lock` is the lock type of a platform, or `biased_lock` if the platform has none.
 
-#include <vram/base/core/biased_lock.hpp> // biased_lock
+#include <vram/base/core/biased_lock.hpp>
 
 #include <concepts> // movable
 

@@ -4,8 +4,8 @@
 /// \file
 /// `refused_free` is the error of a `deallocate` that frees nothing.
 
-#include <vram/base/error.hpp>                   // error, error_kind
-#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/base/error.hpp> // error, error_kind
+#include <vram/concepts/core/name_of_stream.hpp>
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location

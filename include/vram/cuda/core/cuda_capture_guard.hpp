@@ -4,8 +4,8 @@
 /// \file
 /// `cuda_capture_guard` lets the calling thread query and allocate during a graph capture.
 
-#include <vram/cuda/core/cuda_stream_calls.hpp> // cuda_stream_calls
-#include <vram/cuda/cuda_error.hpp>             // cuda_error
+#include <vram/cuda/core/cuda_stream_calls.hpp>
+#include <vram/cuda/cuda_error.hpp>
 
 #include <cuda_runtime_api.h> // cudaStreamCaptureMode
 

@@ -4,11 +4,11 @@
 /// \file
 /// `cuda_context` detects that a device was reset since an object was created on it.
 
-#include <vram/base/error.hpp>                   // report_error
-#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/core/cuda_entry_point.hpp>   // cuda_entry_point
-#include <vram/cuda/core/cuda_exit.hpp>          // cuda_exit
-#include <vram/cuda/cuda_device.hpp>             // cuda_device
+#include <vram/base/error.hpp> // report_error
+#include <vram/cuda/core/cuda_capture_guard.hpp>
+#include <vram/cuda/core/cuda_entry_point.hpp>
+#include <vram/cuda/core/cuda_exit.hpp>
+#include <vram/cuda/cuda_device.hpp>
 
 #include <cuda.h> // cuDevicePrimaryCtxGetState and the others: their types alone
 

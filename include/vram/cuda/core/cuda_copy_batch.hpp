@@ -5,7 +5,7 @@
 /// `cuda_copy_batch` enqueues many copies with one call of CUDA.
 
 #include <vram/cuda/core/cuda_stream_ids.hpp> // is_proper
-#include <vram/cuda/cuda_stream_view.hpp>     // cuda_stream_view
+#include <vram/cuda/cuda_stream_view.hpp>
 
 #include <cuda_runtime_api.h> // cudaMemcpyBatchAsync
 

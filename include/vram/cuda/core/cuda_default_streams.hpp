@@ -5,8 +5,8 @@
 /// `cuda_default_streams` remembers the ids of default streams, for times at which CUDA must not be
 /// asked.
 
-#include <vram/cuda/cuda_device.hpp> // cuda_device
-#include <vram/cuda/cuda_error.hpp>  // cuda_error
+#include <vram/cuda/cuda_device.hpp>
+#include <vram/cuda/cuda_error.hpp>
 
 #include <cuda_runtime_api.h> // cudaStream_t, cudaStreamLegacy, cudaStreamPerThread
 

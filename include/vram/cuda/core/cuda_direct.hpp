@@ -4,15 +4,15 @@
 /// \file
 /// `cuda_direct` is the common base of resources that call the driver for every block.
 
-#include <vram/base/align.hpp>                   // align, default_alignment
-#include <vram/base/call_site.hpp>               // call_site
-#include <vram/base/contract.hpp>                // expects
-#include <vram/concepts/core/diagnosed.hpp>      // synchronous_only
-#include <vram/concepts/property.hpp>            // has_property, host_accessible
-#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/core/cuda_context.hpp>       // cuda_context
-#include <vram/cuda/core/over_aligned.hpp>       // over_aligned
-#include <vram/cuda/cuda_platform.hpp>           // cuda_platform
+#include <vram/base/align.hpp> // align, default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp>           // expects
+#include <vram/concepts/core/diagnosed.hpp> // synchronous_only
+#include <vram/concepts/property.hpp>       // has_property, host_accessible
+#include <vram/cuda/core/cuda_capture_guard.hpp>
+#include <vram/cuda/core/cuda_context.hpp>
+#include <vram/cuda/core/over_aligned.hpp>
+#include <vram/cuda/cuda_platform.hpp>
 
 #include <atomic>  // atomic_ref
 #include <cstddef> // size_t

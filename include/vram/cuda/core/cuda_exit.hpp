@@ -5,7 +5,7 @@
 /// `cuda_exit` detects that CUDA must not be called any more: the process is ending, or it is a
 /// forked child.
 
-#include <vram/base/core/process_exit.hpp> // process_exit
+#include <vram/base/core/process_exit.hpp>
 
 #include <vram/base/requirements.hpp>
 

@@ -4,13 +4,13 @@
 /// \file
 /// `cuda_freed_streams` remembers the streams on which memory was freed, and waits for them.
 
-#include <vram/base/core/lock.hpp>              // lock
-#include <vram/base/core/smaller_of.hpp>        // larger_of
-#include <vram/cuda/core/cuda_stream_cache.hpp> // cuda_stream_cache
-#include <vram/cuda/cuda_device_guard.hpp>      // cuda_device_guard
-#include <vram/cuda/cuda_event.hpp>             // cuda_event
-#include <vram/cuda/cuda_platform.hpp>          // cuda_platform
-#include <vram/order/core/record_behind.hpp>    // record_behind
+#include <vram/base/core/lock.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/cuda/core/cuda_stream_cache.hpp>
+#include <vram/cuda/cuda_device_guard.hpp>
+#include <vram/cuda/cuda_event.hpp>
+#include <vram/cuda/cuda_platform.hpp>
+#include <vram/order/core/record_behind.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

@@ -4,9 +4,9 @@
 /// \file
 /// `cuda_mark` lets the device write a number into pinned memory, in stream order.
 
-#include <vram/cuda/core/cuda_entry_point.hpp> // cuda_entry_point
-#include <vram/cuda/cuda_error.hpp>            // cuda_error, cuda_check
-#include <vram/cuda/cuda_stream_view.hpp>      // cuda_stream_view
+#include <vram/cuda/core/cuda_entry_point.hpp>
+#include <vram/cuda/cuda_error.hpp> // cuda_error, cuda_check
+#include <vram/cuda/cuda_stream_view.hpp>
 
 #include <cuda.h> // cuStreamWriteValue32: its type alone
 

@@ -4,8 +4,8 @@
 /// \file
 /// `cuda_memory_kind` asks CUDA for the kind of memory at an address.
 
-#include <vram/concepts/memory_kind.hpp> // memory_kind
-#include <vram/cuda/cuda_error.hpp>      // cuda_check
+#include <vram/concepts/memory_kind.hpp>
+#include <vram/cuda/cuda_error.hpp> // cuda_check
 
 #include <cuda_runtime_api.h> // cudaPointerGetAttributes
 

@@ -4,9 +4,9 @@
 /// \file
 /// `cuda_numa_local` keeps a host thread and its new memory on the NUMA node of a GPU.
 
-#include <vram/cuda/core/cuda_exit.hpp> // cuda_exit
-#include <vram/cuda/cuda_device.hpp>    // cuda_device
-#include <vram/cuda/cuda_error.hpp>     // cuda_error
+#include <vram/cuda/core/cuda_exit.hpp>
+#include <vram/cuda/cuda_device.hpp>
+#include <vram/cuda/cuda_error.hpp>
 
 #include <cuda_runtime_api.h> // cudaDevAttrHostNumaId
 

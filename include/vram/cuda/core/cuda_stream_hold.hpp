@@ -4,10 +4,10 @@
 /// \file
 /// `cuda_stream_hold` keeps the handle of a `cuda_stream` valid after its owner has destroyed it.
 
-#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/core/cuda_context.hpp>       // cuda_context
-#include <vram/cuda/cuda_device.hpp>             // cuda_device
-#include <vram/cuda/cuda_error.hpp>              // cuda_error
+#include <vram/cuda/core/cuda_capture_guard.hpp>
+#include <vram/cuda/core/cuda_context.hpp>
+#include <vram/cuda/cuda_device.hpp>
+#include <vram/cuda/cuda_error.hpp>
 
 #include <cuda_runtime_api.h> // cudaStreamDestroy
 

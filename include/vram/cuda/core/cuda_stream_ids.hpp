@@ -5,12 +5,12 @@
 /// `cuda_stream_ids` remembers the ids and devices of streams, for times at which CUDA must not be
 /// asked.
 
-#include <vram/base/core/address_map.hpp>          // address_map
-#include <vram/concepts/core/stream_standing.hpp>  // stream_standing
-#include <vram/cuda/core/cuda_default_streams.hpp> // cuda_default_streams
-#include <vram/cuda/core/cuda_stream_cache.hpp>    // cuda_stream_cache
-#include <vram/cuda/core/cuda_stream_hold.hpp>     // cuda_stream_hold
-#include <vram/cuda/cuda_device.hpp>               // cuda_device
+#include <vram/base/core/address_map.hpp>
+#include <vram/concepts/core/stream_standing.hpp>
+#include <vram/cuda/core/cuda_default_streams.hpp>
+#include <vram/cuda/core/cuda_stream_cache.hpp>
+#include <vram/cuda/core/cuda_stream_hold.hpp>
+#include <vram/cuda/cuda_device.hpp>
 
 #include <cuda_runtime_api.h> // cudaStream_t, cudaStreamGetDevice
 

@@ -4,13 +4,13 @@
 /// \file
 /// `cuda_virtual_memory` is the driver's virtual memory on one device.
 
-#include <vram/base/contract.hpp>                // expects
-#include <vram/base/out_of_memory.hpp>           // out_of_memory
-#include <vram/concepts/virtual_memory.hpp>      // the concepts that the proofs below check
-#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/core/cuda_context.hpp>       // cuda_context
-#include <vram/cuda/core/cuda_virtual_calls.hpp> // cuda_virtual_calls
-#include <vram/cuda/cuda_platform.hpp>           // cuda_platform
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/virtual_memory.hpp> // the concepts that the proofs below check
+#include <vram/cuda/core/cuda_capture_guard.hpp>
+#include <vram/cuda/core/cuda_context.hpp>
+#include <vram/cuda/core/cuda_virtual_calls.hpp>
+#include <vram/cuda/cuda_platform.hpp>
 
 #include <cuda.h> // CUmemGenericAllocationHandle
 

@@ -4,10 +4,10 @@
 /// \file
 /// `over_aligned` remembers the original addresses of blocks with an alignment above 256 bytes.
 
-#include <vram/base/align.hpp>            // align_address, saturating_add
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/core/address_map.hpp> // address_map
-#include <vram/base/error.hpp>            // report_error
+#include <vram/base/align.hpp> // align_address, saturating_add
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/address_map.hpp>
+#include <vram/base/error.hpp> // report_error
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `box_copies` expresses a box of up to four dimensions as copies of rows and slices.
 
-#include <vram/concepts/pitched_copy.hpp> // pitched_copy
+#include <vram/concepts/pitched_copy.hpp>
 
 #include <cstddef> // size_t, byte
 #include <cstring> // memcpy

@@ -4,8 +4,8 @@
 /// \file
 /// `tile_copies` lists the copies between a volume in memory and one of its tiles.
 
-#include <vram/data/core/box_copies.hpp> // box_copies
-#include <vram/data/tiles.hpp>           // tiles, tile_box
+#include <vram/data/core/box_copies.hpp>
+#include <vram/data/tiles.hpp> // tiles, tile_box
 
 #include <cstddef> // size_t, ptrdiff_t
 

@@ -4,11 +4,11 @@
 /// \file
 /// `erased` is a resource of any type in two words: the base of `resource_ref` and `any_resource`.
 
-#include <vram/base/align.hpp>                 // default_alignment
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/handle/core/cccl_3_0_calls.hpp> // cccl_3_0_calls
-#include <vram/handle/core/resource_calls.hpp> // resource_calls
-#include <vram/pool/free_pieces.hpp>           // free_pieces
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/handle/core/cccl_3_0_calls.hpp>
+#include <vram/handle/core/resource_calls.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <cstddef>  // size_t
 #include <optional> // optional

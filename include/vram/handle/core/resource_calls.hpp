@@ -4,13 +4,13 @@
 /// \file
 /// `resource_calls` is a table of the functions of a resource type, for type erasure.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/contract.hpp>           // broken_contract
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // error_kind
-#include <vram/concepts/powers.hpp>         // resource and its powers
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/pool/free_pieces.hpp>        // free_pieces
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp> // broken_contract
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp>      // error_kind
+#include <vram/concepts/powers.hpp> // resource and its powers
+#include <vram/concepts/sited.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

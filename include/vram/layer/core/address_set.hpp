@@ -4,7 +4,7 @@
 /// \file
 /// `address_set` is a hash set of addresses.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/core/heap_array.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

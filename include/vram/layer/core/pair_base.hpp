@@ -4,8 +4,8 @@
 /// \file
 /// `pair_base` is the common part of the layers over two upstreams, `fallback` and `segregated`.
 
-#include <vram/base/core/smaller_of.hpp>        // larger_of, smaller_of
-#include <vram/base/memory_usage.hpp>           // memory_usage
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/powers.hpp>             // the powers that are forwarded

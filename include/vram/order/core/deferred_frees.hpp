@@ -5,20 +5,20 @@
 /// `deferred_frees` keeps freed blocks until their streams have finished with them. It is the
 /// bookkeeping of `stream_ordered`.
 
-#include <vram/base/align.hpp>                   // default_alignment
-#include <vram/base/call_site.hpp>               // call_site
-#include <vram/base/core/meeting.hpp>            // meeting
-#include <vram/base/core/report_caught.hpp>      // report_caught
-#include <vram/base/core/smaller_of.hpp>         // larger_of
-#include <vram/base/core/tally.hpp>              // tally
-#include <vram/base/error.hpp>                   // report_error
-#include <vram/base/memory_usage.hpp>            // memory_usage
-#include <vram/concepts/core/is_ending.hpp>      // is_ending
-#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
-#include <vram/concepts/core/platform_lock.hpp>  // platform_lock
-#include <vram/concepts/core/refused_free.hpp>   // refused_free
-#include <vram/order/core/freed_blocks.hpp>      // freed_blocks
-#include <vram/order/core/waiting_frees.hpp>     // waiting_frees
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/meeting.hpp>
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/core/tally.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/order/core/freed_blocks.hpp>
+#include <vram/order/core/waiting_frees.hpp>
 
 #include <atomic>      // atomic
 #include <cstddef>     // size_t

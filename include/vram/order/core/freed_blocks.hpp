@@ -6,7 +6,7 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/call_site.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,9 +4,9 @@
 /// \file
 /// `record_behind` records an event on a stream that another thread may capture at any moment.
 
-#include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
-#include <vram/concepts/core/stream_hold.hpp>       // stream_hold
-#include <vram/concepts/core/stream_standing.hpp>   // standing_of
+#include <vram/concepts/core/is_default_stream.hpp>
+#include <vram/concepts/core/stream_hold.hpp>
+#include <vram/concepts/core/stream_standing.hpp> // standing_of
 
 #include <concepts> // same_as
 #include <cstdint>  // uint64_t

@@ -5,17 +5,17 @@
 /// `stream_timeline` is the timeline of one stream: it tells if memory freed on the stream is still
 /// in use.
 
-#include <vram/base/core/heap_array.hpp>          // heap_array
-#include <vram/base/core/report_caught.hpp>       // report_failed_call
-#include <vram/base/error.hpp>                    // report_error
-#include <vram/concepts/core/await_device.hpp>    // await_device
-#include <vram/concepts/core/is_ending.hpp>       // is_ending
-#include <vram/concepts/core/name_of_stream.hpp>  // name_of_stream
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/error.hpp>              // report_error
+#include <vram/concepts/core/await_device.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/name_of_stream.hpp>
 #include <vram/concepts/core/stream_hold.hpp>     // stream_hold, hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // stream_identity, standing_of, was_reset
-#include <vram/order/core/record_behind.hpp>      // record_behind
-#include <vram/order/core/recorded_events.hpp>    // recorded_events
-#include <vram/order/core/tag.hpp>                // tag
+#include <vram/order/core/record_behind.hpp>
+#include <vram/order/core/recorded_events.hpp>
+#include <vram/order/core/tag.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -5,13 +5,13 @@
 /// `stream_timelines` are the timelines of all streams of a resource: they decide which stream may
 /// use which memory, and make streams wait.
 
-#include <vram/base/core/report_caught.hpp>    // report_failed_call
-#include <vram/concepts/core/await_device.hpp> // await_device
-#include <vram/concepts/core/stream_hold.hpp>  // announces_ends
-#include <vram/order/core/availability.hpp>    // availability
-#include <vram/order/core/tags.hpp>            // tags
-#include <vram/order/core/timeline_table.hpp>  // timeline_table
-#include <vram/order/core/try_wait.hpp>        // try_wait
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/concepts/core/await_device.hpp>
+#include <vram/concepts/core/stream_hold.hpp> // announces_ends
+#include <vram/order/core/availability.hpp>
+#include <vram/order/core/tags.hpp>
+#include <vram/order/core/timeline_table.hpp>
+#include <vram/order/core/try_wait.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,10 +4,10 @@
 /// \file
 /// `sure_wait` waits on the host for the last use of memory, without throwing.
 
-#include <vram/base/core/report_caught.hpp>    // report_failed_call
-#include <vram/concepts/core/await_device.hpp> // await_device
-#include <vram/concepts/core/is_ending.hpp>    // is_ending
-#include <vram/concepts/platform.hpp>          // has_devices
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/concepts/core/await_device.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/platform.hpp> // has_devices
 
 #include <concepts> // invocable, same_as
 

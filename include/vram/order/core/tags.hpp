@@ -4,7 +4,7 @@
 /// \file
 /// `tags` is a short list of pending uses of one free block.
 
-#include <vram/order/core/tag.hpp> // tag
+#include <vram/order/core/tag.hpp>
 
 #include <cstddef>          // size_t
 #include <cstdint>          // uintptr_t, uint64_t

@@ -4,13 +4,13 @@
 /// \file
 /// `timeline_table` finds the timeline of a stream, and creates it for a new stream.
 
-#include <vram/base/core/address_map.hpp>         // address_map
-#include <vram/base/core/hash_cells.hpp>          // scramble
-#include <vram/base/core/heap_array.hpp>          // heap_array
+#include <vram/base/core/address_map.hpp>
+#include <vram/base/core/hash_cells.hpp> // scramble
+#include <vram/base/core/heap_array.hpp>
 #include <vram/concepts/core/stream_hold.hpp>     // hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // identify, recall
-#include <vram/order/core/stream_key.hpp>         // stream_key
-#include <vram/order/core/stream_timeline.hpp>    // stream_timeline
+#include <vram/order/core/stream_key.hpp>
+#include <vram/order/core/stream_timeline.hpp>
 
 #include <cstddef>  // size_t
 #include <cstdint>  // uint64_t

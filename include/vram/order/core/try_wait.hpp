@@ -4,8 +4,8 @@
 /// \file
 /// `try_wait` makes the host wait, and reports an error instead of throwing it.
 
-#include <vram/base/core/report_caught.hpp>    // report_failed_call
-#include <vram/concepts/core/await_device.hpp> // await_device
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/concepts/core/await_device.hpp>
 
 #include <concepts> // invocable, same_as
 

@@ -4,15 +4,15 @@
 /// \file
 /// `waiting_frees` keeps freed blocks until the streams that used them are done.
 
-#include <vram/base/call_site.hpp>              // call_site
-#include <vram/base/core/heap_array.hpp>        // heap_array
-#include <vram/base/error.hpp>                  // report_error
-#include <vram/concepts/core/await_device.hpp>  // await_device
-#include <vram/concepts/platform.hpp>           // has_streams, has_events
-#include <vram/order/core/freed_blocks.hpp>     // freed_blocks
-#include <vram/order/core/record_behind.hpp>    // recorded
-#include <vram/order/core/stream_timelines.hpp> // stream_timelines
-#include <vram/order/core/sure_wait.hpp>        // sure_wait
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/concepts/core/await_device.hpp>
+#include <vram/concepts/platform.hpp> // has_streams, has_events
+#include <vram/order/core/freed_blocks.hpp>
+#include <vram/order/core/record_behind.hpp> // recorded
+#include <vram/order/core/stream_timelines.hpp>
+#include <vram/order/core/sure_wait.hpp>
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t

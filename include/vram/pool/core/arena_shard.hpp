@@ -4,13 +4,13 @@
 /// \file
 /// `arena_shard` is a shard of an arena: a pool with a queue of remote frees.
 
-#include <vram/base/call_site.hpp>                  // call_site
-#include <vram/concepts/core/is_default_stream.hpp> // is_default_stream
-#include <vram/concepts/core/is_ending.hpp>         // is_ending
-#include <vram/concepts/core/refused_free.hpp>      // collects_refusals
-#include <vram/pool/core/remote_free_list.hpp>      // remote_free_list
-#include <vram/pool/event_policy.hpp>               // event_policy
-#include <vram/pool/pool_options.hpp>               // pool_options
+#include <vram/base/call_site.hpp>
+#include <vram/concepts/core/is_default_stream.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/refused_free.hpp> // collects_refusals
+#include <vram/pool/core/remote_free_list.hpp>
+#include <vram/pool/event_policy.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <cstddef> // size_t
 #include <utility> // move

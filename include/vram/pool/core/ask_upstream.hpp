@@ -4,9 +4,9 @@
 /// \file
 /// `ask_upstream` allocates from a resource and turns a refusal into a null pointer.
 
-#include <vram/base/call_site.hpp>  // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/concepts/powers.hpp> // resource, fallible_resource
-#include <vram/concepts/sited.hpp>  // sited
+#include <vram/concepts/sited.hpp>
 
 #include <cstddef> // size_t
 #include <new>     // bad_alloc

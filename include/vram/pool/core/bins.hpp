@@ -5,8 +5,8 @@
 /// `bins` are free lists by size class, with bitmaps that find a large enough block without a
 /// search.
 
-#include <vram/pool/core/block.hpp>      // block
-#include <vram/pool/core/block_list.hpp> // block_list
+#include <vram/pool/core/block.hpp>
+#include <vram/pool/core/block_list.hpp>
 
 #include <bit>     // bit_cast, countl_zero, countr_zero
 #include <cstddef> // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `block` is the descriptor of one piece of a pool's memory.
 
-#include <vram/order/core/tags.hpp> // tags
+#include <vram/order/core/tags.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t, uint32_t

@@ -4,9 +4,9 @@
 /// \file
 /// `block_cache` keeps freed blocks of a pool in quick lists, and coalesces them when needed.
 
-#include <vram/pool/core/block_heaps.hpp> // block_heaps
-#include <vram/pool/core/live_counts.hpp> // live_counts
-#include <vram/pool/core/quick_lists.hpp> // quick_lists
+#include <vram/pool/core/block_heaps.hpp>
+#include <vram/pool/core/live_counts.hpp>
+#include <vram/pool/core/quick_lists.hpp>
 
 #include <cstddef> // size_t
 #include <utility> // move

@@ -4,11 +4,11 @@
 /// \file
 /// `block_candidates` are the free blocks of a heap from which one request is met.
 
-#include <vram/order/core/availability.hpp>  // availability
-#include <vram/pool/core/block_cache.hpp>    // block_cache
-#include <vram/pool/core/block_request.hpp>  // block_request
-#include <vram/pool/core/live_counts.hpp>    // live_counts
-#include <vram/pool/core/stream_arbiter.hpp> // stream_arbiter
+#include <vram/order/core/availability.hpp>
+#include <vram/pool/core/block_cache.hpp>
+#include <vram/pool/core/block_request.hpp>
+#include <vram/pool/core/live_counts.hpp>
+#include <vram/pool/core/stream_arbiter.hpp>
 
 #include <bit>     // countr_zero
 #include <cstddef> // size_t

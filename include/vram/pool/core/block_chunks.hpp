@@ -4,8 +4,8 @@
 /// \file
 /// `block_chunks` is the list of the chunks of a heap, each a row of blocks.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
-#include <vram/pool/core/block.hpp>      // block
+#include <vram/base/core/heap_array.hpp>
+#include <vram/pool/core/block.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,10 +4,10 @@
 /// \file
 /// `block_divider` divides free blocks for requests, and coalesces freed blocks.
 
-#include <vram/pool/core/block_chunks.hpp> // block_chunks
-#include <vram/pool/core/block_tags.hpp>   // block_tags
-#include <vram/pool/core/free_blocks.hpp>  // free_blocks
-#include <vram/pool/core/node_pool.hpp>    // node_pool
+#include <vram/pool/core/block_chunks.hpp>
+#include <vram/pool/core/block_tags.hpp>
+#include <vram/pool/core/free_blocks.hpp>
+#include <vram/pool/core/node_pool.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

@@ -4,10 +4,10 @@
 /// \file
 /// `block_heap` allocates blocks from chunks and frees them, without knowledge of streams.
 
-#include <vram/base/align.hpp>              // align
-#include <vram/pool/core/block_chunks.hpp>  // block_chunks
-#include <vram/pool/core/block_divider.hpp> // block_divider
-#include <vram/pool/core/block_table.hpp>   // block_table
+#include <vram/base/align.hpp>
+#include <vram/pool/core/block_chunks.hpp>
+#include <vram/pool/core/block_divider.hpp>
+#include <vram/pool/core/block_table.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

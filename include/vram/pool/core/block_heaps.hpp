@@ -4,8 +4,8 @@
 /// \file
 /// `block_heaps` is a heap for small blocks and a heap for large blocks.
 
-#include <vram/base/bytes.hpp>           // literals
-#include <vram/pool/core/block_heap.hpp> // block_heap
+#include <vram/base/bytes.hpp> // literals
+#include <vram/pool/core/block_heap.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

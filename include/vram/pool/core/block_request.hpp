@@ -4,8 +4,8 @@
 /// \file
 /// `block_request` is a request to a pool: its size, its alignment and its stream.
 
-#include <vram/base/align.hpp>     // align, default_alignment
-#include <vram/pool/core/bins.hpp> // bins
+#include <vram/base/align.hpp> // align, default_alignment
+#include <vram/pool/core/bins.hpp>
 
 #include <cstddef> // size_t
 

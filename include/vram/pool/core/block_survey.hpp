@@ -4,11 +4,11 @@
 /// \file
 /// `block_survey` walks over all blocks of a pool, for its usage, its free memory and its errors.
 
-#include <vram/base/error.hpp>                 // error
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/pool/core/block_heaps.hpp>      // block_heaps
-#include <vram/pool/free_pieces.hpp>           // free_pieces
+#include <vram/base/error.hpp>
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/pool/core/block_heaps.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <cstddef> // size_t
 

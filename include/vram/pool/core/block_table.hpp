@@ -4,8 +4,8 @@
 /// \file
 /// `block_table` is a hash table that finds a live block by its address.
 
-#include <vram/base/core/hash_cells.hpp> // hash_cells
-#include <vram/pool/core/block.hpp>      // block, links
+#include <vram/base/core/hash_cells.hpp>
+#include <vram/pool/core/block.hpp> // block, links
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

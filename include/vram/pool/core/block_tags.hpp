@@ -4,8 +4,8 @@
 /// \file
 /// `block_tags` stores the pending uses of blocks: which streams may still use which part.
 
-#include <vram/pool/core/block.hpp>     // block, use_node
-#include <vram/pool/core/node_pool.hpp> // node_pool
+#include <vram/pool/core/block.hpp> // block, use_node
+#include <vram/pool/core/node_pool.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t, uint32_t

@@ -4,9 +4,9 @@
 /// \file
 /// `bump_chunk` allocates from one chunk with a bump pointer, and records which streams use it.
 
-#include <vram/base/align.hpp>           // align
-#include <vram/base/core/heap_array.hpp> // heap_array
-#include <vram/order/core/tag.hpp>       // tag
+#include <vram/base/align.hpp>
+#include <vram/base/core/heap_array.hpp>
+#include <vram/order/core/tag.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

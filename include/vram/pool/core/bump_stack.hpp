@@ -5,9 +5,9 @@
 /// `bump_stack` is a row of bump-allocated chunks that are used one after the other, with marks to
 /// return to.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
-#include <vram/pool/core/bump_chunk.hpp> // bump_chunk
-#include <vram/pool/free_pieces.hpp>     // free_pieces
+#include <vram/base/core/heap_array.hpp>
+#include <vram/pool/core/bump_chunk.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

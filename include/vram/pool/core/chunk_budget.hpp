@@ -4,11 +4,11 @@
 /// \file
 /// `chunk_budget` is the limit on the bytes that a pool reserves, with the counters of its chunks.
 
-#include <vram/base/align.hpp>             // unsatisfiable
-#include <vram/base/memory_usage.hpp>      // memory_usage
-#include <vram/concepts/powers.hpp>        // resource, reusing_resource
-#include <vram/concepts/sited.hpp>         // sited
-#include <vram/pool/core/ask_upstream.hpp> // ask_upstream
+#include <vram/base/align.hpp> // unsatisfiable
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/powers.hpp> // resource, reusing_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/pool/core/ask_upstream.hpp>
 
 #include <cstddef> // size_t
 #include <new>     // bad_alloc

@@ -4,14 +4,14 @@
 /// \file
 /// `chunk_directory` allocates the chunks of all shards of an arena, and records the owner of each.
 
-#include <vram/base/align.hpp>                  // saturating_add
-#include <vram/base/memory_usage.hpp>           // memory_usage
-#include <vram/base/out_of_memory.hpp>          // out_of_memory
-#include <vram/concepts/core/platform_lock.hpp> // platform_lock
-#include <vram/concepts/powers.hpp>             // resource, reusing_resource
-#include <vram/concepts/sited.hpp>              // sited
-#include <vram/pool/core/chunk_budget.hpp>      // chunk_budget
-#include <vram/pool/core/chunk_map.hpp>         // chunk_map
+#include <vram/base/align.hpp> // saturating_add
+#include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/powers.hpp> // resource, reusing_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/pool/core/chunk_budget.hpp>
+#include <vram/pool/core/chunk_map.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

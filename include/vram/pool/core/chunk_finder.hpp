@@ -4,7 +4,7 @@
 /// \file
 /// `chunk_finder` finds the chunk that contains an address.
 
-#include <vram/base/core/address_map.hpp> // address_map
+#include <vram/base/core/address_map.hpp>
 
 #include <bit>     // bit_width
 #include <cstddef> // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `chunk_map` finds the owner of the chunk that contains an address, without a lock.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/core/heap_array.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

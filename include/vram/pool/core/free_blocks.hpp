@@ -4,12 +4,12 @@
 /// \file
 /// `free_blocks` is the index of the free blocks of a heap: it finds the best block for a request.
 
-#include <vram/base/align.hpp>              // align, align_down
-#include <vram/order/core/availability.hpp> // availability
-#include <vram/pool/core/bins.hpp>          // bins
-#include <vram/pool/core/block.hpp>         // block
-#include <vram/pool/core/block_list.hpp>    // block_list
-#include <vram/pool/core/page_book.hpp>     // page_book
+#include <vram/base/align.hpp> // align, align_down
+#include <vram/order/core/availability.hpp>
+#include <vram/pool/core/bins.hpp>
+#include <vram/pool/core/block.hpp>
+#include <vram/pool/core/block_list.hpp>
+#include <vram/pool/core/page_book.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint16_t

@@ -5,18 +5,18 @@
 /// `growing_base` is the common part of pools: the limit, the lock, and the allocation of chunks
 /// from the upstream.
 
-#include <vram/base/core/report_caught.hpp>     // report_caught
-#include <vram/base/error.hpp>                  // report_error
-#include <vram/base/memory_usage.hpp>           // memory_usage
-#include <vram/base/out_of_memory.hpp>          // out_of_memory
-#include <vram/concepts/core/is_captured.hpp>   // is_captured
-#include <vram/concepts/core/platform_lock.hpp> // platform_lock
-#include <vram/concepts/memory_info.hpp>        // memory_info
-#include <vram/concepts/powers.hpp>             // located_resource
-#include <vram/concepts/property.hpp>           // has_property
-#include <vram/concepts/sited.hpp>              // sited
-#include <vram/layer/layer_base.hpp>            // layer_base
-#include <vram/pool/core/chunk_budget.hpp>      // chunk_budget
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/is_captured.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/memory_info.hpp>
+#include <vram/concepts/powers.hpp>   // located_resource
+#include <vram/concepts/property.hpp> // has_property
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/pool/core/chunk_budget.hpp>
 
 #include <concepts> // assignable_from
 #include <cstddef>  // size_t

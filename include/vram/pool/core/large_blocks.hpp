@@ -4,7 +4,7 @@
 /// \file
 /// `large_blocks` is the table of live blocks that were allocated directly from the upstream.
 
-#include <vram/base/core/address_map.hpp> // address_map
+#include <vram/base/core/address_map.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,7 +4,7 @@
 /// \file
 /// `node_pool` is a node pool: it allocates descriptors of one type in groups and reuses them.
 
-#include <vram/base/align.hpp> // align
+#include <vram/base/align.hpp>
 
 #include <cstddef>     // size_t
 #include <cstdint>     // uintptr_t

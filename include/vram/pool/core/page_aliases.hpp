@@ -4,7 +4,7 @@
 /// \file
 /// `page_aliases` records which pages of a pool have shared the same physical memory (aliases).
 
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/core/heap_array.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint32_t

@@ -5,7 +5,7 @@
 /// `page_book` is the page table of a pool: it records which pages of the chunks have physical
 /// memory.
 
-#include <vram/base/core/heap_array.hpp>   // heap_array
+#include <vram/base/core/heap_array.hpp>
 #include <vram/pool/core/page_aliases.hpp> // page_aliases, page_place
 
 #include <bit>     // popcount, countl_zero, countr_zero, has_single_bit

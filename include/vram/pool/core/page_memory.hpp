@@ -4,11 +4,11 @@
 /// \file
 /// `page_memory` is the page table of a pool over virtual memory, with the calls that change it.
 
-#include <vram/base/error.hpp>                  // locks_held, count_lock, uncount_lock
-#include <vram/concepts/core/platform_lock.hpp> // platform_lock
-#include <vram/pool/core/block.hpp>             // block
-#include <vram/pool/core/chunk_budget.hpp>      // chunk_budget
-#include <vram/pool/core/page_book.hpp>         // page_book
+#include <vram/base/error.hpp> // locks_held, count_lock, uncount_lock
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/pool/core/block.hpp>
+#include <vram/pool/core/chunk_budget.hpp>
+#include <vram/pool/core/page_book.hpp>
 
 #include <cstddef>          // size_t, byte
 #include <cstdint>          // uintptr_t

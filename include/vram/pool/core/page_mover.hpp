@@ -4,9 +4,9 @@
 /// \file
 /// `page_mover` maps the physical memory of a pool's free pages to other addresses.
 
-#include <vram/base/core/heap_array.hpp>  // heap_array
-#include <vram/pool/core/block_list.hpp>  // block_list
-#include <vram/pool/core/page_memory.hpp> // page_memory
+#include <vram/base/core/heap_array.hpp>
+#include <vram/pool/core/block_list.hpp>
+#include <vram/pool/core/page_memory.hpp>
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uintptr_t

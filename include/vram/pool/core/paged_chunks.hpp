@@ -5,15 +5,15 @@
 /// `paged_chunks` lets a pool over virtual memory grow by mapping physical memory to addresses,
 /// page by page.
 
-#include <vram/base/align.hpp>              // align
-#include <vram/base/contract.hpp>           // expects
-#include <vram/concepts/expandable.hpp>     // remappable_resource
-#include <vram/concepts/growth.hpp>         // growth_request
-#include <vram/pool/core/block_request.hpp> // block_request
-#include <vram/pool/core/page_mover.hpp>    // page_mover
-#include <vram/pool/core/paged_heap.hpp>    // paged_heap
-#include <vram/pool/core/slack_limit.hpp>   // slack_limit
-#include <vram/pool/pool_options.hpp>       // pool_options
+#include <vram/base/align.hpp>
+#include <vram/base/contract.hpp>       // expects
+#include <vram/concepts/expandable.hpp> // remappable_resource
+#include <vram/concepts/growth.hpp>     // growth_request
+#include <vram/pool/core/block_request.hpp>
+#include <vram/pool/core/page_mover.hpp>
+#include <vram/pool/core/paged_heap.hpp>
+#include <vram/pool/core/slack_limit.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

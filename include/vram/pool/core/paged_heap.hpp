@@ -4,10 +4,10 @@
 /// \file
 /// `paged_heap` is a `stream_heap` with blocks that may lack physical memory on some pages.
 
-#include <vram/order/core/availability.hpp> // availability
-#include <vram/pool/core/block_request.hpp> // block_request
-#include <vram/pool/core/page_book.hpp>     // page_book
-#include <vram/pool/core/stream_heap.hpp>   // stream_heap
+#include <vram/order/core/availability.hpp>
+#include <vram/pool/core/block_request.hpp>
+#include <vram/pool/core/page_book.hpp>
+#include <vram/pool/core/stream_heap.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,21 +4,21 @@
 /// \file
 /// `pool_core` is the allocator inside `pool` and inside each shard of an `arena`.
 
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/base/contract.hpp>              // expects
-#include <vram/base/error.hpp>                 // error, report_error
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/concepts/core/is_captured.hpp>  // is_captured
-#include <vram/concepts/core/is_destroyed.hpp> // is_destroyed
-#include <vram/concepts/core/is_ending.hpp>    // is_ending
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/growth.hpp>            // growth
-#include <vram/concepts/sited.hpp>             // sited
-#include <vram/pool/core/growing_base.hpp>     // growing_base
-#include <vram/pool/core/pool_growth.hpp>      // pool_growth
-#include <vram/pool/core/quick_lists.hpp>      // quick_lists
-#include <vram/pool/free_pieces.hpp>           // free_pieces
-#include <vram/pool/pool_options.hpp>          // pool_options
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/error.hpp>    // error, report_error
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/core/is_captured.hpp>
+#include <vram/concepts/core/is_destroyed.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/concepts/growth.hpp>
+#include <vram/concepts/sited.hpp>
+#include <vram/pool/core/growing_base.hpp>
+#include <vram/pool/core/pool_growth.hpp>
+#include <vram/pool/core/quick_lists.hpp>
+#include <vram/pool/free_pieces.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <concepts> // assignable_from
 #include <cstddef>  // size_t

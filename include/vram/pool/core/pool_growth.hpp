@@ -5,18 +5,18 @@
 /// `pool_growth` decides when a pool allocates a chunk, how large it is, and when idle chunks are
 /// returned for it.
 
-#include <vram/base/align.hpp>             // align, saturating_add, unsatisfiable
-#include <vram/base/contract.hpp>          // expects
-#include <vram/base/out_of_memory.hpp>     // out_of_memory
-#include <vram/concepts/expandable.hpp>    // remappable_resource
-#include <vram/concepts/growth.hpp>        // growth, growth_request
-#include <vram/concepts/powers.hpp>        // reusing_resource
-#include <vram/concepts/property.hpp>      // has_property
-#include <vram/concepts/sited.hpp>         // sited
-#include <vram/pool/core/bins.hpp>         // bins
-#include <vram/pool/core/paged_chunks.hpp> // paged_chunks
-#include <vram/pool/core/whole_chunks.hpp> // whole_chunks
-#include <vram/pool/pool_options.hpp>      // pool_options
+#include <vram/base/align.hpp>    // align, saturating_add, unsatisfiable
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/expandable.hpp> // remappable_resource
+#include <vram/concepts/growth.hpp>     // growth, growth_request
+#include <vram/concepts/powers.hpp>     // reusing_resource
+#include <vram/concepts/property.hpp>   // has_property
+#include <vram/concepts/sited.hpp>
+#include <vram/pool/core/bins.hpp>
+#include <vram/pool/core/paged_chunks.hpp>
+#include <vram/pool/core/whole_chunks.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <cstddef> // size_t
 #include <utility> // move

@@ -5,8 +5,8 @@
 /// `quick_lists` are quick lists: freed blocks are cached uncoalesced for the next request of the
 /// same size and stream.
 
-#include <vram/base/bytes.hpp>      // literals
-#include <vram/pool/core/bins.hpp>  // bins
+#include <vram/base/bytes.hpp> // literals
+#include <vram/pool/core/bins.hpp>
 #include <vram/pool/core/block.hpp> // block, tag
 
 #include <bit>     // countr_zero

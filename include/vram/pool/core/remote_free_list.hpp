@@ -5,10 +5,10 @@
 /// `remote_free_list` is the remote free list of a shard: blocks that other threads freed and the
 /// shard has not drained yet.
 
-#include <vram/base/call_site.hpp>              // call_site
-#include <vram/base/core/heap_array.hpp>        // heap_array
-#include <vram/concepts/core/platform_lock.hpp> // platform_lock
-#include <vram/concepts/core/stream_hold.hpp>   // stream_hold, hold_stream
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/heap_array.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

@@ -5,9 +5,9 @@
 /// `shard_source` is the upstream of one shard of an arena: a reference to the shared
 /// `chunk_directory`.
 
-#include <vram/base/error.hpp>                // report_error
-#include <vram/concepts/powers.hpp>           // resource, fallible_resource
-#include <vram/pool/core/chunk_directory.hpp> // chunk_directory
+#include <vram/base/error.hpp>      // report_error
+#include <vram/concepts/powers.hpp> // resource, fallible_resource
+#include <vram/pool/core/chunk_directory.hpp>
 
 #include <cstddef> // size_t
 #include <new>     // bad_alloc

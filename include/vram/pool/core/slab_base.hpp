@@ -5,16 +5,16 @@
 /// `slab_base` is the common part of `slab` and `binned`: heaps of one block size each, over one
 /// upstream.
 
-#include <vram/base/core/heap_array.hpp>       // heap_array
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/concepts/core/is_captured.hpp>  // is_captured
-#include <vram/concepts/core/is_ending.hpp>    // is_ending
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/sited.hpp>             // sited
-#include <vram/pool/core/growing_base.hpp>     // growing_base
-#include <vram/pool/core/slab_heap.hpp>        // slab_heap
-#include <vram/pool/core/stream_slabs.hpp>     // stream_slabs
-#include <vram/pool/free_pieces.hpp>           // free_pieces
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/concepts/core/is_captured.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/concepts/sited.hpp>
+#include <vram/pool/core/growing_base.hpp>
+#include <vram/pool/core/slab_heap.hpp>
+#include <vram/pool/core/stream_slabs.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <bit>      // countr_zero
 #include <concepts> // assignable_from

@@ -4,7 +4,7 @@
 /// \file
 /// `slab_chunk` is a chunk divided into blocks of one size, with a descriptor for each block.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/core/heap_array.hpp>
 
 #include <bit>     // countr_zero
 #include <cstddef> // size_t, byte

@@ -5,8 +5,8 @@
 /// `slab_free_lists` are lists of the free blocks with pending uses, one for each stream, ordered
 /// by age.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
-#include <vram/pool/core/slab_chunk.hpp> // slab_chunk
+#include <vram/base/core/heap_array.hpp>
+#include <vram/pool/core/slab_chunk.hpp>
 
 #include <cstddef> // size_t
 #include <utility> // exchange

@@ -4,13 +4,13 @@
 /// \file
 /// `slab_heap` divides chunks into blocks of one size, without knowledge of streams.
 
-#include <vram/base/align.hpp>                 // align
-#include <vram/base/bytes.hpp>                 // literals
-#include <vram/base/core/heap_array.hpp>       // heap_array
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/pool/core/chunk_finder.hpp>     // chunk_finder
-#include <vram/pool/core/slab_chunk.hpp>       // slab_chunk
-#include <vram/pool/core/slab_free_lists.hpp>  // slab_free_lists
+#include <vram/base/align.hpp>
+#include <vram/base/bytes.hpp> // literals
+#include <vram/base/core/heap_array.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/pool/core/chunk_finder.hpp>
+#include <vram/pool/core/slab_chunk.hpp>
+#include <vram/pool/core/slab_free_lists.hpp>
 
 #include <bit>     // countr_zero
 #include <cstddef> // size_t

@@ -5,8 +5,8 @@
 /// `stream_affinity` assigns streams to the shards of an arena, and remembers the assignment.
 
 #include <vram/base/core/hash_cells.hpp> // scramble
-#include <vram/base/core/heap_array.hpp> // heap_array
-#include <vram/base/core/lock.hpp>       // lock
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/lock.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

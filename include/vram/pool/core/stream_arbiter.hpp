@@ -5,14 +5,14 @@
 /// `stream_arbiter` decides which stream may use the freed memory of a pool, and makes streams wait
 /// if needed.
 
-#include <vram/base/core/report_caught.hpp>      // report_caught
-#include <vram/base/error.hpp>                   // report_error
-#include <vram/concepts/core/is_captured.hpp>    // is_captured
-#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
-#include <vram/concepts/core/platform_lock.hpp>  // platform_lock
-#include <vram/order/core/availability.hpp>      // availability
-#include <vram/order/core/stream_timelines.hpp>  // stream_timelines
-#include <vram/pool/event_policy.hpp>            // event_policy
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/concepts/core/is_captured.hpp>
+#include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/order/core/availability.hpp>
+#include <vram/order/core/stream_timelines.hpp>
+#include <vram/pool/event_policy.hpp>
 
 #include <cstddef> // size_t
 #include <utility> // exchange

@@ -4,18 +4,18 @@
 /// \file
 /// `stream_bump` is the bump allocator of `monotonic`: it orders streams and unwinds allocations.
 
-#include <vram/base/core/heap_array.hpp>          // heap_array
-#include <vram/base/core/report_caught.hpp>       // report_caught
-#include <vram/base/error.hpp>                    // report_error
-#include <vram/concepts/core/platform_lock.hpp>   // platform_lock
-#include <vram/concepts/core/refused_free.hpp>    // refused_free
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/core/refused_free.hpp>
 #include <vram/concepts/core/stream_standing.hpp> // standing_of
-#include <vram/order/core/availability.hpp>       // availability
-#include <vram/order/core/stream_timelines.hpp>   // stream_timelines
-#include <vram/pool/core/bump_chunk.hpp>          // bump_chunk
-#include <vram/pool/core/bump_stack.hpp>          // bump_stack
-#include <vram/pool/event_policy.hpp>             // event_policy
-#include <vram/pool/free_pieces.hpp>              // free_pieces
+#include <vram/order/core/availability.hpp>
+#include <vram/order/core/stream_timelines.hpp>
+#include <vram/pool/core/bump_chunk.hpp>
+#include <vram/pool/core/bump_stack.hpp>
+#include <vram/pool/event_policy.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

@@ -5,18 +5,18 @@
 /// `stream_heap` is the heap of a pool: a `block_heap` that orders streams, so that each block goes
 /// to a stream that may use it.
 
-#include <vram/base/error.hpp>                 // error
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/order/core/availability.hpp>    // availability
-#include <vram/pool/core/block_cache.hpp>      // block_cache
-#include <vram/pool/core/block_candidates.hpp> // block_candidates
-#include <vram/pool/core/block_request.hpp>    // block_request
-#include <vram/pool/core/block_survey.hpp>     // block_survey
-#include <vram/pool/core/live_counts.hpp>      // live_counts
-#include <vram/pool/core/stream_arbiter.hpp>   // stream_arbiter
-#include <vram/pool/free_pieces.hpp>           // free_pieces
-#include <vram/pool/pool_options.hpp>          // event_policy
+#include <vram/base/error.hpp>
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/order/core/availability.hpp>
+#include <vram/pool/core/block_cache.hpp>
+#include <vram/pool/core/block_candidates.hpp>
+#include <vram/pool/core/block_request.hpp>
+#include <vram/pool/core/block_survey.hpp>
+#include <vram/pool/core/live_counts.hpp>
+#include <vram/pool/core/stream_arbiter.hpp>
+#include <vram/pool/free_pieces.hpp>
+#include <vram/pool/pool_options.hpp> // event_policy
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t

@@ -5,10 +5,10 @@
 /// `stream_slabs` selects blocks of `slab_heap`s that a stream may use, and orders streams if
 /// needed.
 
-#include <vram/order/core/availability.hpp>  // availability
-#include <vram/pool/core/slab_heap.hpp>      // slab_heap
-#include <vram/pool/core/stream_arbiter.hpp> // stream_arbiter
-#include <vram/pool/event_policy.hpp>        // event_policy
+#include <vram/order/core/availability.hpp>
+#include <vram/pool/core/slab_heap.hpp>
+#include <vram/pool/core/stream_arbiter.hpp>
+#include <vram/pool/event_policy.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

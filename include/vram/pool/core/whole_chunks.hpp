@@ -4,10 +4,10 @@
 /// \file
 /// `whole_chunks` lets a pool grow by chunks that never change.
 
-#include <vram/concepts/resource.hpp>     // synchronous_resource
-#include <vram/pool/core/bins.hpp>        // bins
-#include <vram/pool/core/stream_heap.hpp> // stream_heap
-#include <vram/pool/pool_options.hpp>     // pool_options
+#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/pool/core/bins.hpp>
+#include <vram/pool/core/stream_heap.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <cstddef> // size_t
 

@@ -4,8 +4,8 @@
 /// \file
 /// `checked_scope` calls a check with the memory figures of a block of code, at its end.
 
-#include <vram/probe/error_count.hpp>  // error_count
-#include <vram/probe/memory_delta.hpp> // memory_delta
+#include <vram/probe/error_count.hpp>
+#include <vram/probe/memory_delta.hpp>
 
 #include <exception> // uncaught_exceptions
 #include <utility>   // move

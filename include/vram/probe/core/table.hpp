@@ -4,7 +4,7 @@
 /// \file
 /// `table` is text in columns, for a terminal.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/core/heap_array.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 
 #include <cstddef> // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_block` is one allocation of simulated memory, with its access history.
 
-#include <vram/sim/machine/interval_map.hpp> // interval_map
-#include <vram/sim/sim_report.hpp>           // sim_event_of
+#include <vram/sim/machine/interval_map.hpp>
+#include <vram/sim/sim_report.hpp> // sim_event_of
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_call` is the scope of one call of the simulated device by a host thread.
 
-#include <vram/sim/machine/sim_machine.hpp> // sim_machine
-#include <vram/sim/sim_interrupt.hpp>       // sim_interrupt
+#include <vram/sim/machine/sim_machine.hpp>
+#include <vram/sim/sim_interrupt.hpp>
 
 #include <algorithm>       // max
 #include <cstddef>         // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_capture_guard` permits the calling thread to query and allocate during a graph capture.
 
-#include <vram/sim/machine/sim_machine.hpp> // sim_machine
+#include <vram/sim/machine/sim_machine.hpp>
 
 #include <cstdint> // uint64_t
 #include <utility> // exchange

@@ -4,11 +4,11 @@
 /// \file
 /// `sim_checker` detects races and other wrong accesses to simulated memory.
 
-#include <vram/sim/machine/sim_advice.hpp>   // sim_advice
-#include <vram/sim/machine/sim_memory.hpp>   // sim_memory, sim_block
-#include <vram/sim/machine/vector_clock.hpp> // vector_clock
-#include <vram/sim/sim_range.hpp>            // sim_range, sim_access
-#include <vram/sim/sim_report.hpp>           // sim_report
+#include <vram/sim/machine/sim_advice.hpp>
+#include <vram/sim/machine/sim_memory.hpp> // sim_memory, sim_block
+#include <vram/sim/machine/vector_clock.hpp>
+#include <vram/sim/sim_range.hpp> // sim_range, sim_access
+#include <vram/sim/sim_report.hpp>
 
 #include <algorithm> // find_if, max, min
 #include <cstddef>   // size_t

@@ -4,9 +4,9 @@
 /// \file
 /// `expect_declared` compares an access of a kernel with the memory that the kernel declares.
 
-#include <vram/sim/machine/sim_machine.hpp>  // sim_machine
+#include <vram/sim/machine/sim_machine.hpp>
 #include <vram/sim/machine/sim_schedule.hpp> // running_operation
-#include <vram/sim/sim_range.hpp>            // sim_range
+#include <vram/sim/sim_range.hpp>
 
 #include <cstdint> // uintptr_t
 #include <mutex>   // unique_lock

@@ -4,9 +4,9 @@
 /// \file
 /// `sim_gate` is a mutex with a condition variable in virtual time.
 
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // report_error
-#include <vram/sim/sim_node.hpp>            // sim_node, sim_host
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp>   // report_error
+#include <vram/sim/sim_node.hpp> // sim_node, sim_host
 
 #include <algorithm> // max
 #include <chrono>    // nanoseconds, milliseconds

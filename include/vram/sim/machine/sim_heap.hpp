@@ -4,10 +4,10 @@
 /// \file
 /// `sim_heap` allocates and frees simulated memory.
 
-#include <vram/base/align.hpp>            // saturating_add, unsatisfiable
-#include <vram/sim/machine/sim_pool.hpp>  // sim_pool
+#include <vram/base/align.hpp> // saturating_add, unsatisfiable
+#include <vram/sim/machine/sim_pool.hpp>
 #include <vram/sim/machine/sim_queue.hpp> // sim_queue, sim_call
-#include <vram/sim/machine/sim_wait.hpp>  // sim_wait
+#include <vram/sim/machine/sim_wait.hpp>
 
 #include <algorithm> // max, min
 #include <cstddef>   // size_t

@@ -5,8 +5,8 @@
 /// `sim_host` is the simulated machine's state of one host thread.
 
 #include <vram/sim/machine/sim_operation.hpp> // sim_moment
-#include <vram/sim/machine/vector_clock.hpp>  // vector_clock
-#include <vram/sim/sim_time.hpp>              // sim_time
+#include <vram/sim/machine/vector_clock.hpp>
+#include <vram/sim/sim_time.hpp>
 
 #include <condition_variable> // condition_variable
 #include <cstddef>            // size_t

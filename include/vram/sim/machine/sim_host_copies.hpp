@@ -4,8 +4,8 @@
 /// \file
 /// `sim_host_copies` declares a copy by the host, which takes virtual time.
 
-#include <vram/sim/sim_touch.hpp> // sim_touch
-#include <vram/sim/sim_work.hpp>  // sim_work
+#include <vram/sim/sim_touch.hpp>
+#include <vram/sim/sim_work.hpp>
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location

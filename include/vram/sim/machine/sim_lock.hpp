@@ -4,9 +4,9 @@
 /// \file
 /// `sim_lock` is a mutex in virtual time.
 
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // report_error, count_lock
-#include <vram/sim/sim_node.hpp>            // sim_node, sim_host
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp>   // report_error, count_lock
+#include <vram/sim/sim_node.hpp> // sim_node, sim_host
 
 #include <condition_variable> // condition_variable
 #include <mutex>              // unique_lock

@@ -4,15 +4,15 @@
 /// \file
 /// `sim_machine` is the internal state of a simulated node, protected by one lock.
 
-#include <vram/sim/machine/sim_checker.hpp>  // sim_checker
-#include <vram/sim/machine/sim_host.hpp>     // sim_host, self
-#include <vram/sim/machine/sim_memory.hpp>   // sim_memory
-#include <vram/sim/machine/sim_schedule.hpp> // sim_schedule
-#include <vram/sim/machine/sim_state.hpp>    // sim_stream_state, sim_event_state, sim_device_state
-#include <vram/sim/machine/sim_turns.hpp>    // sim_turns
-#include <vram/sim/sim_error.hpp>            // sim_error
-#include <vram/sim/sim_faults.hpp>           // sim_faults
-#include <vram/sim/sim_options.hpp>          // sim_options
+#include <vram/sim/machine/sim_checker.hpp>
+#include <vram/sim/machine/sim_host.hpp> // sim_host, self
+#include <vram/sim/machine/sim_memory.hpp>
+#include <vram/sim/machine/sim_schedule.hpp>
+#include <vram/sim/machine/sim_state.hpp> // sim_stream_state, sim_event_state, sim_device_state
+#include <vram/sim/machine/sim_turns.hpp>
+#include <vram/sim/sim_error.hpp>
+#include <vram/sim/sim_faults.hpp>
+#include <vram/sim/sim_options.hpp>
 
 #include <algorithm>       // copy_if, max
 #include <atomic>          // atomic

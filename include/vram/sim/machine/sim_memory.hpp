@@ -4,12 +4,12 @@
 /// \file
 /// `sim_memory` holds all simulated memory: address ranges, blocks and contents.
 
-#include <vram/base/align.hpp>                  // align
-#include <vram/sim/machine/sim_frames.hpp>      // sim_frames
-#include <vram/sim/machine/sim_physical.hpp>    // sim_physical
-#include <vram/sim/machine/sim_reservation.hpp> // sim_reservation
-#include <vram/sim/machine/sim_space.hpp>       // sim_space, sim_block
-#include <vram/sim/sim_options.hpp>             // sim_options
+#include <vram/base/align.hpp>
+#include <vram/sim/machine/sim_frames.hpp>
+#include <vram/sim/machine/sim_physical.hpp>
+#include <vram/sim/machine/sim_reservation.hpp>
+#include <vram/sim/machine/sim_space.hpp> // sim_space, sim_block
+#include <vram/sim/sim_options.hpp>
 
 #include <algorithm> // clamp, min
 #include <cstddef>   // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_memory_kind` returns the kind of memory at an address.
 
-#include <vram/concepts/memory_kind.hpp> // memory_kind
-#include <vram/sim/sim_node.hpp>         // sim_node
+#include <vram/concepts/memory_kind.hpp>
+#include <vram/sim/sim_node.hpp>
 
 #include <cstdint> // uintptr_t
 #include <mutex>   // unique_lock

@@ -6,7 +6,7 @@
 
 #include <vram/sim/sim_figures.hpp> // sim_engine
 #include <vram/sim/sim_range.hpp>   // sim_range, sim_access
-#include <vram/sim/sim_time.hpp>    // sim_time
+#include <vram/sim/sim_time.hpp>
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t

@@ -4,9 +4,9 @@
 /// \file
 /// `sim_pages` simulates CUDA's virtual memory functions, such as cuMemCreate and cuMemMap.
 
-#include <vram/base/align.hpp>           // valid_alignment
-#include <vram/base/contract.hpp>        // expects
-#include <vram/sim/machine/sim_call.hpp> // sim_call
+#include <vram/base/align.hpp>    // valid_alignment
+#include <vram/base/contract.hpp> // expects
+#include <vram/sim/machine/sim_call.hpp>
 
 #include <algorithm> // max
 #include <cstddef>   // size_t

@@ -6,7 +6,7 @@
 
 #include <vram/base/align.hpp>                // unsatisfiable
 #include <vram/sim/machine/sim_operation.hpp> // sim_moment
-#include <vram/sim/machine/vector_clock.hpp>  // vector_clock
+#include <vram/sim/machine/vector_clock.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

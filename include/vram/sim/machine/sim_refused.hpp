@@ -5,7 +5,7 @@
 /// `sim_refused` adds a free that a pool or a layer refused to the reports of the node.
 
 #include <vram/base/error_text.hpp> // error, error_text
-#include <vram/sim/sim_node.hpp>    // sim_node
+#include <vram/sim/sim_node.hpp>
 
 #include <cstdint> // uintptr_t
 #include <mutex>   // unique_lock

@@ -4,9 +4,9 @@
 /// \file
 /// `sim_register` page-locks existing host memory, as cudaHostRegister does.
 
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // report_error
-#include <vram/sim/sim_node.hpp>            // sim_node
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/sim/sim_node.hpp>
 
 #include <source_location> // source_location
 #include <utility>         // exchange

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_reservation` is a reserved range of addresses for mappings.
 
-#include <vram/base/align.hpp>            // align
+#include <vram/base/align.hpp>
 #include <vram/sim/machine/sim_space.hpp> // sim_space, sim_block
 #include <vram/sim/sim_report.hpp>        // sim_event_of
 

@@ -4,19 +4,19 @@
 /// \file
 /// `sim_resource_base` is the base of the simulated resources that are not stream-ordered.
 
-#include <vram/base/align.hpp>                 // default_alignment, valid_alignment
-#include <vram/base/contract.hpp>              // expects
-#include <vram/base/core/process_exit.hpp>     // process_exit
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/base/out_of_memory.hpp>         // out_of_memory
-#include <vram/concepts/core/diagnosed.hpp>    // synchronous_only
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/powers.hpp>            // the concepts that the proofs check, property_set
-#include <vram/sim/machine/sim_capture_guard.hpp> // sim_capture_guard
-#include <vram/sim/machine/sim_heap.hpp>          // sim_heap
-#include <vram/sim/sim_device.hpp>                // sim_device
-#include <vram/sim/sim_error.hpp>                 // report_sim_error
+#include <vram/base/align.hpp>    // default_alignment, valid_alignment
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/process_exit.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/diagnosed.hpp> // synchronous_only
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/concepts/powers.hpp> // the concepts that the proofs check, property_set
+#include <vram/sim/machine/sim_capture_guard.hpp>
+#include <vram/sim/machine/sim_heap.hpp>
+#include <vram/sim/sim_device.hpp>
+#include <vram/sim/sim_error.hpp> // report_sim_error
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location

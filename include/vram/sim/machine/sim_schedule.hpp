@@ -5,9 +5,9 @@
 /// `sim_schedule` runs queued operations in the order of virtual time.
 
 #include <vram/sim/machine/sim_operation.hpp> // sim_operation, sim_task, sim_moment
-#include <vram/sim/machine/vector_clock.hpp>  // vector_clock
-#include <vram/sim/sim_figures.hpp>           // sim_figures
-#include <vram/sim/sim_options.hpp>           // sim_options
+#include <vram/sim/machine/vector_clock.hpp>
+#include <vram/sim/sim_figures.hpp>
+#include <vram/sim/sim_options.hpp>
 
 #include <algorithm>  // max
 #include <cstddef>    // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_space` is a reserved range of addresses with the blocks allocated in it.
 
-#include <vram/base/align.hpp>            // align, align_down
-#include <vram/sim/machine/sim_block.hpp> // sim_block
+#include <vram/base/align.hpp> // align, align_down
+#include <vram/sim/machine/sim_block.hpp>
 
 #include <sys/mman.h> // mmap, munmap, madvise
 

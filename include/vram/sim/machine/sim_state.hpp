@@ -5,11 +5,11 @@
 /// `sim_state` holds the state of simulated streams, events, graphs and devices.
 
 #include <vram/sim/machine/sim_operation.hpp> // sim_moment, sim_task
-#include <vram/sim/machine/vector_clock.hpp>  // vector_clock
-#include <vram/sim/sim_error.hpp>             // sim_status
-#include <vram/sim/sim_options.hpp>           // sim_capture_mode
-#include <vram/sim/sim_report.hpp>            // sim_event_of
-#include <vram/sim/sim_time.hpp>              // sim_time
+#include <vram/sim/machine/vector_clock.hpp>
+#include <vram/sim/sim_error.hpp>   // sim_status
+#include <vram/sim/sim_options.hpp> // sim_capture_mode
+#include <vram/sim/sim_report.hpp>  // sim_event_of
+#include <vram/sim/sim_time.hpp>
 
 #include <atomic>        // atomic
 #include <cstddef>       // size_t

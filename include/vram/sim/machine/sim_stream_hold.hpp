@@ -4,9 +4,9 @@
 /// \file
 /// `sim_stream_hold` keeps the handle of a stream valid after the `sim_stream` was destroyed.
 
-#include <vram/base/core/process_exit.hpp> // process_exit
-#include <vram/sim/sim_event.hpp>          // sim_event
-#include <vram/sim/sim_stream_view.hpp>    // sim_stream_view
+#include <vram/base/core/process_exit.hpp>
+#include <vram/sim/sim_event.hpp>
+#include <vram/sim/sim_stream_view.hpp>
 
 #include <atomic>          // memory_order_relaxed
 #include <mutex>           // unique_lock

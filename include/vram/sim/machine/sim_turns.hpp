@@ -4,11 +4,11 @@
 /// \file
 /// `sim_turns` is a deterministic scheduler of participating host threads.
 
-#include <vram/base/error.hpp>               // locks_held
-#include <vram/sim/machine/sim_choices.hpp>  // sim_choices
-#include <vram/sim/machine/sim_host.hpp>     // sim_host
-#include <vram/sim/machine/sim_schedule.hpp> // sim_schedule
-#include <vram/sim/sim_error.hpp>            // sim_error
+#include <vram/base/error.hpp> // locks_held
+#include <vram/sim/machine/sim_choices.hpp>
+#include <vram/sim/machine/sim_host.hpp>
+#include <vram/sim/machine/sim_schedule.hpp>
+#include <vram/sim/sim_error.hpp>
 
 #include <algorithm>          // any_of, max
 #include <chrono>             // nanoseconds

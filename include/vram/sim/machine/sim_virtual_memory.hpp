@@ -4,11 +4,11 @@
 /// \file
 /// `sim_virtual_memory` is the virtual memory interface of a simulated device.
 
-#include <vram/base/error.hpp>              // report_error
-#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/virtual_memory.hpp> // the concept that the proof below checks
-#include <vram/sim/machine/sim_pages.hpp>   // sim_pages
-#include <vram/sim/sim_platform.hpp>        // sim_platform
+#include <vram/sim/machine/sim_pages.hpp>
+#include <vram/sim/sim_platform.hpp>
 
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t

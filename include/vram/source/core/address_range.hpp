@@ -4,7 +4,7 @@
 /// \file
 /// `address_range` owns a reserved range of addresses.
 
-#include <vram/concepts/virtual_memory.hpp> // virtual_memory
+#include <vram/concepts/virtual_memory.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,8 +4,8 @@
 /// \file
 /// `page_pieces` records to which piece of physical memory each page of an address range is mapped.
 
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/heap_array.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint32_t

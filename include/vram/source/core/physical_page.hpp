@@ -4,7 +4,7 @@
 /// \file
 /// `physical_page` owns a piece of physical memory, which has no address until it is mapped.
 
-#include <vram/concepts/virtual_memory.hpp> // virtual_memory
+#include <vram/concepts/virtual_memory.hpp>
 
 #include <cstddef> // size_t
 #include <utility> // move, exchange

@@ -4,8 +4,8 @@
 /// \file
 /// `span_blocks` divides an address range into blocks of whole pages.
 
-#include <vram/base/align.hpp>           // saturating_add
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/align.hpp> // saturating_add
+#include <vram/base/core/heap_array.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -6,10 +6,10 @@
 
 #if __has_include(<sys/mman.h>)
 
-#include <vram/base/align.hpp>               // align
-#include <vram/base/core/heap_array.hpp>     // heap_array
-#include <vram/base/core/smaller_of.hpp>     // larger_of, smaller_of
-#include <vram/source/core/posix_thread.hpp> // posix_thread
+#include <vram/base/align.hpp>
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/source/core/posix_thread.hpp>
 
 #include <sys/mman.h>    // mmap, madvise, munmap
 #include <sys/syscall.h> // SYS_mbind

@@ -4,11 +4,11 @@
 /// \file
 /// `virtual_span` is a reserved address range that maps physical memory to each page separately.
 
-#include <vram/base/core/heap_array.hpp>      // heap_array
-#include <vram/base/core/report_caught.hpp>   // report_caught
-#include <vram/base/error.hpp>                // error_kind
-#include <vram/source/core/address_range.hpp> // address_range
-#include <vram/source/core/page_pieces.hpp>   // page_pieces
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // error_kind
+#include <vram/source/core/address_range.hpp>
+#include <vram/source/core/page_pieces.hpp>
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint32_t, uint64_t

@@ -4,8 +4,8 @@
 /// \file
 /// `host_end` is the host's side of a transfer: memory or a file that is read or written.
 
-#include <vram/concepts/core/host_work.hpp>       // host_work
-#include <vram/staging/core/nontemporal_copy.hpp> // nontemporal_copy
+#include <vram/concepts/core/host_work.hpp>
+#include <vram/staging/core/nontemporal_copy.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t, byte

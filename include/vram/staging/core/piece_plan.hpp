@@ -4,7 +4,7 @@
 /// \file
 /// `piece_plan` divides a transfer into pieces: small ones first and last, large ones between.
 
-#include <vram/base/align.hpp>           // align
+#include <vram/base/align.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 
 #include <array>   // array

@@ -4,16 +4,16 @@
 /// \file
 /// `ring` is the pinned chunks of a `staging`, with the threads and the stream that copy.
 
-#include <vram/base/align.hpp>                   // align
-#include <vram/base/contract.hpp>                // expects
-#include <vram/base/error.hpp>                   // report_error
-#include <vram/concepts/core/held_resource.hpp>  // expect_resource
-#include <vram/concepts/core/owning_process.hpp> // owning_process
-#include <vram/concepts/resource.hpp>            // synchronous_resource
-#include <vram/concepts/sited.hpp>               // sited
-#include <vram/staging/core/piece_plan.hpp>      // piece_plan
-#include <vram/staging/core/thread_team.hpp>     // thread_team
-#include <vram/staging/staging_options.hpp>      // staging_options
+#include <vram/base/align.hpp>
+#include <vram/base/contract.hpp>               // expects
+#include <vram/base/error.hpp>                  // report_error
+#include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/core/owning_process.hpp>
+#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/staging/core/piece_plan.hpp>
+#include <vram/staging/core/thread_team.hpp>
+#include <vram/staging/staging_options.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t, byte

@@ -4,9 +4,9 @@
 /// \file
 /// `ring_transfer` is one transfer of a `staging`, by several threads through pinned chunks.
 
-#include <vram/staging/core/piece_plan.hpp>        // piece_plan
-#include <vram/staging/core/ring.hpp>              // ring
-#include <vram/staging/core/transfer_progress.hpp> // transfer_progress
+#include <vram/staging/core/piece_plan.hpp>
+#include <vram/staging/core/ring.hpp>
+#include <vram/staging/core/transfer_progress.hpp>
 
 #include <cstddef>   // size_t, byte
 #include <exception> // exception_ptr

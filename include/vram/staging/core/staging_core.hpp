@@ -4,16 +4,16 @@
 /// \file
 /// `staging_core` is the part of `staging` that is the same for memory and files: the ways to copy.
 
-#include <vram/base/call_site.hpp>                 // call_site
-#include <vram/base/core/smaller_of.hpp>           // larger_of, smaller_of
-#include <vram/concepts/core/owning_process.hpp>   // delete_in_owning_process
-#include <vram/concepts/memory_kind.hpp>           // memory_kind, knows_memory, knows_page_tables
-#include <vram/concepts/resource.hpp>              // synchronous_resource
-#include <vram/staging/core/ring_transfer.hpp>     // ring_transfer
-#include <vram/staging/core/transfer_progress.hpp> // transfer_progress
-#include <vram/staging/staging_error.hpp>          // staging_error
-#include <vram/staging/staging_options.hpp>        // staging_options
-#include <vram/staging/staging_result.hpp>         // staging_result
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
+#include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
+#include <vram/concepts/memory_kind.hpp>         // memory_kind, knows_memory, knows_page_tables
+#include <vram/concepts/resource.hpp>            // synchronous_resource
+#include <vram/staging/core/ring_transfer.hpp>
+#include <vram/staging/core/transfer_progress.hpp>
+#include <vram/staging/staging_error.hpp>
+#include <vram/staging/staging_options.hpp>
+#include <vram/staging/staging_result.hpp>
 
 #include <cstddef>   // size_t, byte
 #include <cstdint>   // uintptr_t

@@ -4,7 +4,7 @@
 /// \file
 /// `transfer_progress` distributes the pieces of a transfer among threads, and stores its failure.
 
-#include <vram/base/core/smaller_of.hpp> // smaller_of
+#include <vram/base/core/smaller_of.hpp>
 #include <vram/base/requirements.hpp>
 
 #include <atomic>    // atomic

@@ -5,10 +5,10 @@
 /// `batch_plan` decides which batches a loader requests from its source, and what becomes of short
 /// ones.
 
-#include <vram/transfer/core/batch_source.hpp> // batch_source
-#include <vram/transfer/core/index_order.hpp>  // index_order
-#include <vram/transfer/loader_error.hpp>      // loader_error
-#include <vram/transfer/loader_options.hpp>    // loader_options, last_batch
+#include <vram/transfer/core/batch_source.hpp>
+#include <vram/transfer/core/index_order.hpp>
+#include <vram/transfer/loader_error.hpp>
+#include <vram/transfer/loader_options.hpp> // loader_options, last_batch
 
 #include <cstddef>  // size_t
 #include <cstdint>  // uint64_t

@@ -5,7 +5,7 @@
 /// `batch_source` is a loader's access to its source, which writes batches into host memory,
 /// enqueues copies, or is a range to be copied.
 
-#include <vram/transfer/loader_error.hpp> // loader_error
+#include <vram/transfer/loader_error.hpp>
 
 #include <cerrno>      // errno
 #include <concepts>    // integral, same_as, convertible_to

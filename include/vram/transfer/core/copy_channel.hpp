@@ -4,17 +4,17 @@
 /// \file
 /// `copy_channel` enqueues copies between pinned and device blocks, and detects when they end.
 
-#include <vram/base/core/report_caught.hpp>          // report_caught
-#include <vram/base/error_kind.hpp>                  // error_kind
-#include <vram/concepts/core/is_ending.hpp>          // is_ending
-#include <vram/transfer/core/copies_in_progress.hpp> // copies_in_progress
-#include <vram/transfer/core/copy_lane.hpp>          // copy_lane
-#include <vram/transfer/core/copy_problem.hpp>       // copy_problem
-#include <vram/transfer/core/pinned_slot.hpp>        // pinned_slot
-#include <vram/transfer/core/profiler_range.hpp>     // profiler_range
-#include <vram/transfer/core/slot.hpp>               // slot
-#include <vram/transfer/core/staged_wait.hpp>        // staged_wait
-#include <vram/transfer/loader_error.hpp>            // loader_error
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error_kind.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/transfer/core/copies_in_progress.hpp>
+#include <vram/transfer/core/copy_lane.hpp>
+#include <vram/transfer/core/copy_problem.hpp>
+#include <vram/transfer/core/pinned_slot.hpp>
+#include <vram/transfer/core/profiler_range.hpp>
+#include <vram/transfer/core/slot.hpp>
+#include <vram/transfer/core/staged_wait.hpp>
+#include <vram/transfer/loader_error.hpp>
 
 #include <cstddef>   // size_t, byte
 #include <exception> // exception_ptr, current_exception, make_exception_ptr

@@ -4,10 +4,10 @@
 /// \file
 /// `copy_lane` is a stream for copies that can call a function after each copy.
 
-#include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/concepts/completion_flags.hpp>
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/order/core/sure_wait.hpp>      // sure_wait
-#include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
+#include <vram/order/core/sure_wait.hpp>
+#include <vram/transfer/core/pinned_slot.hpp>
 
 #include <concepts> // same_as
 #include <cstdint>  // uint32_t

@@ -6,7 +6,7 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <vram/transfer/loader_error.hpp> // loader_error
+#include <vram/transfer/loader_error.hpp>
 
 #include <concepts>  // same_as
 #include <cstddef>   // size_t

@@ -4,20 +4,20 @@
 /// \file
 /// `loader_core` is the state of a loader that exists until its last batch is released.
 
-#include <vram/base/contract.hpp>                // expects
-#include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
-#include <vram/base/core/worker.hpp>             // the thread of platforms where time is real
-#include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
-#include <vram/concepts/powers.hpp>              // synchronous_resource
-#include <vram/transfer/core/batch_plan.hpp>     // batch_plan
-#include <vram/transfer/core/batch_source.hpp>   // batch_source
-#include <vram/transfer/core/copy_problem.hpp>   // source_problem
-#include <vram/transfer/core/kept_for_good.hpp>  // kept_for_good
-#include <vram/transfer/core/numa_local.hpp>     // numa_local
-#include <vram/transfer/core/profiler_range.hpp> // profiler_range
-#include <vram/transfer/core/slot_memory.hpp>    // slot_memory
-#include <vram/transfer/core/slot_ring.hpp>      // slot_ring
-#include <vram/transfer/loader_options.hpp>      // loader_options
+#include <vram/base/contract.hpp>             // expects
+#include <vram/base/core/smaller_of.hpp>      // larger_of, smaller_of
+#include <vram/base/core/worker.hpp>          // the thread of platforms where time is real
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/powers.hpp>           // synchronous_resource
+#include <vram/transfer/core/batch_plan.hpp>
+#include <vram/transfer/core/batch_source.hpp>
+#include <vram/transfer/core/copy_problem.hpp> // source_problem
+#include <vram/transfer/core/kept_for_good.hpp>
+#include <vram/transfer/core/numa_local.hpp>
+#include <vram/transfer/core/profiler_range.hpp>
+#include <vram/transfer/core/slot_memory.hpp>
+#include <vram/transfer/core/slot_ring.hpp>
+#include <vram/transfer/loader_options.hpp>
 
 #include <cstddef>    // size_t
 #include <cstdint>    // uint64_t

@@ -5,8 +5,8 @@
 /// `slot` is a place for one batch on the device: a block of memory, and the events around it.
 
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/order/core/sure_wait.hpp>      // sure_wait
-#include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
+#include <vram/order/core/sure_wait.hpp>
+#include <vram/transfer/core/pinned_slot.hpp>
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint32_t, uint64_t

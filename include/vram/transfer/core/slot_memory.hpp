@@ -4,20 +4,20 @@
 /// \file
 /// `slot_memory` owns the pinned and device blocks of a loader's or unloader's slots.
 
-#include <vram/base/align.hpp>                  // saturating_add, unsatisfiable
-#include <vram/base/core/report_caught.hpp>     // report_caught
-#include <vram/base/error.hpp>                  // report_error
-#include <vram/base/over_limit.hpp>             // over_limit
-#include <vram/concepts/completion_flags.hpp>   // completion_flags
-#include <vram/concepts/core/await_device.hpp>  // await_device
+#include <vram/base/align.hpp> // saturating_add, unsatisfiable
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/over_limit.hpp>
+#include <vram/concepts/completion_flags.hpp>
+#include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/powers.hpp>             // resource, retiring_resource
-#include <vram/concepts/sited.hpp>              // sited
-#include <vram/order/core/sure_wait.hpp>        // sure_wait
-#include <vram/source/host_resource.hpp>        // host_resource
-#include <vram/transfer/core/numa_local.hpp>    // numa_local
-#include <vram/transfer/core/pinned_slot.hpp>   // pinned_slot
-#include <vram/transfer/core/slot.hpp>          // slot
+#include <vram/concepts/sited.hpp>
+#include <vram/order/core/sure_wait.hpp>
+#include <vram/source/host_resource.hpp>
+#include <vram/transfer/core/numa_local.hpp>
+#include <vram/transfer/core/pinned_slot.hpp>
+#include <vram/transfer/core/slot.hpp>
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint32_t

@@ -4,7 +4,7 @@
 /// \file
 /// `slot_order` puts slots that are filled in any order back into the order of their indices.
 
-#include <vram/transfer/core/slot_queue.hpp> // slot_queue
+#include <vram/transfer/core/slot_queue.hpp>
 
 #include <cstddef> // size_t
 #include <vector>  // vector

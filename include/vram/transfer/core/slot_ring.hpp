@@ -4,12 +4,12 @@
 /// \file
 /// `slot_ring` passes filled blocks to a loader's loop as batches, and takes them back.
 
-#include <vram/base/core/report_caught.hpp>      // report_caught
-#include <vram/transfer/core/profiler_range.hpp> // profiler_range
-#include <vram/transfer/core/slot_supply.hpp>    // slot_supply
-#include <vram/transfer/core/use_times.hpp>      // use_times
-#include <vram/transfer/loader_error.hpp>        // loader_error
-#include <vram/transfer/loader_statistics.hpp>   // loader_statistics
+#include <vram/base/core/report_caught.hpp>
+#include <vram/transfer/core/profiler_range.hpp>
+#include <vram/transfer/core/slot_supply.hpp>
+#include <vram/transfer/core/use_times.hpp>
+#include <vram/transfer/loader_error.hpp>
+#include <vram/transfer/loader_statistics.hpp>
 
 #include <cstddef>   // size_t, byte
 #include <cstdint>   // uint64_t

@@ -4,18 +4,18 @@
 /// \file
 /// `slot_supply` assigns batches to a loader's blocks, and the copies to its threads.
 
-#include <vram/base/core/report_caught.hpp>      // report_caught
-#include <vram/concepts/core/owning_process.hpp> // owning_process
-#include <vram/transfer/core/copy_channel.hpp>   // copy_channel, copy_owner
-#include <vram/transfer/core/pinned_slot.hpp>    // pinned_slot, has_timing
-#include <vram/transfer/core/slot.hpp>           // slot
-#include <vram/transfer/core/slot_table.hpp>     // slot_table
-#include <vram/transfer/core/staged_wait.hpp>    // staged_wait
-#include <vram/transfer/core/wake_rules.hpp>     // wake_rules
-#include <vram/transfer/loader_error.hpp>        // loader_error
-#include <vram/transfer/loader_options.hpp>      // loader_options
-#include <vram/transfer/loader_statistics.hpp>   // loader_statistics
-#include <vram/transfer/platform_clock.hpp>      // platform_clock
+#include <vram/base/core/report_caught.hpp>
+#include <vram/concepts/core/owning_process.hpp>
+#include <vram/transfer/core/copy_channel.hpp> // copy_channel, copy_owner
+#include <vram/transfer/core/pinned_slot.hpp>  // pinned_slot, has_timing
+#include <vram/transfer/core/slot.hpp>
+#include <vram/transfer/core/slot_table.hpp>
+#include <vram/transfer/core/staged_wait.hpp>
+#include <vram/transfer/core/wake_rules.hpp>
+#include <vram/transfer/loader_error.hpp>
+#include <vram/transfer/loader_options.hpp>
+#include <vram/transfer/loader_statistics.hpp>
+#include <vram/transfer/platform_clock.hpp>
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t

@@ -4,10 +4,10 @@
 /// \file
 /// `slot_table` records the state of each block (slot) of a loader, and the next batch.
 
-#include <vram/transfer/core/index_order.hpp> // index_order
-#include <vram/transfer/core/slot_order.hpp>  // slot_order
-#include <vram/transfer/core/slot_queue.hpp>  // slot_queue
-#include <vram/transfer/slot_states.hpp>      // slot_states
+#include <vram/transfer/core/index_order.hpp>
+#include <vram/transfer/core/slot_order.hpp>
+#include <vram/transfer/core/slot_queue.hpp>
+#include <vram/transfer/slot_states.hpp>
 
 #include <cstddef>   // size_t
 #include <exception> // exception_ptr

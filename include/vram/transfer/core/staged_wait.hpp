@@ -4,13 +4,13 @@
 /// \file
 /// `staged_wait` is the lock of a loader or an unloader, and the ways in which their threads wait.
 
-#include <vram/base/core/durations.hpp>       // microseconds, nanoseconds, seconds
-#include <vram/base/core/gate.hpp>            // the gate of platforms where time is real
-#include <vram/base/core/smaller_of.hpp>      // larger_of, smaller_of
-#include <vram/concepts/completion_flags.hpp> // completion_flags
-#include <vram/transfer/core/pinned_slot.hpp> // pinned_slot
-#include <vram/transfer/core/wake_rules.hpp>  // waiting_threads
-#include <vram/transfer/platform_clock.hpp>   // platform_clock
+#include <vram/base/core/durations.hpp>  // microseconds, nanoseconds, seconds
+#include <vram/base/core/gate.hpp>       // the gate of platforms where time is real
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/concepts/completion_flags.hpp>
+#include <vram/transfer/core/pinned_slot.hpp>
+#include <vram/transfer/core/wake_rules.hpp> // waiting_threads
+#include <vram/transfer/platform_clock.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint32_t, uint64_t

@@ -4,17 +4,17 @@
 /// \file
 /// `unloader_core` is the state that an unloader and its results share.
 
-#include <vram/base/contract.hpp>                // expects
-#include <vram/base/core/smaller_of.hpp>         // larger_of
-#include <vram/base/core/worker.hpp>             // the thread of platforms where time is real
-#include <vram/concepts/core/stream_hold.hpp>    // stream_hold, hold_stream
-#include <vram/concepts/powers.hpp>              // synchronous_resource
-#include <vram/transfer/core/kept_for_good.hpp>  // kept_for_good
-#include <vram/transfer/core/numa_local.hpp>     // numa_local
-#include <vram/transfer/core/profiler_range.hpp> // profiler_range
-#include <vram/transfer/core/slot_memory.hpp>    // slot_memory
-#include <vram/transfer/core/unloader_ring.hpp>  // unloader_ring
-#include <vram/transfer/unloader_options.hpp>    // unloader_options
+#include <vram/base/contract.hpp>             // expects
+#include <vram/base/core/smaller_of.hpp>      // larger_of
+#include <vram/base/core/worker.hpp>          // the thread of platforms where time is real
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/powers.hpp>           // synchronous_resource
+#include <vram/transfer/core/kept_for_good.hpp>
+#include <vram/transfer/core/numa_local.hpp>
+#include <vram/transfer/core/profiler_range.hpp>
+#include <vram/transfer/core/slot_memory.hpp>
+#include <vram/transfer/core/unloader_ring.hpp>
+#include <vram/transfer/unloader_options.hpp>
 
 #include <cstddef>   // size_t, byte
 #include <exception> // exception_ptr, current_exception

@@ -4,17 +4,17 @@
 /// \file
 /// `unloader_ring` records the states of an unloader's blocks, and enqueues its copies.
 
-#include <vram/base/core/report_caught.hpp>      // report_caught
-#include <vram/base/error_kind.hpp>              // error_kind
-#include <vram/concepts/core/owning_process.hpp> // owning_process
-#include <vram/transfer/core/copy_channel.hpp>   // copy_channel, copy_owner
-#include <vram/transfer/core/pinned_slot.hpp>    // pinned_slot
-#include <vram/transfer/core/slot.hpp>           // slot
-#include <vram/transfer/core/slot_order.hpp>     // slot_order
-#include <vram/transfer/core/slot_queue.hpp>     // slot_queue
-#include <vram/transfer/core/staged_wait.hpp>    // staged_wait
-#include <vram/transfer/loader_error.hpp>        // loader_error
-#include <vram/transfer/unloader_options.hpp>    // unloader_options
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error_kind.hpp>
+#include <vram/concepts/core/owning_process.hpp>
+#include <vram/transfer/core/copy_channel.hpp> // copy_channel, copy_owner
+#include <vram/transfer/core/pinned_slot.hpp>
+#include <vram/transfer/core/slot.hpp>
+#include <vram/transfer/core/slot_order.hpp>
+#include <vram/transfer/core/slot_queue.hpp>
+#include <vram/transfer/core/staged_wait.hpp>
+#include <vram/transfer/loader_error.hpp>
+#include <vram/transfer/unloader_options.hpp>
 
 #include <cstddef>   // size_t
 #include <cstdio>    // snprintf

@@ -5,7 +5,7 @@
 /// `use_times` measures the device time between the delivery of each batch and its release.
 
 #include <vram/transfer/core/pinned_slot.hpp> // has_timing
-#include <vram/transfer/core/slot.hpp>        // slot
+#include <vram/transfer/core/slot.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
