@@ -63,6 +63,7 @@ void a_pool_of_the_driver() {
     expects(own.usage().live >= 1_MiB && own.usage().reserved >= 32_MiB, "the driver's figures");
     cuda_check(cudaFreeAsync(p, stream));
     stream.synchronize(); // a query alone does not make the driver's pool notice the free
+    expects(cuda_done(cudaStreamQuery(stream)), "the work is complete; a failure would throw");
     expects(own.trim() != 0, "unused memory was returned to the device");
 
     // The resource that vram's layers use has a pool with the same options.
