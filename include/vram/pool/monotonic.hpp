@@ -335,7 +335,8 @@ private:
         this->count_back(out, out);
     }
 
-    /// Frees the block at `p` (null: nothing). Returns false if no such block is live.
+    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
+    /// is live.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();

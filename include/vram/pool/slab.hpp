@@ -160,7 +160,8 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    /// Frees the block at `p` (null: nothing). Returns false if no such block is live.
+    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
+    /// is live.
     [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
                                  stream const* on) noexcept {
         if (p == nullptr) { return true; }

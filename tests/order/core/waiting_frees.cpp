@@ -18,6 +18,7 @@
 
 using namespace vram;
 using namespace vram::detail;
+using doubles::keep_busy;
 using namespace std::chrono_literals;
 
 template class vram::detail::waiting_frees<sim_platform>;
@@ -33,10 +34,6 @@ freed_blocks collected(auto& waiting) {
     waiting.collect(free);
     return free;
 }
-void keep_at_work(sim_stream const& s, sim_time how_long = 1ms) {
-    sim_launch(s, {.name = "busy", .duration = how_long});
-}
-
 /// Runs a function of the test right before an event is recorded, and right after it.
 struct overtaken_platform : sim_platform {
     static void record(event& e, stream s, at where = at::current()) {
@@ -59,11 +56,11 @@ TEST_CASE("waiting_frees: each stream's frees complete independently of other st
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  quick, slow;
-    keep_at_work(quick, 1ms);
-    keep_at_work(slow, 5ms);
+    keep_busy(quick, 1ms);
+    keep_busy(slow, 5ms);
     waiting.add(slow, link_at(256, 10), 1);
     waiting.add(quick, link_at(512, 20), 1);
-    keep_at_work(quick, 10ms);
+    keep_busy(quick, 10ms);
     waiting.add(quick, link_at(768, 30), 1);
     CHECK(waiting.bytes() == 60);
     CHECK(waiting.events() == 3);
@@ -92,8 +89,8 @@ TEST_CASE("waiting_frees: a thread can wait for the oldest free while others col
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second;
-    keep_at_work(first, 3ms);
-    keep_at_work(second, 1ms);
+    keep_busy(first, 3ms);
+    keep_busy(second, 1ms);
     waiting.add(first, link_at(256, 10), 1);
     waiting.add(second, link_at(512, 20), 1);
     auto const oldest = waiting.pin_oldest();
@@ -114,12 +111,12 @@ TEST_CASE("waiting_frees: an event is not reused while a thread waits for it") {
     sim_node                    node;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    keep_at_work(s);
+    keep_busy(s);
     waiting.add(s, link_at(256, 10), 1);
     auto const awaited = waiting.pin_oldest();
     s.synchronize();
     CHECK(collected(waiting).bytes() == 10); // by another thread
-    keep_at_work(s);
+    keep_busy(s);
     waiting.add(s, link_at(512, 20), 1);
     auto const next = waiting.pin_oldest();
     CHECK(next.event != awaited.event);
@@ -132,8 +129,8 @@ TEST_CASE("waiting_frees: the oldest free is the oldest of all streams") {
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second, third;
-    keep_at_work(second, 1ms);
-    keep_at_work(third, 9ms);
+    keep_busy(second, 1ms);
+    keep_busy(third, 9ms);
     waiting.add(first, link_at(256, 10), 1);
     waiting.add(second, link_at(512, 20), 1);
     waiting.add(third, link_at(768, 30), 1);
@@ -149,7 +146,7 @@ TEST_CASE("waiting_frees: a failed wait changes nothing") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    keep_at_work(s, 3ms);
+    keep_busy(s, 3ms);
     waiting.add(s, link_at(256, 10), 1);
     node.faults().at(sim_call_kind::synchronize, 1);
     auto const oldest = waiting.pin_oldest();
@@ -192,7 +189,7 @@ TEST_CASE("waiting_frees: draining waits for everything, and reports failures") 
     doubles::mishaps            told;
     waiting_frees<sim_platform> first;
     sim_stream                  s;
-    keep_at_work(s, 2ms);
+    keep_busy(s, 2ms);
     first.add(s, link_at(256, 10), 2); // still open
     waiting_frees<sim_platform> waiting = std::move(first);
     CHECK(first.empty());
@@ -268,7 +265,7 @@ TEST_CASE("waiting_frees: a batch stays open while its stream is captured") {
     waiting.unpin(oldest, true);
     CHECK(collected(waiting).bytes() == 20);
     CHECK(sim_graph::end(s).size() == 0);
-    keep_at_work(s);
+    keep_busy(s);
     CHECK(collected(waiting).empty());
     CHECK(waiting.events() == 2);
     s.synchronize();
@@ -283,7 +280,7 @@ TEST_CASE("waiting_frees: at the end a batch that a capture keeps open waits for
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    keep_at_work(s);
+    keep_busy(s);
     waiting.add(s, link_at(256, 10), 1); // its event is of before the capture
     waiting.add(s, link_at(512, 20), 2);
     sim_graph::begin(s, sim_capture_mode::relaxed);
@@ -310,7 +307,7 @@ TEST_CASE("waiting_frees: an event that another thread's capture took is recorde
                     }
                 };
             };
-            keep_at_work(s);
+            keep_busy(s);
             if (it_begins == when::at_the_free) { begin(); }
             waiting.add(s, link_at(256, 10), it_begins == when::at_the_free ? 1 : 2);
             if (it_begins == when::at_the_question) { begin(); }
@@ -335,7 +332,7 @@ TEST_CASE("waiting_frees: an event that cannot be recorded is tried again, and d
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    keep_at_work(s);
+    keep_busy(s);
     waiting.add(s, link_at(256, 10), 4);
     node.faults().at(sim_call_kind::record, 1);
     CHECK(collected(waiting).empty());
@@ -353,7 +350,7 @@ TEST_CASE("waiting_frees: without events the host waits for the device, and late
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    keep_at_work(s);
+    keep_busy(s);
     waiting.add(s, link_at(256, 10), 4);
     node.faults().at(sim_call_kind::record, 1);
     auto const oldest = waiting.pin_oldest();
@@ -361,7 +358,7 @@ TEST_CASE("waiting_frees: without events the host waits for the device, and late
     CHECK(told.count(error_kind::platform_error) == 1);
     oldest.wait();
     CHECK(node.now() >= 1ms);
-    keep_at_work(s); // another thread comes, before the first one has the lock again
+    keep_busy(s); // another thread comes, before the first one has the lock again
     waiting.add(s, link_at(512, 20), 4);
     waiting.unpin(oldest, true);
     CHECK(collected(waiting).bytes() == 10);
@@ -376,7 +373,7 @@ TEST_CASE("waiting_frees: after a failed wait the next event covers the blocks")
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    keep_at_work(s);
+    keep_busy(s);
     waiting.add(s, link_at(256, 10), 4);
     node.faults().at(sim_call_kind::record, 1, {}, 2);
     auto const oldest = waiting.pin_oldest();
@@ -396,7 +393,7 @@ TEST_CASE("waiting_frees: a dead stream is reported once, and its device is wait
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
     std::optional<sim_stream>   s{doubles::raw_stream()};
-    keep_at_work(*s);
+    keep_busy(*s);
     waiting.add(*s, link_at(256, 10), 4);
     auto const before = waiting.next_age();
     s.reset(); // without a word
@@ -517,7 +514,7 @@ TEST_CASE("waiting_frees: a stream that was retired during a capture is covered 
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    keep_at_work(s);
+    keep_busy(s);
     waiting.add(s, link_at(256, 10), 4);
     sim_graph::begin(s, sim_capture_mode::relaxed);
     waiting.retire(s);
@@ -538,7 +535,7 @@ TEST_CASE("waiting_frees: more blocks than a pool keeps events for are returned 
     sim_stream                  s;
     std::size_t const           count = 3 * stream_timeline<sim_platform>::most;
     for (std::size_t i = 1; i <= count; ++i) {
-        keep_at_work(s, 1ms);
+        keep_busy(s, 1ms);
         waiting.add(s, link_at(i * 256, 1), 1);
     }
     CHECK(waiting.count() == count);
@@ -555,7 +552,7 @@ TEST_CASE("waiting_frees: a destroyed stream is held until its blocks are unused
     waiting_frees<sim_platform> waiting;
     std::optional<sim_stream>   s{std::in_place};
     auto const* const           handle = s->view().get();
-    keep_at_work(*s);
+    keep_busy(*s);
     waiting.add(*s, link_at(256, 10), 4); // without an event
     s.reset();
     {

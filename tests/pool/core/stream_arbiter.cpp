@@ -6,6 +6,7 @@
 #include "../../doubles/at.hpp"
 #include "../../doubles/bombing.hpp"
 #include "../../doubles/mishaps.hpp"
+#include "../../doubles/streams_at_work.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,6 +19,7 @@
 
 using namespace vram;
 using namespace vram::detail;
+using doubles::keep_busy;
 using namespace std::chrono_literals;
 using doubles::at;
 
@@ -25,10 +27,6 @@ using sim_arbiter = stream_arbiter<sim_platform>;
 template class vram::detail::stream_arbiter<sim_platform>;
 
 namespace {
-
-void occupy(sim_stream const& s, sim_time how_long = 1ms) {
-    sim_launch(s, {.name = "spend", .duration = how_long});
-}
 
 struct cell {
     enum class state { live, free, reserved, retained };
@@ -123,7 +121,7 @@ TEST_CASE("stream_arbiter: ready memory is allocated first, other memory after o
     sim_node   node{{.compute_slots = 4}};
     court      it{2};
     sim_stream a, b;
-    occupy(a, 50ms);
+    keep_busy(a, 50ms);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     CHECK(it.give(1, b) == sim_arbiter::freed::recorded);
     CHECK(it.take(&b) == it.at_index(1));
@@ -141,7 +139,7 @@ TEST_CASE("stream_arbiter: streams are queried once before a wait, if the heap q
     court      it{1, event_policy::eager};
     sim_stream a, b;
     it.memory.repeat = true;
-    occupy(a);
+    keep_busy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     CHECK(it.arbiter.timelines().events() == 1);
     a.synchronize();
@@ -154,8 +152,8 @@ TEST_CASE("stream_arbiter: the host also waits for uses that are added during it
     sim_node   node{{.compute_slots = 4}};
     court      it{2};
     sim_stream a, b;
-    occupy(a, 2ms);
-    occupy(b, 50ms);
+    keep_busy(a, 2ms);
+    keep_busy(b, 50ms);
     CHECK(it.give(1, b) == sim_arbiter::freed::recorded);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     unsigned reads      = 0;
@@ -170,7 +168,7 @@ TEST_CASE("stream_arbiter: memory is put back if the wait of the host fails") {
     sim_node   node;
     court      it{1};
     sim_stream a;
-    occupy(a);
+    keep_busy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK_THROWS((void)it.take(nullptr));
@@ -182,7 +180,7 @@ TEST_CASE("stream_arbiter: a request that must not wait queries the use and then
     sim_node   node;
     court      it{1};
     sim_stream a, b;
-    occupy(a);
+    keep_busy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     bool must_wait = false;
     CHECK(it.take(&b, &must_wait) == nullptr);
@@ -198,7 +196,7 @@ TEST_CASE("stream_arbiter: a stream that is captured during the search does not 
     sim_node   node;
     court      it{1};
     sim_stream a, b;
-    occupy(a);
+    keep_busy(a);
     CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
     bool begun        = false;
     it.memory.at_find = [&] {
@@ -216,7 +214,7 @@ TEST_CASE("stream_arbiter: memory freed before a tracked capture is unavailable 
         sim_node   node;
         court      it{1, event_policy::lazy, true};
         sim_stream a, b;
-        occupy(a);
+        keep_busy(a);
         CHECK(it.give(0, a) == sim_arbiter::freed::recorded);
         sim_graph::begin(a);
         CHECK(it.take(host ? nullptr : &b) == nullptr);
@@ -265,7 +263,7 @@ TEST_CASE("stream_arbiter: a free that cannot be recorded waits for its stream, 
     doubles::mishaps const told;
     court                  it{1};
     sim_stream             a;
-    occupy(a);
+    keep_busy(a);
     {
         doubles::bombing armed{1};
         CHECK(it.give(0, a) == sim_arbiter::freed::idle);
@@ -285,7 +283,7 @@ TEST_CASE("stream_arbiter: a free from another thread is recorded without a quer
     sim_node   node;
     court      it{1, event_policy::eager, true};
     sim_stream a;
-    occupy(a);
+    keep_busy(a);
     (void)sim_platform::id(a);
     sim_graph::begin(a);
     {

@@ -15,6 +15,7 @@
 
 using namespace vram;
 using namespace vram::detail;
+using doubles::keep_busy;
 using namespace std::chrono_literals;
 using doubles::at;
 
@@ -22,10 +23,6 @@ using sim_slabs = stream_slabs<sim_platform>;
 template class vram::detail::stream_slabs<sim_platform>;
 
 namespace {
-
-void spend(sim_stream const& s, sim_time how_long = 1ms) {
-    sim_launch(s, {.name = "spend", .duration = how_long});
-}
 
 /// A heap of unused blocks, with the streams' state and the lock.
 struct slab_desk {
@@ -58,8 +55,8 @@ TEST_CASE(
     sim_stream a, b, c, d;
     auto*      n1 = desk.take(&a);
     auto*      n2 = desk.take(&b);
-    spend(a, 50ms);
-    spend(b, 1ms);
+    keep_busy(a, 50ms);
+    keep_busy(b, 1ms);
     desk.give(n1, &a);
     desk.give(n2, &b);
     b.synchronize();
@@ -85,8 +82,8 @@ TEST_CASE(
     sim_stream a, b;
     auto*      n1 = desk.take(&a);
     auto*      n2 = desk.take(&b);
-    spend(a, 2ms);
-    spend(b, 50ms);
+    keep_busy(a, 2ms);
+    keep_busy(b, 50ms);
     desk.give(n1, &a);
     desk.give(n2, &b);
     CHECK(desk.streams.pending(desk.heap) == 2);
@@ -106,7 +103,7 @@ TEST_CASE("stream_slabs: a chunk is idle if no stream uses it") {
     desk.give(n1, &a);
     auto held = desk.lock.hold();
     CHECK(desk.streams.idle(desk.heap, held) == nullptr);
-    spend(a);
+    keep_busy(a);
     sim_stream_view const on = a;
     desk.streams.give(desk.heap, n2, &on);
     auto* const c = desk.streams.idle(desk.heap, held);
@@ -122,7 +119,7 @@ TEST_CASE("stream_slabs: without host memory the stream is waited for, and the b
     slab_desk              desk{1};
     sim_stream             a;
     auto*                  n = desk.take(nullptr);
-    spend(a);
+    keep_busy(a);
     {
         doubles::bombing armed{1};
         desk.give(n, &a);
@@ -137,7 +134,7 @@ TEST_CASE("stream_slabs: after a failed host wait the block keeps its stream") {
     sim_stream a;
     slab_desk  desk{1};
     desk.give(desk.take(&a), &a);
-    spend(a, 5ms);
+    keep_busy(a, 5ms);
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK_THROWS((void)desk.take(nullptr));
     CHECK(desk.heap.blocks_free() == 1);
@@ -154,7 +151,7 @@ TEST_CASE("stream_slabs: a chunk that a captured graph uses is not waited for") 
     sim_graph::begin(a);
     desk.give(desk.take(&a), &a);
     sim_graph const graph = sim_graph::end(a);
-    spend(b, 5ms);
+    keep_busy(b, 5ms);
     desk.give(other, &b);
     auto held = desk.lock.hold();
     CHECK(desk.streams.idle(desk.heap, held) == nullptr);

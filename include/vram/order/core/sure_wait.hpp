@@ -4,12 +4,10 @@
 /// \file
 /// `sure_wait` waits on the host for the last use of memory, without throwing.
 
-#include <vram/base/core/report_caught.hpp> // report_failed_call
 #include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/platform.hpp> // has_devices
-
-#include <concepts> // invocable, same_as
+#include <vram/order/core/try_wait.hpp>
 
 namespace vram {
 namespace detail {
@@ -26,21 +24,8 @@ template <class Platform, class Place, class Where>
     requires has_devices<Platform>
 [[nodiscard]] bool sure_wait(Place const& place, Where where) noexcept {
     if (is_ending<Platform>()) { return true; }
-    try {
-        if constexpr (std::same_as<Place, typename Platform::device>) {
-            await_device<Platform>(place);
-        } else if constexpr (std::invocable<Place const&>) {
-            place();
-        } else {
-            Platform::synchronize(place);
-        }
-        return true;
-    } catch (...) { report_failed_call("the wait for the last use of memory"); }
-    try {
-        await_device<Platform>(where());
-        return true;
-    } catch (...) { report_failed_call("the wait for a device"); }
-    return false;
+    return try_wait<Platform>(place, "the wait for the last use of memory") ||
+           try_wait<Platform>([&] { await_device<Platform>(where()); }, "the wait for a device");
 }
 
 } // namespace detail

@@ -13,13 +13,13 @@ namespace vram {
 namespace detail {
 
 /// Makes the host wait for `what` (a stream, an event or a device), or calls it if it is a function
-/// that waits. Returns true on success.
+/// that waits. Returns true on success. `call` names the wait in an error message.
 ///
 /// Failure   An error is reported to the error sink, and false is returned.
 /// Threads   Any thread may call.
 /// Cost      One wait of the host.
 template <class Platform, class What>
-bool try_wait(What const& what) noexcept {
+bool try_wait(What const& what, char const* call = "the wait for a stream") noexcept {
     try {
         if constexpr (std::same_as<What, typename Platform::device>) {
             await_device<Platform>(what);
@@ -29,7 +29,7 @@ bool try_wait(What const& what) noexcept {
             Platform::synchronize(what);
         }
         return true;
-    } catch (...) { report_failed_call("the wait for a stream"); }
+    } catch (...) { report_failed_call(call); }
     return false;
 }
 

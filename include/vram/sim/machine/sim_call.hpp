@@ -112,6 +112,7 @@ inline sim_event_of sim_call::step(char const* name, sim_event_of::kind what) co
 }
 
 inline void sim_call::recorded(sim_event_state& e) {
+    e.recorded_by.what = sim_event_of::kind::none;
     if (!machine.checker.on().races) { return; }
     host->advance();
     e.recorded_by   = step("record", sim_event_of::kind::record);
