@@ -27,6 +27,7 @@
 #include <vram/concepts/growth.hpp>
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/memory_kind.hpp>
+#include <vram/concepts/observer.hpp>
 #include <vram/concepts/pitched_copy.hpp>
 #include <vram/concepts/platform.hpp>
 #include <vram/concepts/platform_of.hpp>

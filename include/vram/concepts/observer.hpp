@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `observer` is an object that resources notify of each allocation, free and change of a chunk.
+
+#include <vram/base/call_site.hpp> // call_site
+
+#include <cstddef>  // size_t
+#include <optional> // optional
+
+namespace vram {
+
+/// The kinds of `memory_event`.
+enum class memory_event_kind : unsigned char {
+    allocated,    ///< a block was allocated; the caller does not have it yet
+    freed,        ///< the caller freed a block; the resource has not reused it yet
+    free_refused, ///< the resource refused the free of the event `freed` before, and kept the block
+    all_freed,    ///< all blocks in the range are free (`reset` or `rewind` of `monotonic`)
+    chunk_added,  ///< the resource got a chunk, and will allocate blocks in it
+    chunk_removed,  ///< the resource returns a chunk to its upstream
+    pages_mapped,   ///< physical memory was mapped to a range of a chunk
+    pages_unmapped, ///< physical memory of a range of a chunk was unmapped
+    stream_waited, ///< the resource made the stream, or without one the host, wait for freed memory
+    free_completed, ///< no stream uses the freed block any more
+    refused,        ///< a request was refused
+    retried,        ///< a request is tried again after memory was freed
+    marked          ///< a mark that the program set, with the text `name`
+};
+
+/// One event in a resource. The memory of `allocated` and `freed` is a block, that of the other
+/// kinds a chunk or a part of one. `bytes` is the size that the caller requested.
+template <class Stream>
+struct memory_event {
+    memory_event_kind     kind{};
+    char const*           name     = "";      ///< kind of resource, such as "pool"; text of a mark
+    void const*           resource = nullptr; ///< address of the resource
+    void*                 memory   = nullptr;
+    std::size_t           bytes    = 0;
+    std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
+    call_site             at{};     ///< line of the caller, if it is known
+};
+
+/// An object that resources notify of events. `observe` must not throw, and must not call the
+/// resource. Several threads may call it at the same time. Of one block, the events arrive in order:
+/// `freed` arrives before the resource can allocate the memory again.
+template <class O, class Stream>
+concept observer = requires(O& o, memory_event<Stream> const& e) {
+    { o.observe(e) }
+    noexcept;
+};
+
+/// A platform that observes all resources on it, with a static function `observe`. The resource
+/// calls the platform's `begin_resource_call` before, and `end_resource_call` after, everything that
+/// it does in one call of the program. So the platform can tell its own calls from the program's.
+template <class P>
+concept observing_platform = requires(memory_event<typename P::stream> const& e) {
+    { P::observe(e) }
+    noexcept;
+    { P::begin_resource_call() }
+    noexcept;
+    { P::end_resource_call() }
+    noexcept;
+};
+
+/// A resource with an observer: the layer `observed`, and each layer and pool above it.
+template <class R>
+concept observed_resource = requires(R& r) {
+    r.observer();
+};
+
+} // namespace vram
