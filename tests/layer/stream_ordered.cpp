@@ -227,6 +227,24 @@ TEST_CASE("stream_ordered: a stream may end as soon as its frees are complete") 
     CHECK(node.reports().empty());
 }
 
+TEST_CASE(
+    "stream_ordered: a destroyed stream is released by a later request, also if no block waits") {
+    sim_node                     node;
+    stream_ordered<sim_resource> memory;
+    sim_stream_view              seen;
+    {
+        sim_stream  s;
+        void* const p = memory.allocate(s, 256);
+        memory.deallocate(s, p, 256);
+        s.synchronize();
+        memory.deallocate_sync(memory.allocate_sync(256), 256); // collects the free
+        seen = s;
+    }
+    memory.deallocate_sync(memory.allocate_sync(256), 256);
+    sim_stream const next; // gets the handle of the destroyed stream unless something holds that
+    CHECK(next.view() == seen);
+}
+
 TEST_CASE("stream_ordered: small frees are collected until there are enough of them, or memory is "
           "needed") {
     stream_ordered mr{limiting{host_resource{}, 1000}, {.give_back_bytes = 500}};

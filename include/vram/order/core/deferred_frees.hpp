@@ -180,7 +180,8 @@ public:
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
-        if (!waiting_.empty() || !ready_.empty()) { give_back(held, at_least_, give); }
+        if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
+        give_back(held, at_least_, give);
     }
     /// Returns all freed blocks that no stream uses any more to the upstream, and returns their
     /// bytes. The host waits only for the device of blocks for which no event could be recorded,

@@ -77,6 +77,9 @@ public:
     /// afterwards, unless it is being captured: no event is recorded then.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
+    /// Releases the streams that were destroyed and have no blocks here.
+    void forget_ended() { timelines_.forget_ended(); }
+
     /// Moves each block to `free` if an event shows that its stream is done with it. Also records
     /// an event behind frees that have none. Does not wait. The first error is rethrown after all
     /// streams were treated.
