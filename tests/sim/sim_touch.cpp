@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
+using namespace std::chrono_literals;
 
 TEST_CASE("sim_touch: permitted accesses of the host are not reported, nor is pageable memory") {
     sim_node             node{{.on_report = sim_on_report::collect}};
@@ -23,4 +24,14 @@ TEST_CASE("sim_touch: permitted accesses of the host are not reported, nor is pa
     sim_touch({p, 1}, sim_access::read);
     CHECK(node.reports().size() == 1);
     managed.deallocate_sync(m, 8);
+}
+
+TEST_CASE("sim_work: the thread's clock advances while the device works") {
+    sim_node const node;
+    sim_stream     s;
+    sim_launch(s, {.duration = 5us});
+    sim_work(3us);
+    CHECK_FALSE(s.done());
+    sim_work(2us);
+    CHECK(s.done());
 }

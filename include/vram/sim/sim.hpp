@@ -13,6 +13,7 @@
 #include <vram/sim/sim_explore.hpp>
 #include <vram/sim/sim_faults.hpp>
 #include <vram/sim/sim_figures.hpp>
+#include <vram/sim/sim_gate.hpp>
 #include <vram/sim/sim_graph.hpp>
 #include <vram/sim/sim_interrupt.hpp>
 #include <vram/sim/sim_launch.hpp>
@@ -30,4 +31,3 @@
 #include <vram/sim/sim_time.hpp>
 #include <vram/sim/sim_touch.hpp>
 #include <vram/sim/sim_virtual_resource.hpp>
-#include <vram/sim/sim_work.hpp>

@@ -13,6 +13,7 @@
 #include <cstring>         // memcpy, memset
 #include <memory>          // shared_ptr
 #include <source_location> // source_location
+#include <span>            // span
 #include <utility>         // move
 #include <vector>          // vector
 
@@ -303,6 +304,43 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
         detail::sim_wait{call}.synchronize(s);
     }
     call.throw_report();
+}
+
+/// Queues copies of `bytes[i]` bytes from `from[i]` to `to[i]` in the order of `stream`, at the
+/// host cost of one call. Within the batch the copies have no order. Returns false, and queues nothing, on a default stream or during a
+/// capture, as CUDA does.
+///
+///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size
+///
+/// Failure   Throws `sim_error` before any copy is queued.
+inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
+                           std::span<void const* const> from, std::span<std::size_t const> bytes,
+                           std::source_location where = std::source_location::current()) {
+    if (to.empty()) { return true; }
+    detail::sim_stream_state& s = stream.state();
+    if (s.legacy || s.capture != nullptr) { return false; }
+    detail::sim_call call{*s.machine, sim_call_kind::copy, s.device, where, bytes.front()};
+    call.admit();
+    std::vector<detail::sim_task::use> uses; // of all copies: within a batch they have no order
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        uses.push_back({{from[i], bytes[i]}, sim_access::read});
+        uses.push_back({{to[i], bytes[i]}, sim_access::write});
+    }
+    detail::expect_disjoint(call, s, uses, sim_mistake::race,
+                            "the copies of a batch have no order among themselves");
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        if (bytes[i] == 0) { continue; }
+        detail::enqueue_copy(call, s,
+                             {.to         = to[i],
+                              .to_pitch   = bytes[i],
+                              .to_slice   = bytes[i],
+                              .from       = from[i],
+                              .from_pitch = bytes[i],
+                              .from_slice = bytes[i],
+                              .width      = bytes[i]});
+    }
+    call.throw_report();
+    return true;
 }
 
 /// Fills `bytes` bytes with `value` in the order of `stream`. The call does not wait for the fill

@@ -9,17 +9,16 @@
 #include <vram/concepts/core/stream_hold.hpp>   // announces_ends
 #include <vram/concepts/memory_kind.hpp>        // knows_memory
 #include <vram/concepts/platform.hpp>           // platform
-#include <vram/sim/machine/sim_copy_batch.hpp>  // sim_copy_batch
-#include <vram/sim/machine/sim_gate.hpp>        // sim_gate
 #include <vram/sim/machine/sim_host_copies.hpp> // sim_host_copies
 #include <vram/sim/machine/sim_lock.hpp>        // sim_lock
 #include <vram/sim/machine/sim_memory_kind.hpp> // sim_memory_kind
 #include <vram/sim/machine/sim_refused.hpp>     // sim_refused
 #include <vram/sim/machine/sim_stream_hold.hpp> // sim_stream_hold
-#include <vram/sim/sim_copy.hpp>                // sim_copy, sim_fill
+#include <vram/sim/sim_copy.hpp>                // sim_copy, sim_copy_batch
 #include <vram/sim/sim_device.hpp>              // sim_device
 #include <vram/sim/sim_device_guard.hpp>        // sim_device_guard
 #include <vram/sim/sim_event.hpp>               // sim_event
+#include <vram/sim/sim_gate.hpp>                // sim_gate
 #include <vram/sim/sim_launch.hpp>              // sim_call_host
 #include <vram/sim/sim_stream.hpp>              // sim_stream, sim_stream_view
 #include <vram/sim/sim_thread.hpp>              // sim_thread
@@ -50,7 +49,7 @@ struct sim_platform {
     using event           = sim_event;
     using error           = sim_error;
     using device_guard    = sim_device_guard;
-    using gate            = detail::sim_gate;
+    using gate            = sim_gate;
     using lock            = detail::sim_lock;
     using thread          = sim_thread;
     using device_resource = sim_resource;
@@ -135,7 +134,7 @@ struct sim_platform {
     }
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes, at w = at::current()) {
-        return detail::sim_copy_batch(s, to, from, bytes, w);
+        return sim_copy_batch(s, to, from, bytes, w);
     }
     static void fill(stream s, void* to, std::byte value, std::size_t bytes, at w = at::current()) {
         sim_fill(s, to, value, bytes, w);

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `sim_touch` declares a memory access of the calling host thread to the checker.
-/// `sim_happens_before` and `sim_happens_after` declare an order between threads.
+/// `sim_touch` declares a memory access of the calling host thread to the checker, `sim_work` a
+/// duration of its work. `sim_happens_before` and `sim_happens_after` declare an order of threads.
 
 #include <vram/sim/sim_node.hpp>  // sim_node
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
@@ -28,6 +28,13 @@ inline void sim_touch(sim_range range, sim_access access,
     sim_event_of const   step = call.host_step("host");
     m.checker.touch(step, call.host->vclock, range, access, false, true);
     call.throw_report();
+}
+
+/// Advances the calling host thread's virtual clock (simulated time) by `duration`. Other threads
+/// in virtual time (`sim_thread`) with an earlier clock run first.
+inline void sim_work(sim_time             duration,
+                     std::source_location where = std::source_location::current()) {
+    sim_node::current().work(duration, where);
 }
 
 /// Declares that everything the calling thread has done happens before the work of each thread that

@@ -3,8 +3,7 @@
 
 #include "machine.hpp"
 
-#include <vram/sim/machine/sim_copy_batch.hpp> // sim_copy_batch
-#include <vram/sim/sim_copy.hpp>               // sim_copy, sim_fill
+#include <vram/sim/sim_copy.hpp> // sim_copy, sim_fill
 
 using namespace doubles::cudart;
 
@@ -57,7 +56,7 @@ cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void** to, void** from, std::size_t* 
         }
         vram::sim_stream_view const view = s.view;
         held.unlock();
-        vram::detail::sim_copy_batch(view, {to, count}, {from, count}, {bytes, count});
+        vram::sim_copy_batch(view, {to, count}, {from, count}, {bytes, count});
         return cudaSuccess;
     });
 }

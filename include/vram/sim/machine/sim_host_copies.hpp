@@ -4,8 +4,7 @@
 /// \file
 /// `sim_host_copies` declares a copy by the host, which takes virtual time.
 
-#include <vram/sim/sim_touch.hpp>
-#include <vram/sim/sim_work.hpp>
+#include <vram/sim/sim_touch.hpp> // sim_touch, sim_work
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location

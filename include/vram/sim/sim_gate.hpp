@@ -6,7 +6,7 @@
 
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error.hpp>   // report_error
-#include <vram/sim/sim_node.hpp> // sim_node, sim_host
+#include <vram/sim/sim_node.hpp> // sim_node, detail::sim_host
 
 #include <algorithm> // max
 #include <chrono>    // nanoseconds, milliseconds
@@ -17,14 +17,17 @@
 #include <utility>   // exchange, move, swap
 
 namespace vram {
-namespace detail {
 
-/// A mutex with a condition variable for threads in virtual time (`sim_thread`), with the interface
-/// of `detail::gate`. Work done before a release of the gate happens before work done after the
-/// next acquisition. A gate belongs to the node that is current at its construction. A host
-/// function in a stream (`sim_call_host`) may also hold the gate; then the work before it in the
-/// stream happens before later acquisitions. Therefore a thread that holds the gate must make no
-/// other call of the simulated device.
+/// A mutex with a condition variable for threads in virtual time (`sim_thread`), which
+/// `sim_platform` has as `gate`. Work done before a release of the gate happens before work done
+/// after the next acquisition. A gate belongs to the node that is current at its construction. A
+/// host function in a stream (`sim_call_host`) may also hold the gate; then the work before it in
+/// the stream happens before later acquisitions. Therefore a thread that holds the gate must make
+/// no other call of the simulated device.
+///
+///     sim_gate g;
+///     auto     held = g.hold();
+///     g.wait(held, [&] { return ready; }); // another thread sets `ready` and calls `g.notify()`
 ///
 /// Failure   `wait` throws `sim_error{deadlock}` if all participating threads wait for each other.
 /// Threads   Any thread may use a gate. A participating thread waits in virtual time, an ordinary
@@ -103,7 +106,7 @@ public:
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
         ++notices_;
-        sim_host* const self = me();
+        detail::sim_host* const self = me();
         if (self == nullptr && !detail::inside_effect) { used_outside_ = true; }
         machine_->turns.wake_waiters(&notices_,
                                      self != nullptr ? self->clock : machine_->schedule.now());
@@ -115,11 +118,11 @@ private:
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
-            sim_machine&           m    = *gate.machine_;
-            sim_host* const        self = gate.me();
-            std::unique_lock const held{m.mutex};
-            sim_time const         now = self != nullptr ? self->clock : m.schedule.now();
-            sim_task               task{.name = "alarm"};
+            detail::sim_machine&    m    = *gate.machine_;
+            detail::sim_host* const self = gate.me();
+            std::unique_lock const  held{m.mutex};
+            sim_time const          now = self != nullptr ? self->clock : m.schedule.now();
+            detail::sim_task        task{.name = "alarm"};
             task.completed = [g = gate_, rung = rung_] {
                 *rung = true;
                 if (*g != nullptr) { (*g)->ring(); }
@@ -156,18 +159,18 @@ private:
     /// Returns the calling thread if it is in virtual time (a `sim_thread`, or the thread that
     /// started one), or null. Also null inside the effect of an operation, which runs on an
     /// arbitrary thread.
-    sim_host* me() const {
+    detail::sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
 
     void acquire() {
-        sim_host* const  self = me();
-        std::unique_lock held{machine_->mutex};
+        detail::sim_host* const self = me();
+        std::unique_lock        held{machine_->mutex};
         if (self != nullptr) { machine_->turns.preemption_point(held, *self); }
         take(held, self);
     }
 
-    void take(std::unique_lock<std::mutex>& held, sim_host* self) {
+    void take(std::unique_lock<std::mutex>& held, detail::sim_host* self) {
         if (self != nullptr) {
             machine_->turns.block(held, *self, [&] {
                 self->gate           = this;
@@ -190,14 +193,14 @@ private:
             let_go(me());
         } catch (...) {
             // Without host memory to join the vector clocks, the next holder loses this order.
-            report_caught({.kind = error_kind::platform_error,
-                           .call = "releasing a lock of the simulated device"});
+            detail::report_caught({.kind = error_kind::platform_error,
+                                   .call = "releasing a lock of the simulated device"});
         }
     }
 
     /// Releases the gate (a mutex) and joins the holder's vector clock into that of the gate.
     /// Operations that can throw come last, so the gate is released in any case.
-    void let_go(sim_host* self) {
+    void let_go(detail::sim_host* self) {
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
@@ -206,7 +209,7 @@ private:
             if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
             return;
         }
-        sim_host& holder = self != nullptr ? *self : machine_->turns.outside;
+        detail::sim_host& holder = self != nullptr ? *self : machine_->turns.outside;
         vclock_.join(holder.vclock);
         holder.advance();
     }
@@ -214,11 +217,11 @@ private:
     /// Releases the gate (a mutex), waits for a `notify`, and acquires the gate again. Returns
     /// false if no participating thread (`sim_thread`) calls the device for `patience` of real
     /// time.
-    bool await_notice(std::chrono::nanoseconds patience = sim_turns::forever) {
-        sim_host* const     self = me();
-        std::unique_lock    held{machine_->mutex};
-        std::uint64_t const seen = notices_;
-        bool                came = true;
+    bool await_notice(std::chrono::nanoseconds patience = detail::sim_turns::forever) {
+        detail::sim_host* const self = me();
+        std::unique_lock        held{machine_->mutex};
+        std::uint64_t const     seen = notices_;
+        bool                    came = true;
         try {
             let_go(self);
             if (self != nullptr) {
@@ -238,14 +241,13 @@ private:
         return came;
     }
 
-    sim_machine* machine_;
-    bool         held_ = false;
+    detail::sim_machine* machine_;
+    bool                 held_ = false;
     /// True if a thread that is no `sim_thread` may call `notify`.
-    bool          used_outside_ = false;
-    std::uint64_t notices_      = 0;
-    sim_time      let_go_{};
-    vector_clock  vclock_;
+    bool                 used_outside_ = false;
+    std::uint64_t        notices_      = 0;
+    sim_time             let_go_{};
+    detail::vector_clock vclock_;
 };
 
-} // namespace detail
 } // namespace vram

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/sim/machine/sim_gate.hpp> // first: the header must stand alone
+#include <vram/sim/sim_gate.hpp> // first: the header must stand alone
 
 #include <vram/sim/sim.hpp>
 
-#include "../../doubles/collecting.hpp"
+#include "../doubles/collecting.hpp"
 
 #include <doctest/doctest.h>
 
