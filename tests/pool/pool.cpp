@@ -1602,13 +1602,17 @@ TEST_CASE("pool of pages: a limit that is no whole number of pages is not exceed
     }
 }
 
-TEST_CASE("pool of pages: an initial size whose pages exceed the limit is refused") {
+TEST_CASE("pool of pages: an initial size whose pages exceed the limit is rounded down") {
     for (auto const mode : page_modes) {
         sim_node           node{doubles::small_pages(4096)};
         pool_options const options{.initial_size = small_page + 256, .max_size = small_page + 256};
-        CHECK_THROWS_AS((void)of_small_pages(in_mode(mode, options)), out_of_memory);
+        CHECK(of_small_pages(in_mode(mode, options)).usage().reserved == small_page);
+        pool_options const tiny{.initial_size = 256, .max_size = small_page - 256};
+        CHECK_THROWS_AS((void)of_small_pages(in_mode(mode, tiny)), out_of_memory);
         CHECK(node.figures().used == 0);
     }
+    pool const plain{host_resource{}, {.initial_size = 1000, .max_size = 1000}};
+    CHECK(plain.usage().reserved == 768);
 }
 
 TEST_CASE("pool of pages: pending uses of a chunk's end delay no request for the rest of it") {

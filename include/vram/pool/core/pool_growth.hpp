@@ -89,8 +89,9 @@ public:
         expects(bytes <= core.options_.max_size, "pool: `initial_size` must not exceed `max_size`");
         request const all{.asked = bytes};
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
-        new_chunk<true>(core, all, all.bytes, nullptr);
-        // The initial size, rounded up to whole pages, exceeds the limit.
+        std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
+        new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
+        // The limit is less than a page.
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
