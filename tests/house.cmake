@@ -151,6 +151,8 @@ add_test(NAME links/planted COMMAND ${python} ${scripts}/links.py --self-test)
 
 # The API reference: each public symbol has a description, and each link of a page leads somewhere.
 add_test(NAME docs COMMAND ${python} ${scripts}/docs.py --output ${PROJECT_BINARY_DIR}/docs ${PROJECT_SOURCE_DIR})
+add_test(NAME docs/catalogue COMMAND ${python} ${scripts}/catalogue.py --check ${PROJECT_SOURCE_DIR})
+add_test(NAME docs/catalogue/planted COMMAND ${python} ${scripts}/catalogue.py --self-test)
 add_test(NAME docs/planted COMMAND ${python} ${scripts}/docs.py --self-test)
 # Each public name is in the code of an example, or of its header's comment.
 add_test(NAME docs/examples COMMAND ${python} ${scripts}/docs.py --examples ${PROJECT_SOURCE_DIR})
