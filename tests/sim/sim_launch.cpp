@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <span>
+#include <string>
+#include <vector>
 
 using namespace vram;
 using namespace std::chrono_literals;
@@ -61,4 +63,118 @@ TEST_CASE("sim_call_host: the function runs in stream order") {
     sim_launch(s, {.duration = 5us}, [&] { at += 2; });
     s.synchronize();
     CHECK(at == 12);
+}
+
+namespace {
+
+/// A node that collects its reports, with two streams, device memory `d` and pinned memory `h`.
+struct launch_scene {
+    ~launch_scene() {
+        sim_device{}.synchronize();
+        memory.deallocate_sync(d, 1024);
+        pinned.deallocate_sync(h, 1024);
+    }
+    /// Returns the kinds of the reports since the last call.
+    std::string kinds() {
+        std::string all;
+        for (sim_report const& r : node.take_reports()) { all += name(r.kind) + std::string{";"}; }
+        return all;
+    }
+
+    sim_node            node{{.on_report = sim_on_report::collect}};
+    sim_resource        memory;
+    sim_pinned_resource pinned;
+    sim_stream          a, b;
+    void*               d = memory.allocate_sync(1024);
+    void*               h = pinned.allocate_sync(1024);
+};
+
+} // namespace
+
+TEST_CASE("sim_launch: atomic updates by two streams need no order, other accesses do") {
+    launch_scene    t;
+    sim_range const sum{t.d, 8};
+    sim_launch(t.a, {.atomics = {sum}});
+    sim_launch(t.b, {.atomics = {sum}});
+    sim_launch(t.a, {.atomics = {sum}});
+    CHECK(t.kinds().empty());
+    sim_launch(t.b, {.reads = {sum}});
+    CHECK(t.kinds() == "race;"); // with the last update on `a`
+    sim_event e;
+    e.record(t.b);
+    e.wait(t.a);
+    sim_launch(t.a, {.reads = {sum}});
+    CHECK(t.kinds().empty());
+    sim_launch(t.b, {.atomics = {sum}});
+    CHECK(t.kinds() == "race;"); // with the read on `a`
+    t.a.synchronize();
+    t.b.synchronize();
+    sim_launch(t.a, {.writes = {sum}});
+    sim_launch(t.b, {.atomics = {sum}});
+    CHECK(t.kinds() == "race;");
+    sim_launch(t.a, {.writes = {sum}});
+    CHECK(t.kinds() == "race;");
+}
+
+TEST_CASE("sim_launch: an atomic update of memory that was never written is reported") {
+    sim_node     node{{.checks = {.uninitialised = true}, .on_report = sim_on_report::collect}};
+    sim_resource memory;
+    sim_stream   s;
+    void* const  d = memory.allocate_sync(512);
+    sim_launch(s, {.atomics = {{d, 4}}});
+    CHECK(node.take_reports().size() == 1);
+    sim_fill(s, d, std::byte{0}, 512);
+    sim_launch(s, {.atomics = {{d, 4}}});
+    s.synchronize();
+    CHECK(node.reports().empty());
+    memory.deallocate_sync(d, 512);
+}
+
+TEST_CASE("sim_launch: a kernel may view memory that it updates atomically") {
+    launch_scene t;
+    auto* const  n = static_cast<int*>(t.d);
+    sim_fill(t.a, n, std::byte{0}, 4);
+    sim_launch(t.a, {.atomics = {{n, 4}}}, [=] { ++*sim_view(n); });
+    t.a.synchronize();
+    CHECK(*sim_view(n) == 1);
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_call_host: declared accesses are checked, in the order of the stream") {
+    launch_scene t;
+    sim_copy(t.a, t.h, t.d, 1024);
+    sim_call_host(t.a, sim_host_work{.name = "sum", .reads = {{t.h, 1024}}}, [] {});
+    CHECK(t.kinds().empty());
+    sim_call_host(t.b, sim_host_work{.name = "other", .writes = {{t.h, 8}}}, [] {});
+    CHECK(t.kinds() == "race;"); // with the last of `a`, `sum`
+    sim_touch({t.h, 8}, sim_access::read);
+    CHECK(t.kinds() == "race;"); // with `other`
+    t.b.synchronize();
+    t.a.synchronize();
+    sim_touch({t.h, 1024}, sim_access::write);
+    CHECK(t.kinds().empty());
+    sim_call_host(t.a, sim_host_work{.reads = {{t.d, 8}}}, [] {});
+    CHECK(t.kinds() == "host access to device memory;");
+}
+
+TEST_CASE("sim_call_host: accesses to pageable memory race with those of the host") {
+    launch_scene     t;
+    std::vector<int> sums(4);
+    sim_range const  all{sums.data(), sums.size() * sizeof(int)};
+    sim_touch(all, sim_access::write); // the call orders this before the function
+    sim_call_host(t.a, sim_host_work{.writes = {all}}, [&] { sums[0] = 1; });
+    sim_touch({sums.data() + 2, 4}, sim_access::read);
+    CHECK(t.kinds() == "race;");
+    t.a.synchronize();
+    sim_touch(all, sim_access::read);
+    CHECK(sums[0] == 1);
+    sim_launch(t.a, {.reads = {all}});
+    CHECK(t.kinds() == "device access to pageable memory;");
+}
+
+TEST_CASE("sim_call_host: a declared host function takes its duration") {
+    launch_scene t;
+    sim_call_host(t.a, sim_host_work{.duration = 30us}, [] {});
+    t.a.synchronize();
+    CHECK(t.node.now() == 30us);
 }

@@ -19,16 +19,38 @@
 
 namespace vram {
 
-/// The declaration of a simulated kernel: the memory that it reads and writes, and its duration in
-/// virtual time. `name` must be a string that lives as long as the program.
+/// The declaration of a simulated kernel: the memory that it reads, writes and updates atomically
+/// (`atomicAdd`), and its duration in virtual time. Atomic updates by two kernels need no order,
+/// an atomic update and a read or write do. `name` must live as long as the program.
 struct sim_kernel {
     char const*            name     = "kernel";
     std::vector<sim_range> reads    = {};
     std::vector<sim_range> writes   = {};
     sim_time               duration = sim_time{1000};
+    std::vector<sim_range> atomics  = {};
+};
+
+/// The declaration of a host function in a stream (`sim_call_host`), like that of a kernel.
+struct sim_host_work {
+    char const*            name     = "host call";
+    std::vector<sim_range> reads    = {};
+    std::vector<sim_range> writes   = {};
+    sim_time               duration = sim_time{0};
+    std::vector<sim_range> atomics  = {};
 };
 
 namespace detail {
+
+/// Returns the accesses that a kernel or a host function declares.
+template <class Declared>
+[[nodiscard]] std::vector<sim_task::use> declared_uses(Declared const& work) {
+    std::vector<sim_task::use> uses;
+    uses.reserve(work.reads.size() + work.writes.size() + work.atomics.size());
+    for (sim_range const& r : work.reads) { uses.push_back({r, sim_access::read}); }
+    for (sim_range const& r : work.writes) { uses.push_back({r, sim_access::write}); }
+    for (sim_range const& r : work.atomics) { uses.push_back({r, sim_access::atomic}); }
+    return uses;
+}
 
 /// The size of an object of the type, or 1 for `void`.
 template <class Type>
@@ -85,11 +107,9 @@ void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
                           .engine   = sim_engine::compute,
                           .device   = s.device,
                           .duration = kernel.duration,
+                          .uses     = detail::declared_uses(kernel),
                           .effect   = std::forward<Body>(body),
                           .where    = where};
-    task.uses.reserve(kernel.reads.size() + kernel.writes.size());
-    for (sim_range const& r : kernel.reads) { task.uses.push_back({r, sim_access::read}); }
-    for (sim_range const& r : kernel.writes) { task.uses.push_back({r, sim_access::write}); }
     detail::sim_queue{call}.enqueue(s, std::move(task));
     call.throw_report();
 }
@@ -98,23 +118,38 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
     sim_launch(stream, kernel, std::function<void()>{}, where);
 }
 
-/// Runs `function(argument)` on the host in the order of `stream`, as cudaLaunchHostFunc does. It
-/// takes no virtual time (time of the simulated device). Calls of the simulated device throw
-/// `sim_error{not_permitted}` there. The function may lock and notify a `sim_gate` (mutex and
-/// condition variable). The earlier work of the stream then happens before the work of a thread
-/// that acquires the gate afterwards.
-inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
-                          std::source_location where = std::source_location::current()) {
+/// Runs `body()` on the host in the order of `stream`, as cudaLaunchHostFunc does, with the accesses
+/// to host memory that `work` declares. They are checked as those of a kernel are, also in pageable
+/// memory. Calls of the simulated device throw `sim_error{not_permitted}` there. The function may
+/// lock and notify a `sim_gate` (mutex and condition variable). The earlier work of the stream then
+/// happens before the work of a thread that acquires the gate afterwards.
+///
+///     sim_call_host(stream, sim_host_work{.name = "sum", .reads = {{pinned, n}}}, [=] { ... });
+///
+/// Failure   The call throws `sim_error`. An exception of `body` is thrown by the next call that
+///           waits for the device.
+/// Streams   The function runs in stream order.
+template <class Body>
+void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& body,
+                   std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
     detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
-    detail::sim_queue{call}.enqueue(s, {.name          = "host call",
+    detail::sim_queue{call}.enqueue(s, {.name          = work.name,
                                         .engine        = sim_engine::host,
                                         .device        = s.device,
+                                        .duration      = work.duration,
                                         .host_function = true,
-                                        .effect        = [=] { function(argument); },
+                                        .uses          = detail::declared_uses(work),
+                                        .effect        = std::forward<Body>(body),
                                         .where         = where});
     call.throw_report();
+}
+/// Runs `function(argument)` on the host in the order of `stream`, without declared accesses and
+/// without virtual time (time of the simulated device).
+inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
+                          std::source_location where = std::source_location::current()) {
+    sim_call_host(stream, sim_host_work{}, [=] { function(argument); }, where);
 }
 
 } // namespace vram

@@ -74,12 +74,23 @@ enum class sim_mistake : unsigned char {
 /// One operation of a report: the stream or host thread that accessed memory, the operation's name,
 /// its virtual time, and the source location of the call. `name` must live as long as the program.
 struct sim_event_of {
-    enum class kind : unsigned char { none, read, write, allocation, release, record, wait };
+    enum class kind : unsigned char {
+        none,
+        read,
+        write,
+        allocation,
+        release,
+        record,
+        wait,
+        atomic
+    };
 
     char const* name = ""; ///< "copy", "fill", "host", or the name of a kernel
     kind        what = kind::none;
     /// True if a host thread made the access, false for a stream.
-    bool                 host   = false;
+    bool host = false;
+    /// True for a host function in a stream (`sim_call_host`).
+    bool                 host_function = false;
     std::uint64_t        number = 0; ///< number of the operation among all of the node, from 1
     std::uint64_t        actor  = 0; ///< id of the stream, or number of the host thread
     int                  device = 0;
@@ -146,9 +157,9 @@ inline std::string place(sim_event_of const& e) {
 }
 
 inline std::string describe(sim_event_of const& e) {
-    char const* const verbs[] = {"touches it",         "reads it", "writes it",
-                                 "allocates it",       "frees it", "records the event",
-                                 "waits for the event"};
+    char const* const verbs[] = {
+        "touches it", "reads it",          "writes it",           "allocates it",
+        "frees it",   "records the event", "waits for the event", "updates it atomically"};
     return e.title() + " " + verbs[static_cast<int>(e.what)] + " (called at " +
            std::to_string(e.time.count()) + " ns" + place(e) + ")";
 }

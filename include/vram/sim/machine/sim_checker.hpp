@@ -39,10 +39,7 @@ public:
           mode_{options.on_report},
           page_tables_{options.host_page_tables} {
         pageable_.kind = sim_kind::pageable;
-        if (page_tables_ && on_.races) {
-            pageable_.bytes   = unsatisfiable;
-            pageable_.history = {pageable_.bytes, {}};
-        }
+        if (page_tables_ && on_.races) { track_pageable(); }
     }
 
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
@@ -73,8 +70,7 @@ public:
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
-        step.what =
-            access == sim_access::read ? sim_event_of::kind::read : sim_event_of::kind::write;
+        step.what = kind_of(access);
         if (sim_reservation* const pages = memory_.reservation_of(range.begin())) {
             return touch(*pages, step, clock, range, access, copy);
         }
@@ -125,6 +121,22 @@ public:
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return reports_; }
 
 private:
+    static sim_event_of::kind kind_of(sim_access access) noexcept {
+        switch (access) {
+        case sim_access::read: return sim_event_of::kind::read;
+        case sim_access::write: return sim_event_of::kind::write;
+        case sim_access::atomic: break;
+        }
+        return sim_event_of::kind::atomic;
+    }
+    /// Records accesses to pageable memory from now on: because devices use the host's page tables,
+    /// or because a host function declares such an access.
+    void track_pageable() {
+        if (pageable_.bytes != 0) { return; }
+        pageable_.history = {unsatisfiable, {}};
+        pageable_.bytes   = unsatisfiable;
+    }
+
     /// Checks and records an access to `range` within `block`. Returns false after a report.
     bool touch(sim_block& block, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access) {
@@ -143,13 +155,13 @@ private:
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
             if (on_.races) { collect(found, step, clock, block.begin + from, to - from, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
-            if (on_.uninitialised && access == sim_access::read && fresh && !reported &&
+            if (on_.uninitialised && access != sim_access::write && fresh && !reported &&
                 found.empty()) {
                 reported = true;
                 report({sim_mistake::uninitialised_read, step, h.write, block.begin + from,
                         to - from, "no write was declared before it"});
             }
-            if (access == sim_access::read) { note_read(h, step); }
+            if (access != sim_access::write) { note_read(h, step); }
         });
         if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
         report_all(found, step);
@@ -187,8 +199,10 @@ private:
     sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
-            if (page_tables_) { return &pageable_; }
-            if (on_.residency && !step.host && !copy) {
+            bool const by_host = step.host || step.host_function;
+            if (step.host_function && on_.races) { track_pageable(); }
+            if (page_tables_ || (pageable_.bytes != 0 && (by_host || copy))) { return &pageable_; }
+            if (on_.residency && !by_host && !copy) {
                 report({sim_mistake::pageable_access,
                         step,
                         {},
@@ -218,7 +232,7 @@ private:
         bool const on_device =
             block.kind == sim_kind::device || block.kind == sim_kind::device_async;
         if (!on_.residency || !on_device || copy) { return true; }
-        if (step.host) {
+        if (step.host || step.host_function) {
             report({sim_mistake::host_access, step, block.allocated, range.begin(), range.bytes,
                     "copy it to host memory first"});
             return false;
@@ -257,8 +271,10 @@ private:
             found.push_back({earlier, at, at + bytes});
         };
         look(h.write);
-        if (step.what == sim_event_of::kind::read) { return; }
-        for (sim_event_of const& read : h.reads) { look(read); }
+        for (sim_event_of const& earlier : h.reads) {
+            bool const alike = step.what == earlier.what; // two reads, or two atomic accesses
+            if (!alike) { look(earlier); }
+        }
     }
     /// Reports each of the conflicts with `step`.
     void report_all(conflicts const& found, sim_event_of const& step) {
@@ -282,10 +298,12 @@ private:
         report({kind, second, first, at, bytes, sim_advice(second, first)});
     }
 
-    /// Adds a read to `h`, in place of the previous read of the same stream or thread.
+    /// Adds a read or an atomic access to `h`, in place of the previous one of the same kind by the
+    /// same stream or thread.
     static void note_read(sim_history& h, sim_event_of const& step) {
-        auto const same = std::find_if(h.reads.begin(), h.reads.end(),
-                                       [&](sim_event_of const& r) { return r.slot == step.slot; });
+        auto const same = std::find_if(h.reads.begin(), h.reads.end(), [&](sim_event_of const& r) {
+            return r.slot == step.slot && r.what == step.what;
+        });
         if (same == h.reads.end()) {
             h.reads.push_back(step);
         } else {
@@ -299,7 +317,7 @@ private:
     };
 
     sim_memory&               memory_;
-    sim_block                 pageable_; ///< all host memory, if devices use the host's page tables
+    sim_block                 pageable_; ///< all host memory; empty unless it is tracked
     sim_checks                on_;
     sim_on_report             mode_;
     bool                      page_tables_;

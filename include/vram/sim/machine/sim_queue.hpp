@@ -256,14 +256,15 @@ private:
     };
 
     [[nodiscard]] static sim_event_of event_of(sim_operation const& op, place const& at) noexcept {
-        return {.name   = op.task.name,
-                .number = op.number,
-                .actor  = op.stream,
-                .device = at.device,
-                .time   = op.enqueued,
-                .where  = op.task.where,
-                .slot   = at.slot,
-                .count  = at.count};
+        return {.name          = op.task.name,
+                .host_function = op.task.host_function,
+                .number        = op.number,
+                .actor         = op.stream,
+                .device        = at.device,
+                .time          = op.enqueued,
+                .where         = op.task.where,
+                .slot          = at.slot,
+                .count         = at.count};
     }
 
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
