@@ -13,10 +13,10 @@ namespace vram {
 #ifndef VRAM_NO_CALL_SITES
 
 /// The line from which a program called vram. It is the last, defaulted parameter of public
-/// functions that report the line, store it or pass it on: of `deallocate` of pools, of all six
-/// functions of layers and handles that allocate or free, and of functions that throw
-/// `loader_error` or `staging_error`. `allocate` of a pool does not have the parameter: a refusal
-/// is an exception, which the caller catches at its own line.
+/// functions that report the line, store it or pass it on: of all six functions of pools, layers
+/// and handles that allocate or free, and of functions that throw `loader_error` or
+/// `staging_error`. A pool passes it to its observers (see `observer`), and reports it with an
+/// invalid free; a refusal is an exception, which the caller catches at its own line.
 ///
 ///     void deallocate(stream s, void* p, std::size_t bytes,
 ///                     std::size_t alignment = default_alignment,

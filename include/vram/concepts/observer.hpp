@@ -14,7 +14,7 @@ namespace vram {
 /// The kinds of `memory_event`.
 enum class memory_event_kind : unsigned char {
     allocated,    ///< a block was allocated; the caller does not have it yet
-    freed,        ///< the caller freed a block; the resource has not reused it yet
+    freed,        ///< a block is about to be freed; the resource has not reused it yet
     free_refused, ///< the resource refused the free of the event `freed` before, and kept the block
     all_freed,    ///< all blocks in the range are free (`reset` or `rewind` of `monotonic`)
     chunk_added,  ///< the resource got a chunk, and will allocate blocks in it
@@ -30,11 +30,23 @@ enum class memory_event_kind : unsigned char {
 
 /// One event in a resource. The memory of `allocated` and `freed` is a block, that of the other
 /// kinds a chunk or a part of one. `bytes` is the size that the caller requested.
+///
+/// A chunk is added before the first block in it is allocated, and removed after the last one was
+/// freed, or at the end of the resource; blocks that are still live then are leaks, and end. If the
+/// upstream notifies too, it allocates a chunk before the chunk is added here, and frees it after
+/// the chunk is removed here. Adjacent chunks of one resource count as one: a chunk of virtual
+/// memory is added part by part as it grows, and removed at once. A resource that passes a request
+/// to its upstream, such as `stream_ordered` each one and `binned` a large one, adds a chunk of the
+/// size of the block.
+///
+/// `freed` may name memory that is not a live block; `free_refused` then follows. If it is a block
+/// of another size, or if two threads free it, the block is free as long as it has more events
+/// `freed` than `free_refused` since it was allocated.
 template <class Stream>
 struct memory_event {
     memory_event_kind     kind{};
     char const*           name     = "";      ///< kind of resource, such as "pool"; text of a mark
-    void const*           resource = nullptr; ///< address of the resource
+    void const*           resource = nullptr; ///< identifies the resource until it is moved
     void*                 memory   = nullptr;
     std::size_t           bytes    = 0;
     std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
@@ -46,8 +58,7 @@ struct memory_event {
 /// `freed` arrives before the resource can allocate the memory again.
 template <class O, class Stream>
 concept observer = requires(O& o, memory_event<Stream> const& e) {
-    { o.observe(e) }
-    noexcept;
+    { o.observe(e) } noexcept;
 };
 
 /// A platform that observes all resources on it, with a static function `observe`. The resource
@@ -55,18 +66,13 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
 /// it does in one call of the program. So the platform can tell its own calls from the program's.
 template <class P>
 concept observing_platform = requires(memory_event<typename P::stream> const& e) {
-    { P::observe(e) }
-    noexcept;
-    { P::begin_resource_call() }
-    noexcept;
-    { P::end_resource_call() }
-    noexcept;
+    { P::observe(e) } noexcept;
+    { P::begin_resource_call() } noexcept;
+    { P::end_resource_call() } noexcept;
 };
 
 /// A resource with an observer: the layer `observed`, and each layer and pool above it.
 template <class R>
-concept observed_resource = requires(R& r) {
-    r.observer();
-};
+concept observed_resource = requires(R& r) { r.observer(); };
 
 } // namespace vram

@@ -43,9 +43,9 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 } // namespace detail
 
 /// Calls the functions of `upstream` and passes the line `at` of the program to those that take a
-/// `call_site` as their last parameter. Only functions that report or store the line take one:
-/// `deallocate` of `pool`, and all six functions of a layer. For vram's own calls, such as the
-/// return of a chunk, the line is unknown.
+/// `call_site` as their last parameter. All six functions of a pool or layer take one, to report
+/// it, store it or pass it on. For vram's own calls, such as the return of a chunk, the line is
+/// unknown.
 ///
 ///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
 ///

@@ -4,12 +4,14 @@
 /// \file
 /// `stream_ordered` makes the frees of a synchronous resource stream-ordered.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/core/smaller_of.hpp>    // larger_of
-#include <vram/base/error.hpp>              // report_error
-#include <vram/base/out_of_memory.hpp>      // out_of_memory
-#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/core/report_caught.hpp>   // report_caught
+#include <vram/base/core/smaller_of.hpp>      // larger_of
+#include <vram/base/error.hpp>                // report_error
+#include <vram/base/out_of_memory.hpp>        // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
+#include <vram/concepts/core/observation.hpp> // observation, resource_call
+#include <vram/concepts/observer.hpp>         // memory_event_kind
 #include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, trimmable_resource
 #include <vram/concepts/sited.hpp>   // sited
 #include <vram/layer/layer_base.hpp> // layer_base
@@ -84,27 +86,33 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        books_.wait_for_all(giving());
+        finish();
         base::operator=(std::move(other));
         books_ = std::move(other.books_);
         return *this;
     }
     /// Waits for all freed blocks and returns them to the upstream.
-    ~stream_ordered() { books_.wait_for_all(giving()); }
+    ~stream_ordered() { finish(); }
 
     /// Allocates a block for use on any stream. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = call_site::current()) {
         if (bytes == 0) { return nullptr; }
-        if (!platform::capturing(s)) { books_.collect(giving()); }
-        return allocate_now(platform::id(s), bytes, alignment, at);
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] {
+            if (!platform::capturing(s)) { books_.collect(giving()); }
+            return allocate_now(platform::id(s), bytes, alignment, at);
+        });
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) {
         if (bytes == 0) { return nullptr; }
-        books_.collect(giving());
-        return allocate_now(0, bytes, alignment, at);
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at, [&] {
+            books_.collect(giving());
+            return allocate_now(0, bytes, alignment, at);
+        });
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
@@ -112,9 +120,13 @@ public:
                                      call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return bytes == 0 ? nullptr : or_null([&] {
-            if (!platform::capturing(s)) { books_.collect(giving()); }
-            return try_allocate_now(bytes, alignment, at);
+        if (bytes == 0) { return nullptr; }
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] {
+            return or_null([&] {
+                if (!platform::capturing(s)) { books_.collect(giving()); }
+                return try_allocate_now(bytes, alignment, at);
+            });
         });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
@@ -122,30 +134,47 @@ public:
                                           call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return bytes == 0 ? nullptr : or_null([&] {
-            books_.collect(giving());
-            return try_allocate_now(bytes, alignment, at);
+        if (bytes == 0) { return nullptr; }
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at, [&] {
+            return or_null([&] {
+                books_.collect(giving());
+                return try_allocate_now(bytes, alignment, at);
+            });
         });
     }
 
     /// Returns memory of the upstream that the stream may use without a wait, or null if there is
     /// none. Freed blocks of this layer are not returned to the upstream first.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires reusing_resource<Upstream>
     {
         if (bytes == 0) { return nullptr; }
+        auto const  seen = this->seen();
         reservation held{books_, bytes};
         void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
-        return p != nullptr ? held.keep(p) : nullptr;
+        if (p == nullptr) { return nullptr; }
+        seen.notify(memory_event_kind::chunk_added, p, bytes, &s, at);
+        seen.notify(memory_event_kind::allocated, p, bytes, &s, at);
+        return held.keep(p);
     }
 
     /// Frees a block that the stream `s` used last. Does not wait, unless no event can be recorded.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
-        if (books_.take(s, p, bytes, alignment, at) != books::result::due) { return; }
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, &s, at);
+        auto const how = books_.take(s, p, bytes, alignment, at);
+        if (how == books::result::foreign) {
+            seen.notify(memory_event_kind::free_refused, p, bytes, &s, at);
+        }
+        if (how != books::result::due) { return; }
         if (wait_for_user(s)) {
+            seen.notify(memory_event_kind::free_completed, p, bytes, &s, at);
+            seen.notify(memory_event_kind::chunk_removed, p, bytes, nullptr, at);
             sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
         } else {
             report_error({.kind     = error_kind::leak,
@@ -159,7 +188,13 @@ public:
     /// Frees a block that no stream uses any more: it is returned to the upstream immediately.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
-        if (p == nullptr || !books_.free_idle(p, bytes, alignment, at)) { return; }
+        if (p == nullptr) { return; }
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
+        if (!books_.free_idle(p, bytes, alignment, at)) {
+            return seen.notify(memory_event_kind::free_refused, p, bytes, nullptr, at);
+        }
+        seen.notify(memory_event_kind::chunk_removed, p, bytes, nullptr, at);
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
@@ -170,7 +205,8 @@ public:
     /// known to be captured are kept. Returns the bytes that the upstream released, or, if they are
     /// more, those that this layer returned to it.
     std::size_t trim(std::size_t keep = 0) {
-        std::size_t const here = books_.collect_all(giving());
+        resource_call const own;
+        std::size_t const   here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
             // The upstream may have released the bytes of `here`, so the numbers are not added.
             return detail::larger_of(here, this->upstream_.trim(keep));
@@ -181,6 +217,7 @@ public:
     /// Announces that the stream is about to be destroyed: an event is recorded behind its frees
     /// that have none. Must not be called during a capture of the stream.
     void retire(stream s) {
+        resource_call const own;
         books_.retire(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
@@ -188,6 +225,7 @@ public:
     /// The caller states that no captured graph will run again. Blocks that were freed during
     /// captures are returned to the upstream.
     void forget_captures() {
+        resource_call const own;
         books_.release_captured(giving());
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
@@ -201,20 +239,37 @@ public:
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
-    using books       = detail::deferred_frees<platform>;
-    using reservation = typename books::reservation;
+    using books         = detail::deferred_frees<platform>;
+    using reservation   = typename books::reservation;
+    using resource_call = detail::resource_call<platform>;
 
+    [[nodiscard]] detail::observation<Upstream> seen() noexcept {
+        return {this->upstream_, "stream_ordered", &books_};
+    }
+    void finish() noexcept {
+        resource_call const own;
+        books_.wait_for_all(giving());
+    }
     [[nodiscard]] auto giving() noexcept {
         return [this](void* p, std::size_t bytes, std::size_t alignment, call_site at) {
+            auto const seen = this->seen();
+            seen.notify(memory_event_kind::free_completed, p, bytes, nullptr, at);
+            seen.notify(memory_event_kind::chunk_removed, p, bytes, nullptr, at);
             sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
         };
     }
 
+    /// Counts a block that the upstream allocated at `p` as live. Returns `p`.
+    void* kept(reservation& held, void* p, std::size_t bytes, call_site at) noexcept {
+        seen().notify(memory_event_kind::chunk_added, p, bytes, nullptr, at);
+        return held.keep(p);
+    }
     void* allocate_now(std::uint64_t id, std::size_t bytes, std::size_t alignment, call_site at) {
         reservation held{books_, bytes};
         for (;;) {
             try {
-                return held.keep(sited{this->upstream_, at}.allocate_sync(bytes, alignment));
+                return kept(held, sited{this->upstream_, at}.allocate_sync(bytes, alignment), bytes,
+                            at);
             } catch (out_of_memory& e) {
                 if (held.make_room(giving())) { continue; }
                 tell(e.numbers(), id);
@@ -228,7 +283,7 @@ private:
         reservation held{books_, bytes};
         do {
             if (void* const p = sited{this->upstream_, at}.try_allocate_sync(bytes, alignment)) {
-                return held.keep(p);
+                return kept(held, p, bytes, at);
             }
         } while (held.make_room(giving()));
         return nullptr;

@@ -65,7 +65,7 @@ public:
 
     /// Creates a `binned` over `upstream`. Allocates nothing yet.
     explicit binned(Upstream upstream, binned_options options = {})
-        : base{std::move(upstream), options.max_size, options.events, options.graphs} {
+        : base{"binned", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(options.largest != 0 && options.largest <= detail::slab_heap::largest,
                 "binned: `largest` must be from 1 to 2^56 bytes");
         std::size_t const count = detail::size_classes::of(options.largest) + 1;
@@ -215,7 +215,7 @@ private:
             auto const held = this->lock_.hold();
             this->streams_.meet(*r.on);
         }
-        return this->template grow<Throwing>(r.asked, r.alignment, r.on, [&](void* at) {
+        return this->template grow<Throwing>("binned", r.asked, r.alignment, r.on, [&](void* at) {
             large_.reserve();
             large_.insert(at, r.asked, r.alignment);
             this->count_out(r.asked, r.asked);
@@ -238,6 +238,7 @@ private:
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {
+            this->seen().notify(memory_event_kind::chunk_removed, p, bytes, on);
             if (on != nullptr) {
                 sited{this->upstream_}.deallocate(*on, p, bytes, alignment);
             } else {
@@ -284,6 +285,7 @@ private:
             detail::large_blocks::entry const gone = *n;
             large_.erase(gone.at);
             this->count_back(gone.bytes, gone.bytes);
+            this->seen().notify(memory_event_kind::chunk_removed, gone.at, gone.bytes);
             sited{this->upstream_}.deallocate_sync(gone.at, gone.bytes, gone.alignment);
             out += gone.bytes;
         }

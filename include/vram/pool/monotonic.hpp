@@ -94,7 +94,7 @@ public:
         expects(options.initial_size <= options.max_size,
                 "monotonic: `initial_size` must not exceed `max_size`");
         std::size_t const size = options.initial_size;
-        this->template grow<true>(size, default_alignment, nullptr, [&](void* at) {
+        this->template grow<true>(own_name, size, default_alignment, nullptr, [&](void* at) {
             books_.add({at, size, default_alignment});
             return at;
         });
@@ -231,7 +231,7 @@ public:
                 auto const gone = books_.remove_idle(held);
                 if (gone.bytes() == 0) { break; }
                 back += gone.bytes();
-                this->give_back(gone.base(), gone.bytes(), gone.alignment(), held);
+                this->give_back(own_name, gone.base(), gone.bytes(), gone.alignment(), held);
             }
         }
         return this->trim_beneath(back);
@@ -258,6 +258,12 @@ public:
 
 private:
     using typename base::request;
+
+    static constexpr char const* own_name = "monotonic";
+
+    [[nodiscard, gnu::always_inline]] detail::observation<Upstream> seen() noexcept {
+        return this->seen_as(own_name);
+    }
 
     template <bool Throwing>
     void* get(request const& r) {
@@ -316,7 +322,7 @@ private:
         std::size_t const alignment =
             r.alignment > default_alignment ? r.alignment : default_alignment;
         stream const* const order = this->order_of(r.on);
-        return this->template grow<Throwing>(size, alignment, order, [&](void* at) {
+        return this->template grow<Throwing>(own_name, size, alignment, order, [&](void* at) {
             return counted(books_.add({at, size, alignment}, order, {r.asked, r.alignment, r.on}),
                            r);
         });
@@ -348,7 +354,7 @@ private:
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) noexcept {
-        detail::refused_free e{"monotonic", p, bytes, alignment, at};
+        detail::refused_free e{own_name, p, bytes, alignment, at};
         e.template on<platform>(on);
         {
             auto const held = this->lock_.hold();
@@ -363,6 +369,7 @@ private:
         books_.wait_for_all(held);
         held.unlock();
         for (auto const& c : books_.stack().chunks()) {
+            seen().notify(memory_event_kind::chunk_removed, c.base(), c.bytes());
             sited{this->upstream_}.deallocate_sync(c.base(), c.bytes(), c.alignment());
         }
         books_.stack().chunks().clear();

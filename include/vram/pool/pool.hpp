@@ -4,16 +4,18 @@
 /// \file
 /// `pool` divides large chunks into blocks, and reuses freed blocks in stream order.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/memory_usage.hpp>       // memory_usage
-#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>         // located_resource, fallible_resource
-#include <vram/layer/with.hpp>              // with::word
-#include <vram/pool/core/bins.hpp>          // bins
-#include <vram/pool/core/pool_core.hpp>     // pool_core
-#include <vram/pool/default_growth.hpp>     // default_growth
-#include <vram/pool/free_pieces.hpp>        // free_pieces
-#include <vram/pool/pool_options.hpp>       // pool_options
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/memory_usage.hpp>         // memory_usage
+#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
+#include <vram/concepts/core/observation.hpp> // observation, resource_call
+#include <vram/concepts/observer.hpp>         // memory_event_kind, observed_resource
+#include <vram/concepts/powers.hpp>           // located_resource, fallible_resource
+#include <vram/layer/with.hpp>                // with::word
+#include <vram/pool/core/bins.hpp>            // bins
+#include <vram/pool/core/pool_core.hpp>       // pool_core
+#include <vram/pool/default_growth.hpp>       // default_growth
+#include <vram/pool/free_pieces.hpp>          // free_pieces
+#include <vram/pool/pool_options.hpp>         // pool_options
 
 #include <concepts> // default_initializable, assignable_from, same_as
 #include <cstddef>  // size_t
@@ -91,39 +93,55 @@ public:
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) {
-        return core_.allocate(s, bytes, alignment);
+    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
+                                                     std::size_t alignment = default_alignment,
+                                                     call_site   at        = call_site::current()) {
+        detail::observation<Upstream> const seen = core_.seen();
+        return seen.allocate(bytes, &s, at, [&] { return core_.allocate(s, bytes, alignment); });
     }
     /// Returns a block that the stream may use without a wait, after a search and if needed queries
     /// of other streams. Returns null if there is none. Throws `std::bad_alloc` if host memory
     /// cannot be allocated, and errors of the platform.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment) {
-        return core_.try_allocate_ready(s, bytes, alignment);
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) {
+        detail::observation<Upstream> const seen = core_.seen();
+        void* const                         p    = core_.try_allocate_ready(s, bytes, alignment);
+        seen.notify(memory_event_kind::allocated, p, bytes, &s, at);
+        return p;
     }
     /// Allocates memory that any stream may use without a wait. If streams still use the memory,
     /// the host waits for them first.
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
-        return core_.allocate_sync(bytes, alignment);
+    [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
+                                                          std::size_t alignment = default_alignment,
+                                                          call_site   at = call_site::current()) {
+        detail::observation<Upstream> const seen = core_.seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return core_.allocate_sync(bytes, alignment); });
     }
 
     /// Allocates as `allocate` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
-    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+    [[nodiscard, gnu::always_inline]] void*
+    try_allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
+                 call_site at = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return core_.try_allocate(s, bytes, alignment);
+        detail::observation<Upstream> const seen = core_.seen();
+        return seen.allocate(bytes, &s, at,
+                             [&] { return core_.try_allocate(s, bytes, alignment); });
     }
     /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
-    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+    [[nodiscard, gnu::always_inline]] void*
+    try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                      call_site at = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return core_.try_allocate_sync(bytes, alignment);
+        detail::observation<Upstream> const seen = core_.seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return core_.try_allocate_sync(bytes, alignment); });
     }
 
     /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
@@ -132,8 +150,11 @@ public:
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
+        detail::observation<Upstream> const seen = core_.seen();
+        seen.notify(memory_event_kind::freed, p, bytes, &s, at);
         if (!core_.try_deallocate(s, p, bytes, alignment)) [[unlikely]] {
             core_.refuse_on(s, p, bytes, alignment, at);
+            seen.notify(memory_event_kind::free_refused, p, bytes, &s, at);
         }
     }
     /// Frees a block that no stream uses any more. The host has waited for the stream on which the
@@ -141,8 +162,11 @@ public:
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
+        detail::observation<Upstream> const seen = core_.seen();
+        seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
         if (!core_.try_deallocate_sync(p, bytes, alignment)) [[unlikely]] {
             core_.refuse(p, bytes, alignment, nullptr, at);
+            seen.notify(memory_event_kind::free_refused, p, bytes, nullptr, at);
         }
     }
 
@@ -150,9 +174,15 @@ public:
     [[nodiscard]] bool owns(void const* p) const { return core_.owns(p); }
     /// Returns the usage. `pending` counts free bytes that some stream may still use. Cost: a walk
     /// over all blocks.
-    [[nodiscard]] memory_usage usage() const { return core_.usage(); }
+    [[nodiscard]] memory_usage usage() const {
+        resource_call const own;
+        return core_.usage();
+    }
     /// Returns the sizes of the free blocks. Cost: a walk over all blocks.
-    [[nodiscard]] free_pieces free_memory() const { return core_.free_memory(); }
+    [[nodiscard]] free_pieces free_memory() const {
+        resource_call const own;
+        return core_.free_memory();
+    }
     /// Restarts the peaks from the live and reserved bytes of now. Returns the usage until now.
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
@@ -163,22 +193,34 @@ public:
     /// chunks. If chunks can grow in place, their free ends are returned as well. Pending memory
     /// counts as free. Returns the bytes returned to the upstream, or by the upstream, whichever
     /// are more.
-    std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
+    std::size_t trim(std::size_t keep = 0) {
+        resource_call const own;
+        return core_.trim(keep);
+    }
     /// Returns idle chunks (without a live block) that no stream uses to the upstream, without a
     /// wait. Records events for other idle chunks, so that a later call can return them. Returns
     /// the bytes returned.
-    std::size_t trim_no_wait() { return core_.trim_no_wait(); }
+    std::size_t trim_no_wait() {
+        resource_call const own;
+        return core_.trim_no_wait();
+    }
     /// Returns `bytes` rounded up to a multiple of 256.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t /* alignment */) noexcept {
         return align(bytes, detail::bins::granule);
     }
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
-    void retire(stream s) { core_.retire(s); }
+    void retire(stream s) {
+        resource_call const own;
+        core_.retire(s);
+    }
     /// States that no captured graph that used this pool will run again. The graph-retained memory
     /// (kept for these graphs) becomes free. Another stream may use it after the work that the
     /// captured stream has at the time of this call.
-    void forget_captures() { core_.forget_captures(); }
+    void forget_captures() {
+        resource_call const own;
+        core_.forget_captures();
+    }
     /// Returns the options of the constructor.
     [[nodiscard]] pool_options const& options() const noexcept { return core_.options_; }
     /// Returns the device of the memory.
@@ -187,6 +229,12 @@ public:
     {
         return core_.upstream().device();
     }
+    /// Returns the observer of the upstream.
+    [[nodiscard]] decltype(auto) observer()
+        requires observed_resource<Upstream>
+    {
+        return core_.upstream().observer();
+    }
     [[nodiscard]] Upstream&       upstream() noexcept { return core_.upstream(); }
     [[nodiscard]] Upstream const& upstream() const noexcept { return core_.upstream(); }
 
@@ -194,6 +242,8 @@ public:
     friend bool operator==(pool const& a, pool const& b) noexcept { return &a == &b; }
 
 private:
+    using resource_call = detail::resource_call<platform>;
+
     core core_;
 };
 

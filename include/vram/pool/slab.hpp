@@ -63,7 +63,7 @@ public:
     /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, rounded up to
     /// whole blocks as far as `max_size` permits. Throws the exceptions of the upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
-        : base{std::move(upstream), options.max_size, options.events, options.graphs} {
+        : base{"slab", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
                 "slab: the block size must be from 1 to 2^56 bytes");
         detail::expect_no_page_options(

@@ -7,73 +7,120 @@
 #include <vram/concepts/observer.hpp> // memory_event, observing_platform, observed_resource
 
 #include <cstddef> // size_t
+#include <new>     // bad_alloc
 
 namespace vram {
 namespace detail {
 
+/// True if the resources over `R` notify an observer: that of `R`, or the platform. False for the
+/// resource under a shard of an arena, because the arena notifies in place of its shards.
+template <class R>
+inline constexpr bool is_observed = !requires {
+    R::pool_name;
+} && (observed_resource<R> || observing_platform<typename R::platform>);
+
+/// Tells an observing platform that the calls until the end of the object are a resource's own.
+/// Notifies nothing: for calls that neither allocate nor free. Does nothing on other platforms.
+template <class Platform>
+class resource_call {
+public:
+    constexpr resource_call() noexcept {}
+    resource_call(resource_call const&)            = delete;
+    resource_call& operator=(resource_call const&) = delete;
+};
+template <observing_platform Platform>
+class resource_call<Platform> {
+public:
+    resource_call() noexcept { Platform::begin_resource_call(); }
+    resource_call(resource_call const&)            = delete;
+    resource_call& operator=(resource_call const&) = delete;
+    ~resource_call() { Platform::end_resource_call(); }
+};
+
 /// Notifies the observers of a resource: that of its upstream `R`, if there is one, and the
-/// platform, if that observes. The object exists during one call of the program.
+/// platform, if that observes. The object exists during one call of the program. `identity` is an
+/// address in the resource that is not also an address of its upstream.
 ///
-///     observation<Upstream> const seen{core_.upstream(), "pool", this};
-///     void* const p = core_.allocate(s, bytes, alignment);
-///     seen.notify(memory_event_kind::allocated, p, bytes, &s, at);
+///     observation<Upstream> const seen{upstream_, "pool", &lock_};
+///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
 ///
 /// Failure   Never throws.
 /// Threads   One thread uses the object.
-/// Cost      Without an observer none: all members are empty and inlined.
+/// Cost      Without an observer none: there are no members, and all functions are empty.
 template <class R>
 class observation {
-    using platform = typename R::platform;
-    using stream   = typename platform::stream;
-
 public:
-    /// True if there is an observer.
-    static constexpr bool on = observed_resource<R> || observing_platform<platform>;
+    using stream = typename R::platform::stream;
 
-    [[gnu::always_inline]] observation(R& upstream, char const* name,
-                                       void const* resource) noexcept requires on
-        : upstream_{upstream},
-          name_{name},
-          resource_{resource} {
-        if constexpr (observing_platform<platform>) { platform::begin_resource_call(); }
-    }
+    static constexpr bool on = false; ///< true if there is an observer
+
+    [[gnu::always_inline]] constexpr observation(R&, char const*, void const*) noexcept {}
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
-    ~observation() {
-        if constexpr (observing_platform<platform>) { platform::end_resource_call(); }
-    }
 
     /// Notifies the observers of an event with `bytes` bytes at `memory`. `on_stream` is the stream
     /// of the call, or null. Does nothing if `memory` is null.
+    [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
+                                                 stream const* = nullptr,
+                                                 call_site     = {}) const noexcept {}
+    /// Calls `get()`, which allocates `bytes`, and returns the result. Notifies the observers that
+    /// the memory was allocated, or, if `get` throws `std::bad_alloc` or returns null, refused.
+    template <class Get>
+    [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
+                                                    Get const& get) const {
+        return get();
+    }
+};
+
+template <class R>
+    requires is_observed<R>
+class observation<R> {
+    using platform = typename R::platform;
+
+public:
+    using stream = typename platform::stream;
+
+    static constexpr bool on = true;
+
+    observation(R& upstream, char const* name, void const* identity) noexcept
+        : upstream_{upstream}, name_{name}, identity_{identity} {}
+    observation(observation const&)            = delete;
+    observation& operator=(observation const&) = delete;
+
     void notify(memory_event_kind kind, void* memory, std::size_t bytes,
                 stream const* on_stream = nullptr, call_site at = {}) const noexcept {
-        if (memory == nullptr) { return; }
-        memory_event<stream> e{kind, name_, resource_, memory, bytes, {}, at};
-        if (on_stream != nullptr) { e.stream = *on_stream; }
+        if (memory != nullptr) { send(kind, memory, bytes, on_stream, at); }
+    }
+    template <class Get>
+    void* allocate(std::size_t bytes, stream const* on_stream, call_site at, Get const& get) const {
+        void* p = nullptr;
+        try {
+            p = get();
+        } catch (std::bad_alloc const&) {
+            send(memory_event_kind::refused, nullptr, bytes, on_stream, at);
+            throw;
+        }
+        if (bytes != 0) {
+            auto const kind =
+                p != nullptr ? memory_event_kind::allocated : memory_event_kind::refused;
+            send(kind, p, bytes, on_stream, at);
+        }
+        return p;
+    }
+
+private:
+    [[gnu::noinline]] void send(memory_event_kind kind, void* memory, std::size_t bytes,
+                                stream const* on_stream, call_site at) const noexcept {
+        memory_event<stream> e{kind, name_, identity_, memory, bytes, {}, at};
+        if (on_stream != nullptr) { e.stream.emplace(*on_stream); }
         if constexpr (observed_resource<R>) { upstream_.observer().observe(e); }
         if constexpr (observing_platform<platform>) { platform::observe(e); }
     }
 
-private:
-    R&          upstream_;
-    char const* name_;
-    void const* resource_;
-};
-
-/// Without an observer: no members, and no code.
-template <class R>
-requires(!observed_resource<R> && !observing_platform<typename R::platform>) class observation<R> {
-    using stream = typename R::platform::stream;
-
-public:
-    static constexpr bool on = false;
-
-    [[gnu::always_inline]] constexpr observation(R&, char const*, void const*) noexcept {}
-    observation(observation const&)                                     = delete;
-    observation&                          operator=(observation const&) = delete;
-    [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
-                                                 stream const* = nullptr,
-                                                 call_site     = {}) const noexcept {}
+    resource_call<platform> call_;
+    R&                      upstream_;
+    char const*             name_;
+    void const*             identity_;
 };
 
 } // namespace detail

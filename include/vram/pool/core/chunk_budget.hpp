@@ -6,7 +6,8 @@
 
 #include <vram/base/align.hpp> // unsatisfiable
 #include <vram/base/memory_usage.hpp>
-#include <vram/concepts/powers.hpp> // resource, reusing_resource
+#include <vram/concepts/observer.hpp> // memory_event_kind
+#include <vram/concepts/powers.hpp>   // resource, reusing_resource
 #include <vram/concepts/sited.hpp>
 #include <vram/pool/core/ask_upstream.hpp>
 
@@ -98,23 +99,24 @@ public:
     /// Allocates a chunk of `size` bytes from `up`, in the order of the stream `order` or with
     /// `allocate_sync` (null), and returns the result of `adopt(memory)`, which records the chunk
     /// with the lock held. Returns null if the limit refuses the chunk. If the upstream refuses it,
-    /// throws, or returns null if not `Throwing`.
-    template <bool Throwing, class Lock, class Upstream, class Adopt>
-    void* grow(Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
+    /// throws, or returns null if not `Throwing`. Notifies `seen` of the chunk.
+    template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
+    void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
         claim mine{*this, lock, size};
         if (!mine.granted()) { return nullptr; }
         void* const at = ask_upstream<Throwing>(up, order, size, alignment);
         if (at == nullptr) { return nullptr; }
-        return take_over(mine, lock, up, at, size, alignment, order, adopt);
+        return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
     /// if the upstream has none, if the limit refuses it, or if host memory cannot be allocated,
     /// because the caller can wait for other memory instead. The limit is claimed after the chunk
     /// was obtained; claiming it before could refuse another thread for nothing.
-    template <class Lock, class Upstream, class Adopt>
-    void* grow_ready(Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
-                     typename Upstream::platform::stream s, Adopt const& adopt)
+    template <class Seen, class Lock, class Upstream, class Adopt>
+    void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
+                     std::size_t alignment, typename Upstream::platform::stream s,
+                     Adopt const& adopt)
         requires reusing_resource<Upstream>
     {
         {
@@ -126,7 +128,7 @@ public:
             if (at == nullptr) { return nullptr; }
             claim mine{*this, lock, size};
             if (mine.granted()) {
-                return take_over(mine, lock, up, at, size, alignment, &s, adopt);
+                return take_over(seen, mine, lock, up, at, size, alignment, &s, adopt);
             }
             {
                 auto const held = lock.hold(); // another thread claimed the rest of the limit first
@@ -153,10 +155,11 @@ public:
 private:
     /// Calls `adopt(at)`, which records the chunk just allocated at `at`, with the lock held, and
     /// returns its result. If it throws, returns the chunk to the upstream and rethrows.
-    template <class Lock, class Upstream, class Adopt>
-    void* take_over(claim<Lock>& mine, Lock& lock, Upstream& up, void* at, std::size_t size,
-                    std::size_t alignment, typename Upstream::platform::stream const* order,
-                    Adopt const& adopt) {
+    template <class Seen, class Lock, class Upstream, class Adopt>
+    void* take_over(Seen const& seen, claim<Lock>& mine, Lock& lock, Upstream& up, void* at,
+                    std::size_t size, std::size_t alignment,
+                    typename Upstream::platform::stream const* order, Adopt const& adopt) {
+        seen.notify(memory_event_kind::chunk_added, at, size, order);
         auto held = lock.hold();
         ++usage.upstream;
         try {
@@ -166,6 +169,7 @@ private:
         } catch (...) {
             ++usage.upstream;
             held.unlock();
+            seen.notify(memory_event_kind::chunk_removed, at, size, order);
             send_home(up, at, size, alignment, order);
             throw;
         }

@@ -10,6 +10,7 @@
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/is_captured.hpp>
+#include <vram/concepts/core/observation.hpp>
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/powers.hpp>   // located_resource
@@ -81,6 +82,10 @@ protected:
     }
     ~growing_base() = default;
 
+    /// Returns the object that notifies the observers of events in the resource `name`.
+    [[nodiscard, gnu::always_inline]] observation<Upstream> seen_as(char const* name) noexcept {
+        return {this->upstream_, name, &lock_};
+    }
     /// Returns the stream that orders the allocation of a chunk for `on`. Null means without stream
     /// order: if the upstream is not stream-ordered, or if `on` is being captured, because the
     /// allocation would become part of the graph.
@@ -93,18 +98,21 @@ protected:
     /// Allocates a chunk of `size` bytes from the upstream, in the order of a stream or with
     /// `allocate_sync` (null), and returns the result of `adopt(memory)`, which is called with the
     /// lock held. Returns null if the limit refuses the chunk. If the upstream refuses it, throws,
-    /// or returns null if not `Throwing`.
+    /// or returns null if not `Throwing`. Notifies the observers in the name of the resource.
     template <bool Throwing, class Adopt>
-    void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
-        return budget_.grow<Throwing>(lock_, this->upstream_, size, alignment, order, adopt);
+    void* grow(char const* name, std::size_t size, std::size_t alignment, stream const* order,
+               Adopt adopt) {
+        return budget_.grow<Throwing>(seen_as(name), lock_, this->upstream_, size, alignment, order,
+                                      adopt);
     }
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
     /// if the upstream has none: see `chunk_budget::grow_ready`.
     template <class Adopt>
-    void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
+    void* grow_ready(char const* name, std::size_t size, std::size_t alignment, stream s,
+                     Adopt adopt)
         requires reusing_resource<Upstream>
     {
-        return budget_.grow_ready(lock_, this->upstream_, size, alignment, s, adopt);
+        return budget_.grow_ready(seen_as(name), lock_, this->upstream_, size, alignment, s, adopt);
     }
     /// Returns the bytes within the limit that are not reserved, being allocated or returned.
     [[nodiscard]] std::size_t room() const {
@@ -113,9 +121,12 @@ protected:
     }
     /// Returns a chunk that no stream uses to the upstream. The caller has removed it from its
     /// records. Releases the lock during the call.
-    void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
-        budget_.give_back(size, held,
-                          [&] { sited{this->upstream_}.deallocate_sync(at, size, alignment); });
+    void give_back(char const* name, void* at, std::size_t size, std::size_t alignment,
+                   guard& held) {
+        budget_.give_back(size, held, [&] {
+            seen_as(name).notify(memory_event_kind::chunk_removed, at, size);
+            sited{this->upstream_}.deallocate_sync(at, size, alignment);
+        });
     }
     /// The last attempt of a request: returns the result of `attempt()`, or throws its exception
     /// with the pool's numbers added. `largest()`, the size of the largest free block, is called

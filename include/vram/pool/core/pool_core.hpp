@@ -62,6 +62,7 @@ public:
           heap_{options.events, options.graphs, options.initial_size == 0, large_limit(options)},
           growth_{this->upstream_, options, std::move(policy)} {
         growth_.chunks().attach(heap_);
+        resource_call<platform> const own;
         if (options.initial_size != 0) { growth_.reserve(*this, options.initial_size); }
     }
     pool_core(pool_core&& other) noexcept
@@ -86,8 +87,13 @@ public:
     }
     ~pool_core() { give_everything_back(); }
 
-    [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
-                                                     std::size_t alignment = default_alignment) {
+    /// Returns the object that notifies the observers of events in this pool.
+    [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
+        return base::seen_as(own_name);
+    }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment) {
         return get_on<true>(s, bytes, alignment);
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
@@ -397,6 +403,7 @@ private:
 
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
+        observation<Upstream> const seen = this->seen();
         // No other thread uses the pool. The lock is needed by functions that release it in a wait.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();
@@ -407,6 +414,7 @@ private:
         heap_.wait_for_all(held);
         held.unlock();
         heap_.blocks().for_each_chunk([&](chunk const& c) {
+            seen.notify(memory_event_kind::chunk_removed, c.base, c.bytes);
             sited{this->upstream_}.deallocate_sync(c.base, c.bytes, c.alignment);
         });
     }

@@ -117,7 +117,7 @@ public:
         std::size_t const   alignment = r.chunk_alignment();
         stream const* const order     = Core::order_of(r.on);
         return core.budget_.template grow<Throwing>(
-            core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
+            core.seen(), core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
                 chunks_.add(at, size);
                 try {
                     return core.heap_.add(at, size, alignment, order, out);
@@ -155,6 +155,7 @@ public:
         std::size_t const bytes = chunks_.remove(gone);
         back += bytes;
         core.budget_.give_back(bytes, held, [&] {
+            core.seen().notify(memory_event_kind::chunk_removed, gone.base, gone.bytes);
             sited{core.upstream()}.deallocate_sync(gone.base, gone.bytes, gone.alignment);
         });
         return true;
@@ -172,7 +173,7 @@ private:
     {
         std::size_t const alignment = r.chunk_alignment();
         return core.budget_.grow_ready(
-            core.lock_, core.upstream(), size, alignment, *r.on,
+            core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
     /// Returns idle chunks (without a live block) before the pool reserves more than ever before

@@ -104,8 +104,10 @@ protected:
     using typename base::request;
     using entry = slab_heap::entry;
 
-    slab_base(Upstream upstream, std::size_t max_size, event_policy events, bool graphs)
-        : base{std::move(upstream), max_size}, streams_{events, graphs} {}
+    /// `name`: the name of the resource, for errors and observers.
+    slab_base(char const* name, Upstream upstream, std::size_t max_size, event_policy events,
+              bool graphs)
+        : base{std::move(upstream), max_size}, streams_{events, graphs}, name_{name} {}
     slab_base(slab_base&&) = default;
     slab_base& operator=(slab_base&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -117,6 +119,10 @@ protected:
     }
     ~slab_base() { give_everything_back(); }
 
+    /// Returns the object that notifies the observers of events in this resource.
+    [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
+        return base::seen_as(name_);
+    }
     /// Allocates a block of `heap`. If there is none, throws, or returns null if not `Throwing`.
     template <bool Throwing>
     void* get(slab_heap& heap, request const& r) {
@@ -154,7 +160,7 @@ protected:
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
         stream const* const order = this->order_of(r.on);
-        return this->template grow<Throwing>(size, heap.alignment(), order, [&](void* at) {
+        return this->template grow<Throwing>(name_, size, heap.alignment(), order, [&](void* at) {
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
@@ -168,7 +174,7 @@ protected:
             if (count == 0) { return; } // the limit has no room for another whole block
             std::size_t const size = heap.stride() * (count < heap.most() ? count : heap.most());
             void* const       added =
-                this->template grow<true>(size, heap.alignment(), nullptr, [&](void* at) {
+                this->template grow<true>(name_, size, heap.alignment(), nullptr, [&](void* at) {
                     heap.add(at, size, nullptr);
                     return at;
                 });
@@ -236,16 +242,16 @@ protected:
         if (out != 0) {
             std::size_t blocks = 0;
             for (slab_heap const& heap : heaps_) { blocks += heap.blocks_live(); }
-            report_error({.kind     = error_kind::leak,
-                          .bytes    = out,
-                          .blocks   = blocks,
-                          .resource = heaps_.size() == 1 ? "slab" : "binned"});
+            report_error(
+                {.kind = error_kind::leak, .bytes = out, .blocks = blocks, .resource = name_});
         }
-        auto held = this->lock_.hold();
+        auto                        held = this->lock_.hold();
+        observation<Upstream> const seen = this->seen();
         streams_.wait_for_all(out != 0, held);
         held.unlock();
         for (slab_heap& heap : heaps_) {
             for (slab_heap::chunk const* c : heap.chunks()) {
+                seen.notify(memory_event_kind::chunk_removed, c->base, c->bytes);
                 sited{this->upstream_}.deallocate_sync(c->base, c->bytes, heap.alignment());
             }
         }
@@ -254,6 +260,7 @@ protected:
 
     stream_slabs<platform> streams_;
     heap_array<slab_heap>  heaps_;
+    char const*            name_;
 
 private:
     void* take(slab_heap& heap, request const& r, guard& held) {
@@ -283,7 +290,7 @@ private:
         requires reusing_resource<Upstream>
     {
         std::size_t const size = count * heap.stride();
-        return this->grow_ready(size, heap.alignment(), *r.on, [&](void* at) {
+        return this->grow_ready(name_, size, heap.alignment(), *r.on, [&](void* at) {
             return hand_out(heap, streams_.add(heap, at, size, r.on, r.on), r);
         });
     }
@@ -297,7 +304,7 @@ private:
         void* const       at   = gone->base;
         std::size_t const size = gone->bytes;
         heap.remove(gone);
-        this->give_back(at, size, heap.alignment(), held);
+        this->give_back(name_, at, size, heap.alignment(), held);
     }
 };
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/concepts/core/observation.hpp> // first: the header stands alone
+
+#include "doubles/recorder.hpp" // recorder
+
+#include <vram/layer/stream_ordered.hpp> // stream_ordered
+#include <vram/pool/pool.hpp>            // pool
+#include <vram/source/host_resource.hpp> // host_resource
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+namespace {
+
+/// The platform of the host, which records the events of all resources.
+struct watching_platform : host_platform {
+    static inline doubles::recorder<host_platform::stream> log;
+    static inline int                                      depth = 0;
+
+    static void observe(memory_event<stream> const& e) noexcept { log.observe(e); }
+    static void begin_resource_call() noexcept { ++depth; }
+    static void end_resource_call() noexcept { --depth; }
+};
+struct watched_host : host_resource {
+    using platform = watching_platform;
+};
+static_assert(observing_platform<watching_platform> && !observing_platform<host_platform>);
+static_assert(sizeof(detail::observation<host_resource>) == 1);
+static_assert(detail::observation<watched_host>::on && !detail::observation<host_resource>::on);
+
+using kind = memory_event_kind;
+
+} // namespace
+
+TEST_CASE("observation: a pool notifies the platform of chunks, blocks and refused frees") {
+    auto& log = watching_platform::log;
+    log.clear();
+    {
+        pool<stream_ordered<watched_host>> memory;
+        void* const                        p = memory.allocate({}, 1000);
+        CHECK(watching_platform::depth == 0);
+        CHECK(log.live("pool") == 1000);
+        CHECK(log.live("stream_ordered") == log.chunks("pool"));
+        CHECK(log.chunks("stream_ordered") == log.live("stream_ordered"));
+        memory.deallocate({}, p, 999);
+        CHECK(log.count(kind::free_refused, "pool") == 1);
+        memory.deallocate({}, p, 1000);
+        CHECK(log.live("pool") == 0);
+        CHECK_THROWS_AS((void)memory.allocate({}, unsatisfiable), out_of_memory);
+        CHECK(log.count(kind::refused, "pool") == 1);
+    }
+    CHECK(log.chunks("pool") == 0);
+    CHECK(log.chunks("stream_ordered") == 0);
+    CHECK(log.wrong == std::vector<std::string>{});
+    CHECK(watching_platform::depth == 0);
+}
