@@ -153,12 +153,12 @@ PAIR(host_copy_from_device_memory, host_access, "The host cannot dereference dev
 
 PAIR(host_copy_into_a_buffer_in_use, race,
      "A staging buffer must not be filled again before its copy is complete") {
-    block const      p, staging{kind::pinned};
+    block const      p, middle{kind::pinned};
     sim_stream const s;
-    sim_platform::host_copies(staging.data(), nullptr, 4096);
-    copies(s, p, staging);
+    sim_platform::host_copies(middle.data(), nullptr, 4096);
+    copies(s, p, middle);
     if (right) { s.synchronize(); }
-    MISTAKE(sim_platform::host_copies(staging.data(), nullptr, 4096));
+    MISTAKE(sim_platform::host_copies(middle.data(), nullptr, 4096));
 }
 
 PAIR(result_in_a_copy_chain, race, "The host must wait for the last copy of a chain") {
