@@ -53,6 +53,21 @@ TEST_CASE("sim_wait: a deferred error is thrown once, and a sticky one always") 
     CHECK_THROWS_AS(sim_wait{call}.synchronize(0), sim_error);
 }
 
+TEST_CASE("sim_wait: a successful query of the legacy stream includes the blocking streams") {
+    sim_node            node{{.on_report = sim_on_report::collect}};
+    sim_pinned_resource pinned;
+    void* const         p      = pinned.allocate_sync(64);
+    auto const          legacy = sim_stream_view::legacy(sim_device{0});
+    legacy.synchronize(); // the host knows all work of the legacy stream itself
+    sim_stream const s{sim_device{0}, {.blocking = true}};
+    sim_launch(s, {.reads = {{p, 64}}});
+    sim_work(sim_time{5000});
+    CHECK(legacy.done());
+    sim_touch({p, 64}, sim_access::write);
+    pinned.deallocate_sync(p, 64);
+    CHECK(node.take_reports().empty());
+}
+
 TEST_CASE("sim_wait: a synchronisation with the legacy stream includes the blocking streams") {
     sim_node            node{{.on_report = sim_on_report::collect}};
     sim_resource        memory;

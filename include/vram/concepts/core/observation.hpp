@@ -12,19 +12,12 @@
 namespace vram {
 namespace detail {
 
-/// True if the resources over `R` notify an observer: that of `R`, or the platform.
+/// True if the resources over `R` notify an observer: that of `R`, or the platform. False for the
+/// resource under a shard of an arena, because the arena notifies in place of its shards.
 template <class R>
-inline constexpr bool is_observed =
-    observed_resource<R> || observing_platform<typename R::platform>;
-
-/// How often the calling thread made a stream or the host wait for freed memory.
-inline constinit thread_local unsigned waits_made = 0;
-
-/// Notifies nobody, in place of an `observation`.
-struct unseen {
-    template <class... Event>
-    static constexpr void notify(Event const&...) noexcept {}
-};
+inline constexpr bool is_observed = !requires {
+    R::pool_name;
+} && (observed_resource<R> || observing_platform<typename R::platform>);
 
 /// Tells an observing platform that the calls until the end of the object are a resource's own.
 /// Notifies nothing: for calls that neither allocate nor free. Does nothing on other platforms.
@@ -70,13 +63,8 @@ public:
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}
-    /// Notifies the observers of an event without memory: a request for `bytes`.
-    [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
-                                                         stream const* = nullptr,
-                                                         call_site     = {}) const noexcept {}
     /// Calls `get()`, which allocates `bytes`, and returns the result. Notifies the observers that
-    /// the memory was allocated, or, if `get` throws `std::bad_alloc` or returns null, refused; and
-    /// before that of a wait for the memory.
+    /// the memory was allocated, or, if `get` throws `std::bad_alloc` or returns null, refused.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {
@@ -103,24 +91,16 @@ public:
                 stream const* on_stream = nullptr, call_site at = {}) const noexcept {
         if (memory != nullptr) { send(kind, memory, bytes, on_stream, at); }
     }
-    void notify_request(memory_event_kind kind, std::size_t bytes,
-                        stream const* on_stream = nullptr, call_site at = {}) const noexcept {
-        send(kind, nullptr, bytes, on_stream, at);
-    }
     template <class Get>
     void* allocate(std::size_t bytes, stream const* on_stream, call_site at, Get const& get) const {
-        unsigned const before = waits_made;
-        void*          p      = nullptr;
+        void* p = nullptr;
         try {
             p = get();
         } catch (std::bad_alloc const&) {
-            notify_request(memory_event_kind::refused, bytes, on_stream, at);
+            send(memory_event_kind::refused, nullptr, bytes, on_stream, at);
             throw;
         }
         if (bytes != 0) {
-            if (waits_made != before) {
-                notify(memory_event_kind::stream_waited, p, bytes, on_stream, at);
-            }
             auto const kind =
                 p != nullptr ? memory_event_kind::allocated : memory_event_kind::refused;
             send(kind, p, bytes, on_stream, at);

@@ -106,7 +106,7 @@ public:
         if (!e.recorded) { return true; }
         call_.expect_ordered(e, "query");
         if (e.place.pending()) { reach(); }
-        return answer(e.place.pending(), e.slot, e.count, e.vclock);
+        return answer(e.place.pending(), knows(e.slot, e.count), e.vclock);
     }
     [[nodiscard]] bool done(sim_stream_state& s) {
         if (s.capture) { break_capture(s); }
@@ -116,7 +116,8 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        return answer(pending, s.slot, s.count, all.vclock);
+        // The legacy stream was also queried for the work of the blocking streams.
+        return answer(pending, !s.legacy && knows(s.slot, s.count), all.vclock);
     }
 
 private:
@@ -201,14 +202,20 @@ private:
         }
     }
 
-    bool answer(bool pending, std::size_t slot, std::uint64_t count, vector_clock const& vclock) {
+    /// Returns true if everything in the vector clock of a stream or event, with this index and
+    /// count, already happens before the next step of the calling thread.
+    [[nodiscard]] bool knows(std::size_t slot, std::uint64_t count) const noexcept {
+        return call_.host->vclock.includes(slot, count);
+    }
+
+    /// Returns the result of a query. If it is positive, the calling thread joins `vclock`, unless
+    /// it knows that clock already.
+    bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;
             return false;
         }
-        if (m_.checker.on().races && !call_.host->vclock.includes(slot, count)) {
-            m_.acquire(*call_.host, vclock);
-        }
+        if (!known) { m_.acquire(*call_.host, vclock); }
         return true;
     }
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `order_model` is a model of the happens-before order that shares no code with the simulator.
+
+#include <vram/sim/sim_report.hpp> // sim_mistake, name
+
+#include <array>   // array
+#include <bitset>  // bitset
+#include <cstddef> // size_t
+#include <cstdint> // uint32_t
+#include <string>  // string
+
+namespace trial {
+
+/// The largest number of operations of a program.
+inline constexpr std::size_t most_operations = 768;
+
+/// A set of operations: all that happen before a point of the program.
+using past = std::bitset<most_operations>;
+
+/// A set of kinds of mistakes: the verdict on one operation.
+class verdict {
+public:
+    verdict() = default;
+    verdict(vram::sim_mistake kind) : kinds_{1U << static_cast<unsigned>(kind)} {}
+
+    verdict& operator|=(verdict other) {
+        kinds_ |= other.kinds_;
+        return *this;
+    }
+    [[nodiscard]] bool empty() const { return kinds_ == 0; }
+    [[nodiscard]] bool has(vram::sim_mistake kind) const {
+        return (kinds_ & verdict{kind}.kinds_) != 0;
+    }
+
+    /// Returns true if a checker that found `found` agrees with this verdict. Of a race and a use
+    /// before the allocation is complete it may report one: it compares with the last operation.
+    [[nodiscard]] bool agrees(verdict found) const {
+        verdict order = vram::sim_mistake::race;
+        order |= vram::sim_mistake::use_before_ready;
+        std::uint32_t const mine = kinds_ & order.kinds_, its = found.kinds_ & order.kinds_;
+        return (kinds_ & ~order.kinds_) == (found.kinds_ & ~order.kinds_) && (its & ~mine) == 0 &&
+               (its != 0) == (mine != 0);
+    }
+
+    [[nodiscard]] std::string text() const {
+        std::string all;
+        for (unsigned i = 0; i < 32; ++i) {
+            if ((kinds_ >> i & 1U) == 0) { continue; }
+            all += (all.empty() ? "" : ", ");
+            all += vram::name(static_cast<vram::sim_mistake>(i));
+        }
+        return all.empty() ? "no mistake" : all;
+    }
+
+    friend bool operator==(verdict, verdict) = default;
+
+private:
+    std::uint32_t kinds_ = 0;
+};
+
+/// Numbers the operations of a program.
+class operations {
+public:
+    /// Adds an operation after all in `known`, which then contains it.
+    std::size_t add(past& known) {
+        known.set(count_);
+        return count_++;
+    }
+    [[nodiscard]] bool room_for(std::size_t more) const { return count_ + more < most_operations; }
+
+private:
+    std::size_t count_ = 0;
+};
+
+/// The accesses to a block so far, in cells of 64 bytes. Of each cell the model keeps the last
+/// write and all reads since then. If an earlier write is unordered with an access, then a write
+/// after it was, or this access is.
+class access_history {
+public:
+    static constexpr std::size_t cells = 8;
+
+    /// Adds the allocation by the operation `op`.
+    void allocate(std::size_t op) {
+        for (cell& c : all_) { c = {op, true, true, {}}; }
+    }
+    /// Adds an access by `op`, after the operations in `known`, to the cells from `first` to `last`.
+    verdict access(past const& known, std::size_t op, std::size_t first, std::size_t last,
+                   bool write) {
+        verdict found;
+        for (std::size_t i = first; i < last; ++i) {
+            cell& c = all_[i];
+            if (c.written && !known.test(c.write)) {
+                found |= c.fresh ? vram::sim_mistake::use_before_ready : vram::sim_mistake::race;
+            }
+            if (!write) {
+                c.reads.set(op);
+                continue;
+            }
+            if ((c.reads & ~known).any()) { found |= vram::sim_mistake::race; }
+            c = {op, true, false, {}};
+        }
+        return found;
+    }
+    /// Returns the verdict on a free of the block after the operations in `known`.
+    [[nodiscard]] verdict release(past const& known) const {
+        return unordered(known, 0, cells, true).any()
+                   ? verdict{vram::sim_mistake::free_before_last_use}
+                   : verdict{};
+    }
+    /// Returns the operations outside `known` that must happen before an access.
+    [[nodiscard]] past unordered(past const& known, std::size_t first, std::size_t last,
+                                 bool write) const {
+        past all;
+        for (std::size_t i = first; i < last; ++i) {
+            if (all_[i].written) { all.set(all_[i].write); }
+            if (write) { all |= all_[i].reads; }
+        }
+        return all & ~known;
+    }
+
+private:
+    struct cell {
+        std::size_t write   = 0;     ///< the last write, or the allocation
+        bool        written = false; ///< false for memory that was not allocated by the program
+        bool        fresh   = false; ///< true if `write` is the allocation
+        past        reads   = {};    ///< the reads since then
+    };
+    std::array<cell, cells> all_;
+};
+
+} // namespace trial
