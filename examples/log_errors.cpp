@@ -79,7 +79,13 @@ void scrub_and_free(sim_resource& memory, void* p, std::size_t bytes) noexcept {
         sim_stream const stream;
         sim_fill(stream, p, std::byte{0}, bytes);
         stream.synchronize();
-    } catch (...) { report_sim_error(p, bytes, std::source_location::current()); }
+    } catch (sim_error const& e) {
+        report_error({.kind    = error_kind::platform_error,
+                      .pointer = p,
+                      .bytes   = bytes,
+                      .where   = e.where(),
+                      .call    = "the fill of a block"});
+    }
     memory.deallocate_sync(p, bytes);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalogue.hpp"
 
+#include <vram/base/error.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <algorithm>
@@ -27,12 +28,13 @@ struct outcome {
 
 outcome run(pair const& p, bool right) {
     outcome     result;
-    sim_options options = p.options;
-    options.capacity    = std::min(options.capacity, 1_GiB);
-    options.on_report   = sim_on_report::collect;
-    marked              = {};
-    marked_any          = false;
-    sim_node node{options};
+    sim_options options     = p.options;
+    options.capacity        = std::min(options.capacity, 1_GiB);
+    options.on_report       = sim_on_report::collect;
+    marked                  = {};
+    marked_any              = false;
+    error_sink const before = set_error_sink([](error const&) noexcept {});
+    sim_node         node{options};
     try {
         p.program(right);
     } catch (sim_error const& e) { result.refusal = e; } catch (std::exception const& e) {
@@ -40,6 +42,7 @@ outcome run(pair const& p, bool right) {
     }
     sim_device{0}.make_current();
     node.finish();
+    set_error_sink(before);
     result.reports = node.reports();
     return result;
 }

@@ -33,7 +33,7 @@ TEST_CASE("sim_error: an error in a function that must not throw goes to the err
     auto const       tell   = [&](auto const& what) {
         try {
             throw what;
-        } catch (...) { report_sim_error(&memory, 7, here); }
+        } catch (...) { detail::report_sim_error(&memory, 7, here); }
         return told::last();
     };
     error const refused = tell(sim_error{sim_status::device_lost});

@@ -13,7 +13,9 @@
 #include <vram/base/out_of_memory.hpp>         // out_of_memory
 #include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
 #include <vram/concepts/core/is_captured.hpp>  // is_captured
+#include <vram/concepts/core/observation.hpp>  // resource_call
 #include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/observer.hpp>          // memory_event_kind
 #include <vram/concepts/powers.hpp>  // fallible_resource, trimmable_resource, retiring_resource
 #include <vram/layer/layer_base.hpp> // layer_base
 #include <vram/layer/with.hpp>       // with::word
@@ -116,7 +118,7 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        pools_.clear(); // the pools end while their upstream still exists
+        end(); // the pools end while their upstream still exists
         base::operator=(std::move(other));
         chunks_   = std::move(other.chunks_);
         pools_    = std::move(other.pools_);
@@ -127,40 +129,46 @@ public:
         return *this;
     }
     /// Waits for the streams, reports live blocks as leaks, and returns all chunks to the upstream.
-    ~arena() = default;
+    ~arena() { end(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) {
-        if (member* const mine = pools_.find(place_of(s))) [[likely]] {
-            if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
-                return mine->checked(p);
-            }
-        }
-        return get<true>({&s, bytes, alignment});
+    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
+                                                     std::size_t alignment = default_alignment,
+                                                     call_site   at        = call_site::current()) {
+        auto const seen = chunks_.seen();
+        return seen.allocate(bytes, &s, at, [&] { return get_on(s, bytes, alignment); });
     }
     /// Allocates memory that any stream may use without a wait. If streams still use the memory,
     /// the host waits for them first.
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
-        return get<true>({nullptr, bytes, alignment});
+    [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
+                                                          std::size_t alignment = default_alignment,
+                                                          call_site   at = call_site::current()) {
+        auto const seen = chunks_.seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return get<true>({nullptr, bytes, alignment}); });
     }
 
     /// Allocates as `allocate` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_get({&s, bytes, alignment});
+        auto const seen = chunks_.seen();
+        return seen.allocate(bytes, &s, at, [&] { return try_get({&s, bytes, alignment}); });
     }
     /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_get({nullptr, bytes, alignment});
+        auto const seen = chunks_.seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return try_get({nullptr, bytes, alignment}); });
     }
 
     /// Frees a block of any shard (pool). Earlier work of the stream `s` may still use the block,
@@ -169,6 +177,8 @@ public:
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
+        auto const seen = chunks_.seen();
+        seen.notify(memory_event_kind::freed, p, bytes, &s, at);
         if (!put(s, p, bytes, alignment)) [[unlikely]] {
             put_elsewhere_on(s, p, bytes, alignment, at);
         }
@@ -177,6 +187,8 @@ public:
     /// block was allocated.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
+        auto const seen = chunks_.seen();
+        seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
         member* const mine = pools_.find(own_place());
         if (mine != nullptr && mine->core().try_deallocate_sync(p, bytes, alignment)) { return; }
         put_elsewhere(p, {nullptr, bytes, alignment}, mine, at);
@@ -193,7 +205,8 @@ public:
     /// exact, unless other threads queue frees for the shard; a queued block is live until the
     /// queue is drained. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
-        memory_usage all;
+        resource_call const own;
+        memory_usage        all;
         for_each([&](member& each) {
             memory_usage const one = each.core().usage();
             all.live += one.live;
@@ -213,7 +226,8 @@ public:
     }
     /// Returns the sizes of the free pieces of all shards (pools). Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
-        free_pieces all;
+        resource_call const own;
+        free_pieces         all;
         for_each([&](member& each) { all.add(each.core().free_memory()); });
         return all;
     }
@@ -222,7 +236,8 @@ public:
     /// periods; both results are still upper bounds. Cost: the lock of each shard (pool of this
     /// arena), three times.
     memory_usage reset_peaks() noexcept {
-        std::size_t peaks[most]{};
+        resource_call const own;
+        std::size_t         peaks[most]{};
         for (std::size_t i = 0; i < options_.count; ++i) {
             if (member* const each = pools_.find(i)) {
                 each->drain_remote_frees();
@@ -251,7 +266,8 @@ public:
     /// for streams that may still use the chunks. Returns the bytes returned to the upstream, or by
     /// the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) {
-        std::size_t back = 0;
+        resource_call const own;
+        std::size_t         back = 0;
         for_each([&](member& each) {
             back += each.core().trim(keep);
             if (keep == 0) { return; } // saves `usage()`, a walk over all blocks
@@ -273,6 +289,7 @@ public:
     }
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) {
+        resource_call const own;
         for_each([&](member& each) { each.core().retire(s); });
         if (options_.key == arena_key::stream) {
             affinity_.forget(detail::stream_key<platform>::named(s));
@@ -283,6 +300,7 @@ public:
     /// (kept for these graphs) becomes free. Another stream may use it after the work that the
     /// captured stream has at the time of this call.
     void forget_captures() {
+        resource_call const own;
         for_each([](member& each) { each.core().forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
@@ -290,6 +308,8 @@ public:
     [[nodiscard]] arena_options const& options() const noexcept { return options_; }
 
 private:
+    using resource_call = detail::resource_call<platform>;
+
     struct request {
         stream const* on; ///< null: any stream must be able to use the memory without a wait
         std::size_t   bytes;
@@ -318,6 +338,10 @@ private:
             each.drain_remote_frees();
             visit(each);
         });
+    }
+    void end() noexcept {
+        resource_call const own;
+        pools_.clear();
     }
     /// Updates the pointers to the upstream and to the chunk directory after the arena was moved.
     void rebind_shards() noexcept {
@@ -361,6 +385,14 @@ private:
                                     ? from.core().try_allocate(*r.on, r.bytes, r.alignment)
                                     : from.core().try_allocate_sync(r.bytes, r.alignment));
         }
+    }
+    [[nodiscard]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
+        if (member* const mine = pools_.find(place_of(s))) [[likely]] {
+            if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
+                return mine->checked(p);
+            }
+        }
+        return get<true>({&s, bytes, alignment});
     }
     [[nodiscard]] static void* insist(member& from, request const& r) {
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.bytes, r.alignment)
@@ -460,7 +492,8 @@ private:
         member* const  its   = owner != detail::chunk_map::nobody ? pools_.find(owner) : nullptr;
         if (its == nullptr) {
             detail::refused_free e{"arena", p, r.bytes, r.alignment, at};
-            return e.template on<platform>(r.on).template report<platform>();
+            e.template on<platform>(r.on).template report<platform>();
+            return chunks_.seen().notify(memory_event_kind::free_refused, p, r.bytes, r.on, at);
         }
         if (its == tried) { return its->core().refuse(p, r.bytes, r.alignment, r.on, at); }
         return its->free_remotely(r.on, p, r.bytes, r.alignment, tried, at);

@@ -13,6 +13,7 @@
 #include <vram/concepts/core/is_captured.hpp>  // is_captured
 #include <vram/concepts/core/is_ending.hpp>    // is_ending
 #include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/observer.hpp>          // memory_event_kind
 #include <vram/concepts/powers.hpp>            // fallible_resource
 #include <vram/concepts/sited.hpp>             // sited
 #include <vram/layer/with.hpp>                 // with::word
@@ -101,33 +102,43 @@ public:
     ~binned() { give_large_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) {
-        return get_any<true>({bytes, bytes, alignment, &s});
+    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
+                                                     std::size_t alignment = default_alignment,
+                                                     call_site   at        = call_site::current()) {
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] { return get_on(s, bytes, alignment); });
     }
     /// Allocates memory that any stream may use without a wait. If streams still use the memory,
     /// the host waits for them first.
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
-        return get_any<true>({bytes, bytes, alignment, nullptr});
+    [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
+                                                          std::size_t alignment = default_alignment,
+                                                          call_site   at = call_site::current()) {
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return get_any<true>({bytes, bytes, alignment, nullptr}); });
     }
 
     /// Allocates as `allocate` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes, [&] { return get_any<false>({bytes, bytes, alignment, &s}); });
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] { return try_any({bytes, bytes, alignment, &s}); });
     }
     /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes,
-                             [&] { return get_any<false>({bytes, bytes, alignment, nullptr}); });
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return try_any({bytes, bytes, alignment, nullptr}); });
     }
 
     /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
@@ -136,6 +147,8 @@ public:
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, &s, at);
         if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
     /// Frees a block that no stream uses any more. The host has waited for the stream on which the
@@ -143,6 +156,8 @@ public:
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
         if (!put_any(p, bytes, alignment, nullptr)) [[unlikely]] {
             refuse(p, bytes, alignment, nullptr, at);
         }
@@ -183,6 +198,12 @@ private:
         return index;
     }
 
+    void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
+        return get_any<true>({bytes, bytes, alignment, &s});
+    }
+    void* try_any(request const& r) noexcept {
+        return this->or_null(r.asked, [&] { return get_any<false>(r); });
+    }
     template <bool Throwing>
     void* get_any(request r) {
         expects(valid_alignment(r.alignment), "binned: the alignment must be a power of two");
@@ -253,7 +274,7 @@ private:
     }
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
-                                             stream const* on, call_site at) const noexcept {
+                                             stream const* on, call_site at) noexcept {
         detail::refused_free e{"binned", p, bytes, alignment, at};
         e.template on<platform>(on);
         {
@@ -264,10 +285,10 @@ private:
             }
         }
         e.template report<platform>();
+        this->seen().notify(memory_event_kind::free_refused, p, bytes, on, at);
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
-                                                std::size_t alignment,
-                                                call_site   at) const noexcept {
+                                                std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
     /// Returns the large blocks that are still live when the object ends to the upstream, and
@@ -275,6 +296,7 @@ private:
     /// blocks are unknown.
     void give_large_back() noexcept {
         if (detail::is_ending<platform>() || large_.size() == 0) { return; }
+        auto const seen = this->seen();
         {
             auto held = this->lock_.hold();
             this->streams_.wait_for_all(true, held);
@@ -285,7 +307,7 @@ private:
             detail::large_blocks::entry const gone = *n;
             large_.erase(gone.at);
             this->count_back(gone.bytes, gone.bytes);
-            this->seen().notify(memory_event_kind::chunk_removed, gone.at, gone.bytes);
+            seen.notify(memory_event_kind::chunk_removed, gone.at, gone.bytes);
             sited{this->upstream_}.deallocate_sync(gone.at, gone.bytes, gone.alignment);
             out += gone.bytes;
         }

@@ -126,32 +126,44 @@ public:
     ~monotonic() { give_everything_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) {
-        return get<true>({bytes, align(bytes, default_alignment), alignment, &s});
+    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
+                                                     std::size_t alignment = default_alignment,
+                                                     call_site   at        = call_site::current()) {
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] { return get_on(s, bytes, alignment); });
     }
     /// Allocates memory that any stream may use without a wait. If streams still use the memory,
     /// the host waits for them first.
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
-        return get<true>({bytes, align(bytes, default_alignment), alignment, nullptr});
+    [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
+                                                          std::size_t alignment = default_alignment,
+                                                          call_site   at = call_site::current()) {
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at, [&] {
+            return get<true>({bytes, align(bytes, default_alignment), alignment, nullptr});
+        });
     }
 
     /// Allocates as `allocate` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_get(bytes, alignment, &s);
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] { return try_get(bytes, alignment, &s); });
     }
     /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_get(bytes, alignment, nullptr);
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return try_get(bytes, alignment, nullptr); });
     }
 
     /// Counts a block as free. Its memory is reused after `unwind` or `reset`. The stream `s` may
@@ -160,13 +172,17 @@ public:
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
-        if (!put(p, bytes, &s)) [[unlikely]] { refuse(p, bytes, alignment, &s, at); }
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, &s, at);
+        if (!put_on(s, p, bytes)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
     /// Counts a block as free, which no stream uses. Its memory is reused after `unwind` or
     /// `reset`.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
         if (!put(p, bytes, nullptr)) [[unlikely]] { refuse(p, bytes, alignment, nullptr, at); }
     }
 
@@ -205,12 +221,13 @@ public:
     }
     /// Returns the usage. `live` and `requested` count bytes neither freed nor unwound.
     [[nodiscard]] memory_usage usage() const {
-        auto const   held = this->lock_.hold();
-        memory_usage now  = this->budget_.usage;
-        now.largest_free  = books_.stack().free_memory().largest;
-        now.pending       = books_.pending();
-        now.events        = books_.timelines().events();
-        now.waits         = books_.timelines().waits();
+        detail::resource_call<platform> const own;
+        auto const                            held = this->lock_.hold();
+        memory_usage                          now  = this->budget_.usage;
+        now.largest_free                           = books_.stack().free_memory().largest;
+        now.pending                                = books_.pending();
+        now.events                                 = books_.timelines().events();
+        now.waits                                  = books_.timelines().waits();
         return now;
     }
     /// Returns the free memory above the bump pointer and in unused chunks. Memory below it is
@@ -224,7 +241,8 @@ public:
     /// still use the chunks. Returns the bytes returned to the upstream, or by the upstream,
     /// whichever are more.
     std::size_t trim(std::size_t keep = 0) {
-        std::size_t back = 0;
+        detail::resource_call<platform> const own;
+        std::size_t                           back = 0;
         {
             auto held = this->lock_.hold();
             while (books_.stack().free_memory().bytes > keep) {
@@ -239,6 +257,7 @@ public:
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream. Cost:
     /// a look at every stream of every chunk.
     void retire(stream s) {
+        detail::resource_call<platform> const own;
         {
             auto const held = this->lock_.hold();
             books_.retire(s);
@@ -249,6 +268,7 @@ public:
     /// memory (kept for these graphs) becomes free. Another stream may use it after the work that
     /// the captured stream has at the time of this call.
     void forget_captures() {
+        detail::resource_call<platform> const own;
         {
             auto const held = this->lock_.hold();
             books_.forget_captures();
@@ -265,6 +285,9 @@ private:
         return this->seen_as(own_name);
     }
 
+    void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
+        return get<true>({bytes, align(bytes, default_alignment), alignment, &s});
+    }
     template <bool Throwing>
     void* get(request const& r) {
         expects(valid_alignment(r.alignment), "monotonic: the alignment must be a power of two");
@@ -328,17 +351,23 @@ private:
         });
     }
 
+    /// Unwinds the blocks since the mark with the number `serial`. The lock must be held.
+    void unwind_to(std::uint64_t serial, stream const* on) noexcept {
+        auto const        seen = this->seen();
+        std::size_t const out  = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {
+            seen.notify(memory_event_kind::all_freed, at, bytes, on);
+        });
+        this->count_back(out, out);
+    }
     void back_to(monotonic_mark to, stream const* on) {
         auto const held = this->lock_.hold();
         expects(books_.stack().has(to.serial_),
                 "monotonic: the mark must belong to this resource and must not be unwound");
-        std::size_t const out = books_.unwind(to.serial_, on);
-        this->count_back(out, out);
+        unwind_to(to.serial_, on);
     }
     void start_again(stream const* on) noexcept {
-        auto const        held = this->lock_.hold();
-        std::size_t const out  = books_.unwind(0, on);
-        this->count_back(out, out);
+        auto const held = this->lock_.hold();
+        unwind_to(0, on);
     }
 
     /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
@@ -351,6 +380,9 @@ private:
         if (how == detail::stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != detail::stream_bump<platform>::freed::no_block;
     }
+    [[nodiscard]] bool put_on(stream s, void* p, std::size_t bytes) noexcept {
+        return put(p, bytes, &s);
+    }
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) noexcept {
@@ -361,15 +393,21 @@ private:
             books_.explain_refusal(e);
         }
         e.template report<platform>();
+        seen().notify(memory_event_kind::free_refused, p, bytes, on, at);
+    }
+    [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
+                                                std::size_t alignment, call_site at) noexcept {
+        refuse(p, bytes, alignment, &s, at);
     }
     void give_everything_back() noexcept {
         if (detail::is_ending<platform>() || books_.stack().chunks().size() == 0) { return; }
-        auto held = this->lock_.hold();
-        (void)books_.unwind(0, nullptr);
+        auto const seen = this->seen();
+        auto       held = this->lock_.hold();
+        unwind_to(0, nullptr);
         books_.wait_for_all(held);
         held.unlock();
         for (auto const& c : books_.stack().chunks()) {
-            seen().notify(memory_event_kind::chunk_removed, c.base(), c.bytes());
+            seen.notify(memory_event_kind::chunk_removed, c.base(), c.bytes());
             sited{this->upstream_}.deallocate_sync(c.base(), c.bytes(), c.alignment());
         }
         books_.stack().chunks().clear();

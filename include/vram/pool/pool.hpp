@@ -154,7 +154,6 @@ public:
         seen.notify(memory_event_kind::freed, p, bytes, &s, at);
         if (!core_.try_deallocate(s, p, bytes, alignment)) [[unlikely]] {
             core_.refuse_on(s, p, bytes, alignment, at);
-            seen.notify(memory_event_kind::free_refused, p, bytes, &s, at);
         }
     }
     /// Frees a block that no stream uses any more. The host has waited for the stream on which the
@@ -166,7 +165,6 @@ public:
         seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
         if (!core_.try_deallocate_sync(p, bytes, alignment)) [[unlikely]] {
             core_.refuse(p, bytes, alignment, nullptr, at);
-            seen.notify(memory_event_kind::free_refused, p, bytes, nullptr, at);
         }
     }
 

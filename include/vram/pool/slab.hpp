@@ -11,6 +11,7 @@
 #include <vram/base/over_size.hpp>             // over_size
 #include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
 #include <vram/concepts/core/refused_free.hpp> // refused_free
+#include <vram/concepts/observer.hpp>          // memory_event_kind
 #include <vram/concepts/powers.hpp>            // fallible_resource
 #include <vram/layer/with.hpp>                 // with::layer
 #include <vram/pool/core/slab_base.hpp>        // slab_base
@@ -94,32 +95,47 @@ public:
     }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) {
-        return get_block<true>(bytes, alignment, &s);
+    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
+                                                     std::size_t alignment = default_alignment,
+                                                     call_site   at        = call_site::current()) {
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] { return get_on<true>(s, bytes, alignment); });
     }
     /// Allocates memory that any stream may use without a wait. If streams still use the memory,
     /// the host waits for them first.
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
-        return get_block<true>(bytes, alignment, nullptr);
+    [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
+                                                          std::size_t alignment = default_alignment,
+                                                          call_site   at = call_site::current()) {
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return get_block<true>(bytes, alignment, nullptr); });
     }
 
     /// Allocates as `allocate` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
+        auto const seen = this->seen();
+        return seen.allocate(bytes, &s, at, [&] {
+            return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
+        });
     }
     /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
     /// error occurs, which is reported. Never throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, nullptr); });
+        auto const seen = this->seen();
+        return seen.allocate(bytes, nullptr, at, [&] {
+            return this->or_null(bytes,
+                                 [&] { return get_block<false>(bytes, alignment, nullptr); });
+        });
     }
 
     /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
@@ -128,6 +144,8 @@ public:
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, &s, at);
         if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
     /// Frees a block that no stream uses any more. The host has waited for the stream on which the
@@ -135,6 +153,8 @@ public:
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
+        auto const seen = this->seen();
+        seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
         if (!put_block(p, bytes, alignment, nullptr)) [[unlikely]] {
             refuse(p, bytes, alignment, nullptr, at);
         }
@@ -149,6 +169,10 @@ public:
     }
 
 private:
+    template <bool Throwing>
+    void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
+        return get_block<Throwing>(bytes, alignment, &s);
+    }
     template <bool Throwing>
     void* get_block(std::size_t bytes, std::size_t alignment, stream const* on) {
         expects(valid_alignment(alignment), "slab: the alignment must be a power of two");
@@ -174,7 +198,7 @@ private:
     }
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
-                                             stream const* on, call_site at) const noexcept {
+                                             stream const* on, call_site at) noexcept {
         detail::refused_free e{"slab", p, bytes, alignment, at};
         e.template on<platform>(on);
         {
@@ -182,10 +206,10 @@ private:
             (void)this->explain_refusal(e);
         }
         e.template report<platform>();
+        this->seen().notify(memory_event_kind::free_refused, p, bytes, on, at);
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
-                                                std::size_t alignment,
-                                                call_site   at) const noexcept {
+                                                std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
 };

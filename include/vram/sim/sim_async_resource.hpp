@@ -127,7 +127,7 @@ public:
             if (free(stream, p, bytes, w)) { return; }
             detail::refused_free e{"sim_async_resource", p, bytes, alignment, w};
             report_error(e.on<platform>(&stream).what);
-        } catch (...) { report_sim_error(p, bytes, w); }
+        } catch (...) { detail::report_sim_error(p, bytes, w); }
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          at w = at::current()) noexcept {

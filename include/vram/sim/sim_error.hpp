@@ -100,15 +100,17 @@ private:
     std::source_location where_;
 };
 
+namespace detail {
 /// Reports the exception that is being handled to the error sink, for frees, which must not throw.
 /// `p` and `bytes` are the block, and `where` is the line of the call.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
-    detail::report_caught(error{.kind    = error_kind::platform_error,
-                                .pointer = p,
-                                .bytes   = bytes,
-                                .where   = where,
-                                .caller  = where});
+    report_caught(error{.kind    = error_kind::platform_error,
+                        .pointer = p,
+                        .bytes   = bytes,
+                        .where   = where,
+                        .caller  = where});
 }
+} // namespace detail
 
 } // namespace vram

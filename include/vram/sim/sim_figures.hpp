@@ -83,7 +83,7 @@ struct sim_figures {
 
 /// A completed operation, as an entry of `sim_node::trace`.
 struct sim_trace {
-    char const*   name;     ///< "copy", "fill", or the name of a kernel
+    char const*   name;     ///< "copy host to device", "fill", ...
     std::uint64_t number;   ///< index of the operation, in the order of calls
     std::uint64_t stream;   ///< id of the stream
     int           device;   ///< index of the device

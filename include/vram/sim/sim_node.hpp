@@ -8,14 +8,16 @@
 #include <vram/sim/machine/sim_queue.hpp> // sim_queue
 #include <vram/sim/machine/sim_wait.hpp>  // sim_wait
 
-#include <algorithm>   // max
-#include <atomic>      // atomic
-#include <cstddef>     // size_t
-#include <mutex>       // mutex, lock_guard
-#include <string>      // string, to_string
-#include <string_view> // string_view
-#include <utility>     // move
-#include <vector>      // vector
+#include <algorithm>       // max
+#include <atomic>          // atomic
+#include <cstddef>         // size_t
+#include <functional>      // function
+#include <mutex>           // mutex, lock_guard
+#include <source_location> // source_location
+#include <string>          // string, to_string
+#include <string_view>     // string_view
+#include <utility>         // move
+#include <vector>          // vector
 
 namespace vram {
 
@@ -84,15 +86,34 @@ public:
         call.host->clock += duration;
     }
 
-    /// Returns the mistakes reported so far that `take_reports` has not removed, oldest first.
+    /// Returns the mistakes reported so far that `take_reports` has not removed, oldest first. There
+    /// is one report for each kind of mistake and pair of source lines (`sim_report::count`).
     [[nodiscard]] std::vector<sim_report> reports() const {
         std::lock_guard const held{machine_.mutex};
-        return machine_.checker.reports();
+        return machine_.checker.log.all();
     }
-    /// Returns the mistakes reported so far and removes them from the node.
+    /// Returns the mistakes reported so far and removes them from the node. If reports are printed,
+    /// prints the number of times of each mistake that occurred more than once.
     [[nodiscard]] std::vector<sim_report> take_reports() {
         std::lock_guard const held{machine_.mutex};
-        return std::exchange(machine_.checker.reports(), {});
+        return machine_.checker.log.take();
+    }
+    /// Suppresses reports with this key (`sim_report::key`), or for which `predicate` returns true,
+    /// from now on. `predicate` must not call the simulated device.
+    void ignore(std::string key) {
+        std::lock_guard const held{machine_.mutex};
+        machine_.checker.log.ignore(std::move(key));
+    }
+    void ignore(std::function<bool(sim_report const&)> predicate) {
+        std::lock_guard const held{machine_.mutex};
+        machine_.checker.log.ignore(std::move(predicate));
+    }
+    /// Returns the numbers of accesses that were not checked, and of suppressed reports.
+    [[nodiscard]] sim_unchecked unchecked() const {
+        std::lock_guard const held{machine_.mutex};
+        sim_unchecked         numbers = machine_.checker.unchecked;
+        numbers.ignored               = machine_.checker.log.ignored();
+        return numbers;
     }
     /// Selects the mistakes to detect from now on. `races` can be switched off but not on again.
     void set_checks(sim_checks const& checks) {
@@ -148,7 +169,15 @@ public:
         while (machine_.schedule.next() != sim_time::max() || machine_.schedule.executing()) {
             machine_.outside_step(held);
         }
-        if (!machine_.checker.on().leaks) { return; }
+        if (machine_.checker.on().leaks) { report_leaks(); }
+        machine_.checker.log.print_totals();
+    }
+
+    /// Returns the internal state of the node. Only the headers of `sim/` use it.
+    [[nodiscard]] detail::sim_machine& machine() noexcept { return machine_; }
+
+private:
+    void report_leaks() {
         // Memory that a part of vram allocated for itself, such as the chunks of a pool, is
         // reported once for each line of vram. The user's blocks are reported one by one.
         std::vector<sim_report> own;
@@ -187,10 +216,6 @@ public:
         for (sim_report& each : own) { machine_.checker.report(std::move(each)); }
     }
 
-    /// Returns the internal state of the node. Only the headers of `sim/` use it.
-    [[nodiscard]] detail::sim_machine& machine() noexcept { return machine_; }
-
-private:
     static std::atomic<sim_node*>& newest() noexcept {
         static std::atomic<sim_node*> node{nullptr};
         return node;
@@ -203,6 +228,60 @@ private:
     detail::sim_machine machine_;
     sim_node*           before_   = nullptr;
     bool                finished_ = false;
+};
+
+/// Expects a mistake until the end of the scope: the current node does not store, print or throw
+/// reports of this kind, or with this key. If there was none, the destructor reports that
+/// (`sim_mistake::not_reported`).
+///
+///     {
+///         sim_expect const race{sim_mistake::race};
+///         read_without_a_wait();
+///     }
+///
+/// Threads   Any thread may make the mistake.
+/// Cost      While the object exists, each report is compared with it.
+class sim_expect {
+public:
+    explicit sim_expect(sim_mistake          kind,
+                        std::source_location where = std::source_location::current())
+        : sim_expect{detail::sim_expected{.kind = kind}, where} {}
+    /// Expects reports with this key (`sim_report::key`).
+    explicit sim_expect(std::string          key,
+                        std::source_location where = std::source_location::current())
+        : sim_expect{detail::sim_expected{.key = std::move(key)}, where} {}
+    sim_expect(sim_expect const&)            = delete;
+    sim_expect& operator=(sim_expect const&) = delete;
+    ~sim_expect() {
+        std::lock_guard const held{machine_.mutex};
+        machine_.checker.log.forget(expected_);
+        if (expected_.count != 0) { return; }
+        try {
+            machine_.checker.report(
+                {.kind    = sim_mistake::not_reported,
+                 .second  = {.host = true, .where = where_},
+                 .missing = "expected at " + std::string{where_.file_name()} + ":" +
+                            std::to_string(where_.line()) + ": " +
+                            (expected_.kind ? name(*expected_.kind) : expected_.key.c_str())});
+        } catch (...) {} // without host memory there is no report
+    }
+
+    /// Returns the number of reports so far.
+    [[nodiscard]] std::size_t count() const {
+        std::lock_guard const held{machine_.mutex};
+        return expected_.count;
+    }
+
+private:
+    sim_expect(detail::sim_expected expected, std::source_location where)
+        : machine_{sim_node::current().machine()}, expected_{std::move(expected)}, where_{where} {
+        std::lock_guard const held{machine_.mutex};
+        machine_.checker.log.expect(expected_);
+    }
+
+    detail::sim_machine& machine_;
+    detail::sim_expected expected_;
+    std::source_location where_;
 };
 
 } // namespace vram

@@ -6,8 +6,9 @@
 
 #include <vram/sim/sim_time.hpp> // sim_time
 
+#include <atomic>          // atomic
 #include <cstddef>         // size_t
-#include <cstdint>         // uint64_t, uintptr_t
+#include <cstdint>         // uint32_t, uint64_t, uintptr_t
 #include <exception>       // exception
 #include <iterator>        // size
 #include <source_location> // source_location
@@ -42,6 +43,7 @@ enum class sim_mistake : unsigned char {
     leak,              ///< memory that is live when the node ends
     deadlock,          ///< threads that all wait for each other
     thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
+    not_reported,      ///< a mistake that a `sim_expect` expects, and that was not reported
 };
 
 /// Returns the text of a kind of mistake, as reports print it.
@@ -67,9 +69,13 @@ enum class sim_mistake : unsigned char {
     case sim_mistake::leak: return "leak";
     case sim_mistake::deadlock: return "deadlock";
     case sim_mistake::thread_failed: return "exception left a thread";
+    case sim_mistake::not_reported: return "expected report that did not occur";
     }
     return "unknown";
 }
+
+/// The part of a program that queued an operation: the program itself, or a part of vram.
+enum class sim_part : unsigned char { program, handle, loader, unloader, staging };
 
 /// One operation of a report: the stream or host thread that accessed memory, the operation's name,
 /// its virtual time, and the source location of the call. `name` must live as long as the program.
@@ -84,32 +90,47 @@ struct sim_event_of {
         wait,
         atomic
     };
+    static constexpr std::uint32_t no_item = static_cast<std::uint32_t>(-1);
 
-    char const* name = ""; ///< "copy", "fill", "host", or the name of a kernel
+    char const* name = ""; ///< "copy host to device", "fill", "host", or the name of a kernel
     kind        what = kind::none;
     /// True if a host thread made the access, false for a stream.
     bool host = false;
     /// True for a host function in a stream (`sim_call_host`).
-    bool                 host_function = false;
-    std::uint64_t        number = 0; ///< number of the operation among all of the node, from 1
-    std::uint64_t        actor  = 0; ///< id of the stream, or number of the host thread
-    int                  device = 0;
+    bool          host_function = false;
+    sim_part      part          = sim_part::program;
+    std::uint64_t number        = 0; ///< number of the operation among all of the node, from 1
+    std::uint64_t actor         = 0; ///< id of the stream, or number of the host thread
+    int           device        = 0;
+    /// Number of the batch or result that a loader or unloader copies, or `no_item`.
+    std::uint32_t        item = no_item;
     sim_time             time{}; ///< virtual (simulated) time of the call
     std::source_location where = {};
     /// Index of this stream or thread in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;
     std::uint64_t count = 0;
 
-    /// Returns the operation as reports name it, for example "`copy` #12 on stream 3 of device 0".
-    [[nodiscard]] std::string title() const {
-        std::string text = "`" + std::string{name} + "` #" + std::to_string(number);
-        if (host) { return text + " by host thread " + std::to_string(actor); }
-        return text + " on stream " + std::to_string(actor) + " of device " +
-               std::to_string(device);
+    /// Returns the name and number of the operation, for example "`loader copy of batch 2` #17".
+    [[nodiscard]] std::string label() const {
+        std::string const of = item == no_item ? "" : " " + std::to_string(item);
+        return "`" + (name + of) + "` #" + std::to_string(number);
+    }
+    /// Returns the operation as reports name it, for example "`add` #12 on stream 3 of device 0".
+    /// `by` is the stream or host thread, for example "the default stream"; if it is empty, the
+    /// number is used.
+    [[nodiscard]] std::string title(std::string_view by = {}) const {
+        std::string const of{by};
+        if (host) {
+            return label() + " by " + (of.empty() ? "host thread " + std::to_string(actor) : of);
+        }
+        return label() + " on " + (of.empty() ? "stream " + std::to_string(actor) : of) +
+               " of device " + std::to_string(device);
     }
 };
 
 /// One detected mistake, with the two operations that conflict; `first` is empty if only one does.
+/// A node keeps one report for each kind of mistake and pair of source lines, the first, and counts
+/// the others (`count`).
 ///
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
@@ -121,10 +142,49 @@ struct sim_report {
     std::string    missing = {}; ///< explanation: the missing wait or order, in words
     /// For a leak: the number of blocks that were allocated at this line.
     std::size_t blocks = 1;
+    /// Number of times that this mistake occurred at these lines. The other members describe the
+    /// first time.
+    std::size_t count     = 1;
+    std::string second_by = {}; ///< the stream or thread of `second`, for example `stream "copies"`
+    std::string first_by  = {};
+    std::string memory    = {}; ///< the name of the accessed memory (`sim_name`) and the offset
 
     /// Returns the report as a text of a few lines.
     [[nodiscard]] std::string text() const;
+
+    /// Returns the same text for each occurrence of this mistake at these lines, in each run: the
+    /// name of the kind and the lines, with the names of the files without folders, for example
+    /// "race: app.cpp:12, app.cpp:34". The lines of a race are sorted; otherwise the line of
+    /// `second` comes first. Unknown lines are left out.
+    [[nodiscard]] std::string key() const;
 };
+
+/// The numbers of accesses that a node could not check, and of reports that it suppressed.
+///
+///     std::puts(node.unchecked().text().c_str());
+struct sim_unchecked {
+    std::uint64_t kernels         = 0; ///< kernels that declare no memory
+    std::uint64_t host_functions  = 0; ///< host functions that declare no memory
+    std::uint64_t pageable        = 0; ///< accesses to pageable memory, which has no history
+    std::uint64_t resource_events = 0; ///< events of resources that were lost for lack of memory
+    std::uint64_t ignored         = 0; ///< reports that `sim_node::ignore` suppressed
+
+    /// Returns the numbers that are not 0 as one line.
+    [[nodiscard]] std::string text() const;
+};
+
+/// A function that the process calls for each mistake of a node that prints its reports. It must
+/// not call the simulated device. A test framework makes the running test fail.
+using sim_report_sink = void (*)(sim_report const&);
+
+namespace detail {
+inline std::atomic<sim_report_sink> sim_sink{nullptr};
+}
+
+/// Installs `sink`, or none if it is null. Returns the sink before.
+inline sim_report_sink set_sim_report_sink(sim_report_sink sink) noexcept {
+    return detail::sim_sink.exchange(sink);
+}
 
 /// An exception with a report, which the call that made the mistake throws (`throw_it`).
 class sim_race : public std::exception {
@@ -156,11 +216,19 @@ inline std::string place(sim_event_of const& e) {
     return std::string{", "} + e.where.file_name() + ":" + std::to_string(e.where.line());
 }
 
-inline std::string describe(sim_event_of const& e) {
+/// Returns the file name, without folders, and the line of the call; empty if it is unknown.
+inline std::string short_place(sim_event_of const& e) {
+    if (e.where.line() == 0) { return ""; }
+    std::string_view const file = e.where.file_name();
+    return std::string{file.substr(file.find_last_of("/\\") + 1)} + ":" +
+           std::to_string(e.where.line());
+}
+
+inline std::string describe(sim_event_of const& e, std::string_view by) {
     char const* const verbs[] = {
         "touches it", "reads it",          "writes it",           "allocates it",
         "frees it",   "records the event", "waits for the event", "updates it atomically"};
-    return e.title() + " " + verbs[static_cast<int>(e.what)] + " (called at " +
+    return e.title(by) + " " + verbs[static_cast<int>(e.what)] + " (called at " +
            std::to_string(e.time.count()) + " ns" + place(e) + ")";
 }
 
@@ -207,7 +275,7 @@ inline std::string describe_leak(sim_report const& r) {
         if (part.name != nullptr) {
             text += std::string{part.name} + (r.blocks > 1 ? ", first by " : " by ");
         }
-        text += r.first.title() + " at " + std::to_string(r.first.time.count()) + " ns" +
+        text += r.first.title(r.first_by) + " at " + std::to_string(r.first.time.count()) + " ns" +
                 place(r.first);
     }
     std::string_view const advice = r.missing.empty() ? part.advice : std::string_view{r.missing};
@@ -222,12 +290,40 @@ inline std::string sim_report::text() const {
     if (bytes != 0 || address != 0) {
         out += ": " + std::to_string(bytes) + " bytes at " + detail::hexadecimal(address);
     }
-    if (second.what != sim_event_of::kind::none) { out += "\n  " + detail::describe(second); }
+    if (!memory.empty()) { out += ", " + memory; }
+    if (second.what != sim_event_of::kind::none) {
+        out += "\n  " + detail::describe(second, second_by);
+    }
     if (first.what != sim_event_of::kind::none) {
-        out += "\n  in conflict with " + detail::describe(first);
+        out += "\n  in conflict with " + detail::describe(first, first_by);
     }
     if (!missing.empty()) { out += "\n  " + missing; }
+    if (count > 1) { out += "\n  it occurred " + std::to_string(count) + " times"; }
     return out;
+}
+
+inline std::string sim_report::key() const {
+    std::string one = detail::short_place(second), two = detail::short_place(first);
+    if (kind == sim_mistake::race && two < one) { one.swap(two); }
+    if (one.empty()) { one.swap(two); }
+    std::string text = name(kind);
+    if (!one.empty()) { text += ": " + one; }
+    if (!two.empty()) { text += ", " + two; }
+    return text;
+}
+
+inline std::string sim_unchecked::text() const {
+    std::string text;
+    auto const  add = [&](std::uint64_t n, char const* what) {
+        if (n == 0) { return; }
+        text += (text.empty() ? "not checked: " : ", ") + std::to_string(n) + what;
+    };
+    add(kernels, " kernels without declared memory");
+    add(host_functions, " host functions without declared memory");
+    add(pageable, " accesses to pageable memory");
+    add(resource_events, " lost events of resources");
+    add(ignored, " ignored reports");
+    return text.empty() ? "everything was checked" : text;
 }
 
 } // namespace vram

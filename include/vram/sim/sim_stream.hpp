@@ -10,9 +10,22 @@
 #include <vram/sim/sim_stream_view.hpp>     // sim_stream_view
 
 #include <source_location> // source_location
-#include <utility>         // exchange
+#include <string>          // string
+#include <string_view>     // string_view
+#include <utility>         // exchange, move
 
 namespace vram {
+
+namespace detail {
+/// Sets the name of a stream or host thread in reports, unless there is no host memory for it. The
+/// machine's lock is held.
+inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char const* what,
+                       std::string_view name) noexcept {
+    try {
+        m.checker.names.set(host, actor, std::string{what} + " \"" + std::string{name} + "\"");
+    } catch (...) {} // without memory, reports use the number
+}
+} // namespace detail
 
 /// The kind of a new stream. A blocking stream is ordered with the legacy default stream.
 struct sim_stream_options {
@@ -20,6 +33,8 @@ struct sim_stream_options {
     /// If true, the stream behaves as a plain `cudaStream_t`: resources are not notified when it is
     /// destroyed, so the caller must call `retire`.
     bool raw = false;
+    /// Name in reports; without one, a number. The stream copies the text.
+    std::string_view name = {};
 };
 
 /// Owns a stream of the simulated device. Work that is queued when the owner is destroyed still
@@ -40,6 +55,9 @@ public:
         call.admit();
         state_ = &device.machine().make_stream(*call.host, device.index(), options.blocking);
         state_->announced = !options.raw;
+        if (!options.name.empty()) {
+            detail::name_actor(device.machine(), false, state_->id, "stream", options.name);
+        }
     }
     sim_stream(sim_stream&& other) noexcept : state_{std::exchange(other.state_, nullptr)} {}
     sim_stream& operator=(sim_stream&& other) noexcept {
@@ -72,5 +90,36 @@ public:
 private:
     detail::sim_stream_state* state_ = nullptr;
 };
+
+/// Sets the name of a stream, of the calling thread, or of memory in reports: `stream "copies"`
+/// instead of `stream 5`, and the name of the memory at an address. The name of a stream also
+/// applies to its earlier operations. The name of memory applies until the memory is allocated
+/// again.
+///
+///     sim_name(stream, "copies");
+///     sim_name({weights, n}, "weights");
+///     sim_name("producer"); // the calling thread
+///
+/// Threads   Any thread may call it.
+/// Cost      One lookup. The text is copied. The node keeps the newest 4096 names of streams and
+///           threads.
+inline void sim_name(sim_stream_view stream, std::string_view name) {
+    detail::sim_stream_state& s = stream.state();
+    std::unique_lock const    held{s.machine->mutex};
+    detail::name_actor(*s.machine, false, s.id, "stream", name);
+}
+inline void sim_name(sim_range range, std::string_view name) {
+    detail::sim_machine&   m = sim_node::current().machine();
+    std::unique_lock const held{m.mutex};
+    m.checker.names.set(range, std::string{name});
+}
+/// Sets the name of the calling thread. Ordinary threads (`std::thread`) share one name, because
+/// the node does not distinguish them.
+inline void sim_name(std::string_view name) {
+    detail::sim_machine&   m    = sim_node::current().machine();
+    detail::sim_self const self = detail::self(m.id);
+    std::unique_lock const held{m.mutex};
+    detail::name_actor(m, true, self.host != nullptr ? self.host->number : 0, "host thread", name);
+}
 
 } // namespace vram

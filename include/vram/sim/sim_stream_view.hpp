@@ -55,6 +55,7 @@ public:
             detail::sim_call call{machine, sim_call_kind::other, device.index(),
                                   std::source_location::current()};
             mine = &machine.make_stream(*call.host, device.index(), true);
+            machine.checker.names.set(false, mine->id, "the per-thread default stream");
         }
         return sim_stream_view{mine};
     }

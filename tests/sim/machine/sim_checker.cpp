@@ -25,7 +25,8 @@ struct crime_scene {
     explicit crime_scene(sim_options o = {}) : node{collecting(o)} {}
 
     static sim_options collecting(sim_options o) {
-        o.on_report = sim_on_report::collect;
+        o.on_report     = sim_on_report::collect;
+        o.merge_reports = false; // `kernel` has one line for all operations
         return o;
     }
     ~crime_scene() {
@@ -180,7 +181,7 @@ TEST_CASE("sim_checker: a use before a copy is complete is a race, on a stream a
     sim_copy(t.a, t.d, t.h, 1024);
     t.kernel(t.b, sim_access::read, t.d);
     sim_report const r = t.one(sim_mistake::race);
-    CHECK(std::string{r.first.name} == "copy");
+    CHECK(std::string{r.first.name}.starts_with("copy "));
 
     sim_copy(t.a, t.h, t.d, 1024);
     sim_touch({t.h, 1024}, sim_access::read);

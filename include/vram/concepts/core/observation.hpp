@@ -12,12 +12,19 @@
 namespace vram {
 namespace detail {
 
-/// True if the resources over `R` notify an observer: that of `R`, or the platform. False for the
-/// resource under a shard of an arena, because the arena notifies in place of its shards.
+/// True if the resources over `R` notify an observer: that of `R`, or the platform.
 template <class R>
-inline constexpr bool is_observed = !requires {
-    R::pool_name;
-} && (observed_resource<R> || observing_platform<typename R::platform>);
+inline constexpr bool is_observed =
+    observed_resource<R> || observing_platform<typename R::platform>;
+
+/// How often the calling thread made a stream or the host wait for freed memory.
+inline constinit thread_local unsigned waits_made = 0;
+
+/// Notifies nobody, in place of an `observation`.
+struct unseen {
+    template <class... Event>
+    static constexpr void notify(Event const&...) noexcept {}
+};
 
 /// Tells an observing platform that the calls until the end of the object are a resource's own.
 /// Notifies nothing: for calls that neither allocate nor free. Does nothing on other platforms.
@@ -63,8 +70,13 @@ public:
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}
+    /// Notifies the observers of an event without memory: a request for `bytes`.
+    [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
+                                                         stream const* = nullptr,
+                                                         call_site     = {}) const noexcept {}
     /// Calls `get()`, which allocates `bytes`, and returns the result. Notifies the observers that
-    /// the memory was allocated, or, if `get` throws `std::bad_alloc` or returns null, refused.
+    /// the memory was allocated, or, if `get` throws `std::bad_alloc` or returns null, refused; and
+    /// before that of a wait for the memory.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {
@@ -91,16 +103,24 @@ public:
                 stream const* on_stream = nullptr, call_site at = {}) const noexcept {
         if (memory != nullptr) { send(kind, memory, bytes, on_stream, at); }
     }
+    void notify_request(memory_event_kind kind, std::size_t bytes,
+                        stream const* on_stream = nullptr, call_site at = {}) const noexcept {
+        send(kind, nullptr, bytes, on_stream, at);
+    }
     template <class Get>
     void* allocate(std::size_t bytes, stream const* on_stream, call_site at, Get const& get) const {
-        void* p = nullptr;
+        unsigned const before = waits_made;
+        void*          p      = nullptr;
         try {
             p = get();
         } catch (std::bad_alloc const&) {
-            send(memory_event_kind::refused, nullptr, bytes, on_stream, at);
+            notify_request(memory_event_kind::refused, bytes, on_stream, at);
             throw;
         }
         if (bytes != 0) {
+            if (waits_made != before) {
+                notify(memory_event_kind::stream_waited, p, bytes, on_stream, at);
+            }
             auto const kind =
                 p != nullptr ? memory_event_kind::allocated : memory_event_kind::refused;
             send(kind, p, bytes, on_stream, at);

@@ -11,6 +11,7 @@
 #include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/concepts/core/observation.hpp>     // waits_made
 #include <vram/concepts/core/stream_hold.hpp>     // stream_hold, hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // stream_identity, standing_of, was_reset
 #include <vram/order/core/record_behind.hpp>
@@ -134,7 +135,7 @@ public:
         if (died) { report_death(); } // not again if the wait throws
         await_device<Platform>(device_);
         end_epoch();
-        ++waits_;
+        count_wait();
         if (died) { end(); }
         return true;
     }
@@ -230,7 +231,10 @@ public:
     /// the host has waited for the stream or its device, or with a later event.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
-    void count_wait() noexcept { ++waits_; }
+    void count_wait() noexcept {
+        ++waits_;
+        ++waits_made;
+    }
 
     /// Returns the last epoch of the stream of `slot` for which this stream has already waited.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
@@ -244,7 +248,7 @@ public:
         entry const& e = other.event_for(epoch);
         Platform::wait(stream_, e.what);
         waited_[other.slot_] = e.epoch;
-        ++waits_;
+        count_wait();
     }
 
     /// Ends the timeline of a stream that is destroyed, or about to be, after an event was recorded
@@ -312,7 +316,7 @@ private:
         if (!stands(how)) { return how; }
         Platform::synchronize(e);
         end_epoch();
-        ++waits_;
+        count_wait();
         return recorded::done;
     }
     /// Queries an event: returns `pending` or `done`. Any other result: the event is lost.

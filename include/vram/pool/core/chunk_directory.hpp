@@ -61,7 +61,8 @@ public:
     /// Sets the address of the upstream after the upstream was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
-    /// Returns the object that notifies the observers of events in the arena.
+    /// Returns the object that notifies the observers of events in the arena. Its shards use it, so
+    /// this class notifies nothing itself.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() const noexcept {
         return {*upstream_, "arena", this};
     }
@@ -71,7 +72,7 @@ public:
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {
-        void* const at = budget_.template grow<Throwing>(seen(), lock_, *upstream_, bytes,
+        void* const at = budget_.template grow<Throwing>(unseen{}, lock_, *upstream_, bytes,
                                                          alignment, on, recorder(owner, bytes));
         if constexpr (Throwing) {
             if (at == nullptr) {
@@ -90,24 +91,18 @@ public:
                                    std::size_t alignment)
         requires reusing_resource<Upstream>
     {
-        return budget_.grow_ready(seen(), lock_, *upstream_, bytes, alignment, s,
+        return budget_.grow_ready(unseen{}, lock_, *upstream_, bytes, alignment, s,
                                   recorder(owner, bytes));
     }
     /// Returns a chunk that no stream uses to the upstream.
     void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
-        hand_back(at, bytes, [&] {
-            seen().notify(memory_event_kind::chunk_removed, at, bytes);
-            sited{*upstream_}.deallocate_sync(at, bytes, alignment);
-        });
+        hand_back(at, bytes, [&] { sited{*upstream_}.deallocate_sync(at, bytes, alignment); });
     }
     /// Returns a chunk that the stream `s` may still use to the upstream.
     void give(stream s, void* at, std::size_t bytes, std::size_t alignment) noexcept
         requires resource<Upstream>
     {
-        hand_back(at, bytes, [&] {
-            seen().notify(memory_event_kind::chunk_removed, at, bytes, &s);
-            sited{*upstream_}.deallocate(s, at, bytes, alignment);
-        });
+        hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
     }
 
     /// Returns the owner of the chunk that contains `p`, or `chunk_map::nobody`. Cost: no lock,

@@ -27,6 +27,10 @@
 namespace vram {
 namespace detail {
 
+/// An upstream that notifies the observers in the name of the object that owns the pool.
+template <class R>
+concept observed_by_owner = requires(R const& r) { r.seen(); };
+
 /// A heap of blocks in chunks from the upstream, with the lock, the limit and the growth of a pool.
 /// The functions for users are documented in `pool`. The rest is used by the shards of an `arena`
 /// and by the model of `chunk_growth`, which gets the core as an argument.
@@ -88,8 +92,12 @@ public:
     ~pool_core() { give_everything_back(); }
 
     /// Returns the object that notifies the observers of events in this pool.
-    [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
-        return base::seen_as(own_name);
+    [[nodiscard, gnu::always_inline]] auto seen() noexcept {
+        if constexpr (observed_by_owner<Upstream>) {
+            return this->upstream_.seen(); // a shard notifies in the name of its arena
+        } else {
+            return base::seen_as(own_name);
+        }
     }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
@@ -237,7 +245,7 @@ public:
 
     /// Reports a free of `p` that was rejected, and the reason. Does nothing if `p` is null.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
-                                             stream const* on, call_site at) const noexcept {
+                                             stream const* on, call_site at) noexcept {
         if (p == nullptr) { return; }
         refused_free e{own_name, p, bytes, alignment, at};
         e.template on<platform>(on);
@@ -246,21 +254,23 @@ public:
             heap_.explain_refusal(e);
         }
         e.template report<platform>();
+        seen().notify(memory_event_kind::free_refused, p, bytes, on, at);
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
-                                                std::size_t alignment,
-                                                call_site   at) const noexcept {
+                                                std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
 
     /// Reports a remote free that is refused. `stale`: the block was freed before this free was
     /// queued, or later and allocated again. Otherwise the lock must be held.
     template <class Note>
-    [[gnu::cold, gnu::noinline]] void refuse_remote(Note const& n, bool stale) const noexcept {
+    [[gnu::cold, gnu::noinline]] void refuse_remote(Note const& n, bool stale) noexcept {
         refused_free e{own_name, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
         stale ? (void)e.found_free() : heap_.explain_refusal(e);
         e.template report<platform>();
+        seen().notify(memory_event_kind::free_refused, n.p, n.bytes, n.in_use ? &n.on : nullptr,
+                      n.at);
     }
 
     /// Returns the bytes that are reserved and not live. The lock must be held.
@@ -403,7 +413,7 @@ private:
 
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
-        observation<Upstream> const seen = this->seen();
+        auto const seen = this->seen();
         // No other thread uses the pool. The lock is needed by functions that release it in a wait.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();

@@ -85,6 +85,10 @@ public:
         return all_->upstream().device();
     }
 
+    /// Returns the object that notifies the observers of events in the arena.
+    [[nodiscard, gnu::always_inline]] observation<Upstream> seen() const noexcept {
+        return all_->seen();
+    }
     /// Sets the address of the `chunk_directory` after the directory was moved.
     void rebind(registry& all) noexcept { all_ = &all; }
 

@@ -45,7 +45,8 @@ public:
     }
     /// Returns the usage. Cost: a walk over the blocks of chunks that have pending uses.
     [[nodiscard]] memory_usage usage() const {
-        auto const held = this->lock_.hold();
+        resource_call<platform> const own;
+        auto const                    held = this->lock_.hold();
         return figures();
     }
     /// Returns the number and sizes of the free blocks. Cost: a look at every chunk.
@@ -64,7 +65,8 @@ public:
     /// are reserved, then trims the upstream. The host waits for streams that may still use the
     /// chunks. Returns the bytes returned to the upstream, or by the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) {
-        std::size_t back = 0;
+        resource_call<platform> const own;
+        std::size_t                   back = 0;
         {
             auto held = this->lock_.hold();
             streams_.poll();
@@ -81,6 +83,7 @@ public:
     }
     /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) {
+        resource_call<platform> const own;
         {
             auto const held = this->lock_.hold();
             streams_.retire(s);
@@ -91,6 +94,7 @@ public:
     /// memory (kept for these graphs) becomes free. Another stream may use it after the work that
     /// the captured stream has at the time of this call.
     void forget_captures() {
+        resource_call<platform> const own;
         {
             auto const held = this->lock_.hold();
             streams_.forget_captures();

@@ -4,31 +4,34 @@
 /// \file
 /// `sim_advice` returns the sentence of a report that states the missing wait.
 
-#include <vram/sim/sim_report.hpp> // sim_event_of
+#include <vram/sim/sim_report.hpp> // sim_report, sim_event_of
 
 #include <string> // string
 
 namespace vram {
 namespace detail {
 
-/// Returns the advice for a race: the wait that would have ordered `second` after `first`.
-[[nodiscard]] inline std::string sim_advice(sim_event_of const& second, sim_event_of const& first) {
-    std::string const after =
-        "after `" + std::string{first.name} + "` #" + std::to_string(first.number);
+/// Returns the advice for a race: the wait that would have ordered `r.second` after `r.first`.
+/// `r.second_by` and `r.first_by` are the streams or threads.
+[[nodiscard]] inline std::string sim_advice(sim_report const& r) {
+    sim_event_of const& second = r.second;
+    sim_event_of const& first  = r.first;
+    std::string const   after  = "after " + first.label();
+    bool const          frees  = second.what == sim_event_of::kind::release;
     if (first.host && second.host) {
-        return "host thread " + std::to_string(second.actor) + " must wait for host thread " +
-               std::to_string(first.actor) + " (a gate, a join) " + after;
+        return r.second_by + " must wait for " + r.first_by + " (a gate, a join) " + after;
     }
     if (first.host) {
-        return "the stream's work must be enqueued by a thread that has waited for host thread " +
-               std::to_string(first.actor) + " " + after;
+        return "the stream's work must be enqueued by a thread that has waited for " + r.first_by +
+               " " + after;
     }
-    std::string const stream = "stream " + std::to_string(first.actor);
     if (second.host) {
-        return "the host must wait for " + stream + ", or for an event recorded on it, " + after;
+        return "the host must wait for " + r.first_by + ", or for an event recorded on it, " +
+               after + (frees ? ", before the free" : "");
     }
-    return "stream " + std::to_string(second.actor) + " must wait for an event recorded on " +
-           stream + " " + after;
+    std::string const wait =
+        r.second_by + " must wait for an event recorded on " + r.first_by + " " + after;
+    return frees ? "free the block on " + r.first_by + ", or before the free " + wait : wait;
 }
 
 } // namespace detail

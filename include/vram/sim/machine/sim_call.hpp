@@ -145,7 +145,7 @@ inline void sim_call::unsafe() {
 }
 
 inline void sim_call::throw_report() {
-    if (auto report = machine.checker.take_thrown()) { throw sim_race{std::move(*report)}; }
+    if (auto report = machine.checker.log.take_thrown()) { throw sim_race{std::move(*report)}; }
 }
 
 } // namespace detail

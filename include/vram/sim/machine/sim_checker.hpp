@@ -6,6 +6,8 @@
 
 #include <vram/sim/machine/sim_advice.hpp>
 #include <vram/sim/machine/sim_memory.hpp> // sim_memory, sim_block
+#include <vram/sim/machine/sim_names.hpp>
+#include <vram/sim/machine/sim_report_log.hpp>
 #include <vram/sim/machine/vector_clock.hpp>
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
 #include <vram/sim/sim_report.hpp>
@@ -13,9 +15,6 @@
 #include <algorithm> // find_if, max, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uintptr_t, uint64_t
-#include <cstdio>    // fprintf
-#include <cstdlib>   // abort
-#include <optional>  // optional
 #include <string>    // string
 #include <utility>   // move
 #include <vector>    // vector
@@ -34,9 +33,9 @@ namespace detail {
 class sim_checker {
 public:
     sim_checker(sim_memory& memory, sim_options const& options)
-        : memory_{memory},
+        : log{options},
+          memory_{memory},
           on_{options.checks},
-          mode_{options.on_report},
           page_tables_{options.host_page_tables} {
         pageable_.kind = sim_kind::pageable;
         if (page_tables_ && on_.races) { track_pageable(); }
@@ -84,6 +83,7 @@ public:
     void allocated(sim_block& block, sim_event_of step) {
         step.what       = sim_event_of::kind::allocation;
         block.allocated = step;
+        names.forget({reinterpret_cast<void const*>(block.begin), block.bytes});
         if (on_.races || on_.uninitialised) { block.history = {block.bytes, {step, {}}}; }
     }
 
@@ -104,21 +104,18 @@ public:
         report_all(found, step);
     }
 
-    /// Stores a report. Depending on `sim_options::on_report`, it is also printed, thrown later by
-    /// the call, or followed by an abort.
+    /// Adds a report to `log`, with the names of its streams, threads and memory.
     void report(sim_report r) {
-        if (mode_ == sim_on_report::print || mode_ == sim_on_report::abort_here) {
-            std::fprintf(stderr, "%s\n", r.text().c_str());
-        }
-        if (mode_ == sim_on_report::abort_here) { std::abort(); }
-        reports_.push_back(std::move(r));
-        if (mode_ == sim_on_report::throw_it && !thrown_) { thrown_ = reports_.back(); }
+        if (log.repeated(r.kind, r.second, r.first)) { return; }
+        names.complete(r);
+        log.add(std::move(r));
     }
-    /// Returns the first report that must still be thrown as `sim_race`, and removes it.
-    [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
 
-    [[nodiscard]] std::vector<sim_report>&       reports() noexcept { return reports_; }
-    [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return reports_; }
+    [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return log.all(); }
+
+    sim_names      names;     ///< names that the program gave to streams, threads and memory
+    sim_report_log log;       ///< the reports of the node
+    sim_unchecked  unchecked; ///< numbers of accesses that could not be checked
 
 private:
     static sim_event_of::kind kind_of(sim_access access) noexcept {
@@ -202,7 +199,9 @@ private:
             bool const by_host = step.host || step.host_function;
             if (step.host_function && on_.races) { track_pageable(); }
             if (page_tables_ || (pageable_.bytes != 0 && (by_host || copy))) { return &pageable_; }
-            if (on_.residency && !by_host && !copy) {
+            if (by_host || copy) {
+                ++unchecked.pageable;
+            } else if (on_.residency) {
                 report({sim_mistake::pageable_access,
                         step,
                         {},
@@ -295,7 +294,11 @@ private:
         if (second.what == sim_event_of::kind::release) {
             kind = sim_mistake::free_before_last_use;
         }
-        report({kind, second, first, at, bytes, sim_advice(second, first)});
+        if (log.repeated(kind, second, first)) { return; }
+        sim_report r{kind, second, first, at, bytes};
+        names.complete(r);
+        r.missing = sim_advice(r);
+        log.add(std::move(r));
     }
 
     /// Adds a read or an atomic access to `h`, in place of the previous one of the same kind by the
@@ -316,15 +319,12 @@ private:
         std::uint64_t count;
     };
 
-    sim_memory&               memory_;
-    sim_block                 pageable_; ///< all host memory; empty unless it is tracked
-    sim_checks                on_;
-    sim_on_report             mode_;
-    bool                      page_tables_;
-    std::size_t               actors_ = 0;
-    std::vector<ended>        over_;
-    std::vector<sim_report>   reports_;
-    std::optional<sim_report> thrown_;
+    sim_memory&        memory_;
+    sim_block          pageable_; ///< all host memory; empty unless it is tracked
+    sim_checks         on_;
+    bool               page_tables_;
+    std::size_t        actors_ = 0;
+    std::vector<ended> over_;
 };
 
 } // namespace detail

@@ -58,6 +58,7 @@ public:
             d.peers.assign(static_cast<std::size_t>(options.devices), options.peer_access);
             d.legacy         = &make_stream(turns.outside, i, true);
             d.legacy->legacy = true;
+            checker.names.set_default(d.legacy->id, "the default stream");
         }
     }
     sim_machine(sim_machine const&)            = delete;

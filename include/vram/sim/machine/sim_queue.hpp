@@ -270,6 +270,7 @@ private:
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
     /// vector clock, for the threads to which it passes work through a `sim_gate`.
     void inspect(sim_operation& op, place const& at, vector_clock const& vclock) {
+        if (op.task.uses.empty()) { count_unchecked(op.task); }
         for (sim_task::use const& use : op.task.uses) {
             bool peers = true;
             int  owner = at.device;
@@ -285,6 +286,15 @@ private:
                 effect();
                 detail::effect_vclock = nullptr;
             };
+        }
+    }
+
+    /// Counts a kernel or host function that declares no memory.
+    void count_unchecked(sim_task const& task) noexcept {
+        if (task.host_function) {
+            ++m_.checker.unchecked.host_functions;
+        } else if (task.engine == sim_engine::compute && !task.copy) {
+            ++m_.checker.unchecked.kernels;
         }
     }
 

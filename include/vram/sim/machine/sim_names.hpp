@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_names` holds the names that a program gave to streams, host threads and memory.
+
+#include <vram/sim/sim_range.hpp>  // sim_range
+#include <vram/sim/sim_report.hpp> // sim_event_of, sim_report
+
+#include <cstddef>       // size_t
+#include <cstdint>       // uint64_t, uintptr_t
+#include <deque>         // deque
+#include <iterator>      // prev
+#include <map>           // map
+#include <string>        // string, to_string
+#include <unordered_map> // unordered_map
+#include <utility>       // move
+
+namespace vram {
+namespace detail {
+
+/// The names of streams, host threads and memory. The oldest names of streams and threads are
+/// forgotten when there are many, because streams and threads may have ended long before a report
+/// names them.
+///
+/// Failure   Throws `std::bad_alloc`, and then the name is not stored.
+/// Threads   The caller holds the machine's lock.
+/// Cost      Nothing is stored for a stream or thread without a name.
+class sim_names {
+public:
+    static constexpr std::size_t most = 4096; ///< names of streams and threads that are kept
+
+    /// Sets the text by which reports name the stream or host thread, such as `stream "copies"`.
+    void set(bool host, std::uint64_t actor, std::string text) {
+        std::uint64_t const key = key_of(host, actor);
+        auto const [at, added]  = actors_.insert_or_assign(key, std::move(text));
+        if (!added) { return; }
+        order_.push_back(key);
+        if (order_.size() <= most) { return; }
+        actors_.erase(order_.front());
+        order_.pop_front();
+    }
+    /// Sets the text for the default stream with this id, which is never forgotten.
+    void set_default(std::uint64_t stream, std::string text) {
+        actors_.insert_or_assign(key_of(false, stream), std::move(text));
+    }
+    /// Names the memory of `range` until its addresses are allocated again.
+    void set(sim_range range, std::string text) {
+        if (range.bytes == 0) { return; }
+        forget(range);
+        memory_[range.begin()] = {range.end(), std::move(text)};
+    }
+    /// Forgets the names of memory in `range`.
+    void forget(sim_range range) noexcept {
+        if (memory_.empty()) { return; }
+        auto at = memory_.upper_bound(range.begin());
+        if (at != memory_.begin() && std::prev(at)->second.end > range.begin()) { --at; }
+        while (at != memory_.end() && at->first < range.end()) { at = memory_.erase(at); }
+    }
+
+    /// Returns the stream or host thread of `e` as reports name it.
+    [[nodiscard]] std::string of(sim_event_of const& e) const {
+        auto const found = actors_.find(key_of(e.host, e.actor));
+        if (found != actors_.end()) { return found->second; }
+        return (e.host ? "host thread " : "stream ") + std::to_string(e.actor);
+    }
+    /// Returns the name of the memory at `address`, and the offset in it; empty if it has no name.
+    [[nodiscard]] std::string of(std::uintptr_t address) const {
+        auto const after = memory_.upper_bound(address);
+        if (after == memory_.begin()) { return {}; }
+        auto const& [begin, named] = *std::prev(after);
+        if (address >= named.end) { return {}; }
+        std::string const offset =
+            address == begin ? "" : ", from byte " + std::to_string(address - begin);
+        return "in \"" + named.text + "\"" + offset;
+    }
+    /// Adds the names to a report.
+    void complete(sim_report& r) const {
+        r.second_by = of(r.second);
+        r.first_by  = of(r.first);
+        r.memory    = of(r.address);
+    }
+
+private:
+    struct named_range {
+        std::uintptr_t end = 0;
+        std::string    text;
+    };
+    static std::uint64_t key_of(bool host, std::uint64_t actor) noexcept {
+        return 2 * actor + (host ? 1 : 0);
+    }
+
+    std::unordered_map<std::uint64_t, std::string> actors_;
+    std::deque<std::uint64_t>                      order_; ///< keys of `actors_`, oldest first
+    std::map<std::uintptr_t, named_range>          memory_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_report_log` stores the reports of a node, one for each pair of source lines.
+
+#include <vram/sim/sim_options.hpp> // sim_on_report
+#include <vram/sim/sim_report.hpp>
+
+#include <cstddef>     // size_t
+#include <cstdio>      // fprintf
+#include <cstdlib>     // abort
+#include <functional>  // function
+#include <map>         // map
+#include <optional>    // optional
+#include <set>         // set
+#include <string>      // string
+#include <string_view> // string_view
+#include <tuple>       // tuple
+#include <utility>     // move, exchange, swap
+#include <vector>      // vector
+
+namespace vram {
+namespace detail {
+
+/// The reports that a `sim_expect` swallows: of one kind, or with one key.
+struct sim_expected {
+    std::optional<sim_mistake> kind  = {};
+    std::string                key   = {};
+    std::size_t                count = 0; ///< number of reports so far
+
+    [[nodiscard]] bool matches(sim_report const& r) const {
+        return kind ? *kind == r.kind : r.key() == key;
+    }
+};
+
+/// The reports of a node. Reports of one kind and one pair of source lines are stored once and
+/// counted. Depending on `sim_options::on_report`, a report is also printed, thrown later by the
+/// call, or followed by an abort.
+///
+/// Failure   Members throw `std::bad_alloc`.
+/// Threads   The caller holds the machine's lock.
+/// Cost      A repeated report allocates no memory that it keeps.
+class sim_report_log {
+public:
+    explicit sim_report_log(sim_options const& options)
+        : mode_{options.on_report}, merge_{options.merge_reports} {}
+
+    /// Returns true if a mistake of these operations needs no report: an equal one is stored, and
+    /// is counted by this call.
+    bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
+        if (!expected_.empty() || !predicates_.empty() || mode_ == sim_on_report::throw_it) {
+            return false;
+        }
+        return count_again(place_of(kind, second, first));
+    }
+    /// Stores the report, or counts it if one of this kind and these lines is stored.
+    void add(sim_report r) {
+        for (auto each = expected_.rbegin(); each != expected_.rend(); ++each) {
+            if (!(*each)->matches(r)) { continue; }
+            ++(*each)->count;
+            return;
+        }
+        if (is_ignored(r)) {
+            ++ignored_;
+            return;
+        }
+        pair_of_lines const place = place_of(r.kind, r.second, r.first);
+        if (!count_again(place)) {
+            if (mode_ == sim_on_report::print || mode_ == sim_on_report::abort_here) {
+                std::fprintf(stderr, "%s\n", r.text().c_str());
+            }
+            if (mode_ == sim_on_report::abort_here) { std::abort(); }
+            if (merges(place)) { stored_[place] = reports_.size(); }
+            printed_.push_back(1);
+            reports_.push_back(r);
+            tell(r);
+        }
+        if (mode_ == sim_on_report::throw_it && !thrown_) { thrown_ = std::move(r); }
+    }
+
+    /// Returns the first report that must still be thrown as `sim_race`, and removes it.
+    [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
+
+    [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
+    /// Returns the reports and removes them. If they are printed, prints how often each mistake
+    /// occurred.
+    [[nodiscard]] std::vector<sim_report> take() {
+        print_totals();
+        stored_.clear();
+        printed_.clear();
+        return std::exchange(reports_, {});
+    }
+    /// If reports are printed, prints how often each mistake occurred, unless it was only once.
+    void print_totals() {
+        if (mode_ != sim_on_report::print) { return; }
+        for (std::size_t i = 0; i < reports_.size(); ++i) {
+            sim_report const& r = reports_[i];
+            if (std::exchange(printed_[i], r.count) == r.count) { continue; }
+            std::fprintf(stderr, "vram::sim: %zu times in all: %s\n", r.count, r.key().c_str());
+        }
+    }
+
+    /// Suppresses reports with this key, or for which `predicate` returns true.
+    void ignore(std::string key) { keys_.insert(std::move(key)); }
+    void ignore(std::function<bool(sim_report const&)> predicate) {
+        predicates_.push_back(std::move(predicate));
+    }
+    [[nodiscard]] std::size_t ignored() const noexcept { return ignored_; }
+
+    /// `expected` swallows matching reports until `forget` is called; the newest comes first.
+    void expect(sim_expected& expected) { expected_.push_back(&expected); }
+    void forget(sim_expected& expected) noexcept { std::erase(expected_, &expected); }
+
+private:
+    /// A kind of mistake, and the files and lines of its operations.
+    using pair_of_lines =
+        std::tuple<sim_mistake, std::string_view, unsigned, std::string_view, unsigned>;
+
+    static pair_of_lines place_of(sim_mistake kind, sim_event_of const& second,
+                                  sim_event_of const& first) {
+        auto one = std::tuple{std::string_view{second.where.file_name()}, second.where.line()};
+        auto two = std::tuple{std::string_view{first.where.file_name()}, first.where.line()};
+        if (kind == sim_mistake::race && two < one) { one.swap(two); }
+        return std::tuple_cat(std::tuple{kind}, one, two);
+    }
+    /// Returns true if reports of this kind and these lines are merged: not without any line. Leaks
+    /// are merged by `sim_node::finish`.
+    [[nodiscard]] bool merges(pair_of_lines const& place) const noexcept {
+        bool const known = std::get<2>(place) != 0 || std::get<4>(place) != 0;
+        return merge_ && known && std::get<0>(place) != sim_mistake::leak;
+    }
+    bool count_again(pair_of_lines const& place) {
+        auto const found = stored_.find(place);
+        if (found == stored_.end()) { return false; }
+        sim_report& r = reports_[found->second];
+        ++r.count;
+        tell(r);
+        return true;
+    }
+    [[nodiscard]] bool is_ignored(sim_report const& r) const {
+        if (!keys_.empty() && keys_.contains(r.key())) { return true; }
+        for (auto const& predicate : predicates_) {
+            if (predicate(r)) { return true; }
+        }
+        return false;
+    }
+    void tell(sim_report const& r) const {
+        if (mode_ != sim_on_report::print) { return; }
+        if (sim_report_sink const told = sim_sink.load()) { told(r); }
+    }
+
+    sim_on_report                                       mode_;
+    bool                                                merge_;
+    std::vector<sim_report>                             reports_;
+    std::map<pair_of_lines, std::size_t>                stored_;  ///< indices in `reports_`
+    std::vector<std::size_t>                            printed_; ///< counts printed so far
+    std::optional<sim_report>                           thrown_;
+    std::set<std::string>                               keys_;
+    std::vector<std::function<bool(sim_report const&)>> predicates_;
+    std::size_t                                         ignored_ = 0;
+    std::vector<sim_expected*>                          expected_;
+};
+
+} // namespace detail
+} // namespace vram
