@@ -96,6 +96,8 @@ void check(char const* group) {
         if (std::string_view{p->group} != group) { continue; }
         ++pairs;
         for (bool const right : {false, true}) {
+            // Under ThreadSanitizer threads run freely: which of two is first is not known.
+            if (!right && !sim_ordered_threads) { continue; }
             std::string const name = std::string{p->name} + (right ? ", correct" : ", wrong");
             INFO(name);
             std::string const differs = difference(run(*p, right), p->expected, right);
@@ -144,9 +146,11 @@ void block::free(at where) {
 }
 
 void reads(sim_stream_view s, sim_range r, at where) {
+    sim_device_guard const current{s.device()};
     sim_launch(s, {.name = "reader", .reads = {r}}, where);
 }
 void writes(sim_stream_view s, sim_range r, at where) {
+    sim_device_guard const current{s.device()};
     sim_launch(s, {.name = "writer", .writes = {r}}, where);
 }
 void copies(sim_stream_view s, sim_range to, sim_range from, at where) {

@@ -23,7 +23,7 @@ using enum sim_mistake;
 using at = std::source_location;
 
 /// The expected result of a wrong program: reports of a kind, or an exception with a status.
-/// `not_checked` states the kind of a mistake that gives no report today.
+/// `not_checked` states the kind of a mistake, or the error of CUDA, that nothing detects today.
 struct verdict {
     enum class way { reported, refused, unchecked };
     verdict(sim_mistake expected) : mistake{expected} {} // NOLINT: implicit on purpose
@@ -35,6 +35,7 @@ struct verdict {
 };
 inline verdict refused(sim_status status) { return {verdict::way::refused, race, status}; }
 inline verdict not_checked(sim_mistake m) { return {verdict::way::unchecked, m, sim_status::ok}; }
+inline verdict not_checked(sim_status s) { return {verdict::way::unchecked, race, s}; }
 
 /// One pair. Its constructor adds it to the list of all.
 struct pair {
@@ -84,7 +85,8 @@ private:
     std::unique_ptr<std::byte[]> pageable_;
 };
 
-// Kernels, copies and fills on a stream, and accesses of the host.
+// Kernels, copies and fills on a stream, and accesses of the host. The calling thread's current
+// device is that of the stream during the call, as CUDA demands.
 void reads(sim_stream_view s, sim_range r, at where = at::current());
 void writes(sim_stream_view s, sim_range r, at where = at::current());
 void copies(sim_stream_view s, sim_range to, sim_range from, at where = at::current());

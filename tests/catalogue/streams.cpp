@@ -190,6 +190,35 @@ PAIR(reuse_by_the_third_of_three_streams, race,
     MISTAKE(writes(u, p));
 }
 
+/// A kernel with atomic accesses to `r`.
+static void counts(sim_stream_view s, sim_range r, at where = at::current()) {
+    sim_launch(s, {.name = "counter", .atomics = {r}}, where);
+}
+
+PAIR(atomic_and_plain_write, race, "Atomic accesses need no order among themselves, others do") {
+    block const      p;
+    sim_stream const s, t;
+    counts(s, p);
+    MISTAKE(right ? counts(t, p) : writes(t, p));
+}
+
+PAIR(sum_of_atomics_read_too_early, race, "A read must wait for every earlier atomic access") {
+    block const      p;
+    sim_stream const s, t;
+    counts(s, p);
+    counts(t, p);
+    if (right) { follows(t, s); }
+    MISTAKE(reads(t, p));
+}
+
+PAIR(counter_reset_beside_atomics, race, "A write must wait for every earlier atomic access") {
+    block const      p;
+    sim_stream const s, t;
+    counts(s, p);
+    if (right) { follows(t, s); }
+    MISTAKE(fills(t, p));
+}
+
 } // namespace catalogue::streams
 
 namespace catalogue::events {
