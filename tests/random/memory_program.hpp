@@ -7,6 +7,7 @@
 #include "dice.hpp"        // dice
 #include "order_model.hpp" // past, verdict, operations, access_history
 
+#include <vram/sim/sim_range.hpp>  // sim_access
 #include <vram/sim/sim_report.hpp> // sim_mistake
 
 #include <algorithm> // count_if
@@ -41,6 +42,9 @@ struct memory_step {
     bool        write  = false;
     unsigned    time   = 0; ///< duration of a kernel, or simulated time before another step
 
+    [[nodiscard]] vram::sim_access how() const {
+        return write ? vram::sim_access::write : vram::sim_access::read;
+    }
     [[nodiscard]] bool waits() const { return what > kind::free; }
 };
 
@@ -69,7 +73,7 @@ public:
             block&            b  = blocks_[s.block];
             if (!b.live) { return vram::sim_mistake::use_after_free; }
             if (s.over != 0) { return vram::sim_mistake::out_of_bounds; }
-            return b.history.access(known_[s.stream], op, s.first, s.last, s.write);
+            return b.history.access(known_[s.stream], op, s.first, s.last, s.how());
         }
         case memory_step::kind::free: {
             add(by_host_ ? host() : s.stream);
@@ -104,9 +108,9 @@ public:
         memory_model after = *this;
         if (!(free && by_host_)) { after.begin(s.stream); }
         past const& known = free && by_host_ ? known_host_ : after.known_[s.stream];
-        past const  all =
-            free ? blocks_[s.block].history.unordered(known, 0, access_history::cells, true)
-                  : blocks_[s.block].history.unordered(known, s.first, s.last, s.write);
+        past const  all = free ? blocks_[s.block].history.unordered(known, 0, access_history::cells,
+                                                                    vram::sim_access::write)
+                               : blocks_[s.block].history.unordered(known, s.first, s.last, s.how());
         for (std::size_t op = 0; op < owners_.size(); ++op) {
             if (all.test(op)) { return owners_[op]; }
         }

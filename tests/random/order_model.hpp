@@ -4,6 +4,7 @@
 /// \file
 /// `order_model` is a model of the happens-before order that shares no code with the simulator.
 
+#include <vram/sim/sim_range.hpp>  // sim_access
 #include <vram/sim/sim_report.hpp> // sim_mistake, name
 
 #include <array>   // array
@@ -76,7 +77,7 @@ private:
 };
 
 /// The accesses to a block so far, in cells of 64 bytes. Of each cell the model keeps the last
-/// write and all reads since then. If an earlier write is unordered with an access, then a write
+/// write, and all reads and atomic accesses since then. If an earlier write is unordered with an access, then a write
 /// after it was, or this access is.
 class access_history {
 public:
@@ -84,39 +85,39 @@ public:
 
     /// Adds the allocation by the operation `op`.
     void allocate(std::size_t op) {
-        for (cell& c : all_) { c = {op, true, true, {}}; }
+        for (cell& c : all_) { c = {op, true, true, {}, {}}; }
     }
     /// Adds an access by `op`, after the operations in `known`, to the cells from `first` to `last`.
     verdict access(past const& known, std::size_t op, std::size_t first, std::size_t last,
-                   bool write) {
+                   vram::sim_access how) {
         verdict found;
         for (std::size_t i = first; i < last; ++i) {
             cell& c = all_[i];
             if (c.written && !known.test(c.write)) {
                 found |= c.fresh ? vram::sim_mistake::use_before_ready : vram::sim_mistake::race;
             }
-            if (!write) {
-                c.reads.set(op);
-                continue;
+            if ((c.others_than(how) & ~known).any()) { found |= vram::sim_mistake::race; }
+            switch (how) {
+            case vram::sim_access::read: c.reads.set(op); break;
+            case vram::sim_access::atomic: c.atomics.set(op); break;
+            case vram::sim_access::write: c = {op, true, false, {}, {}}; break;
             }
-            if ((c.reads & ~known).any()) { found |= vram::sim_mistake::race; }
-            c = {op, true, false, {}};
         }
         return found;
     }
     /// Returns the verdict on a free of the block after the operations in `known`.
     [[nodiscard]] verdict release(past const& known) const {
-        return unordered(known, 0, cells, true).any()
+        return unordered(known, 0, cells, vram::sim_access::write).any()
                    ? verdict{vram::sim_mistake::free_before_last_use}
                    : verdict{};
     }
     /// Returns the operations outside `known` that must happen before an access.
     [[nodiscard]] past unordered(past const& known, std::size_t first, std::size_t last,
-                                 bool write) const {
+                                 vram::sim_access how) const {
         past all;
         for (std::size_t i = first; i < last; ++i) {
             if (all_[i].written) { all.set(all_[i].write); }
-            if (write) { all |= all_[i].reads; }
+            all |= all_[i].others_than(how);
         }
         return all & ~known;
     }
@@ -127,6 +128,13 @@ private:
         bool        written = false; ///< false for memory that was not allocated by the program
         bool        fresh   = false; ///< true if `write` is the allocation
         past        reads   = {};    ///< the reads since then
+        past        atomics = {};    ///< the atomic accesses since then
+
+        /// The accesses since the last write that conflict with one of the kind `how`.
+        [[nodiscard]] past others_than(vram::sim_access how) const {
+            return (how == vram::sim_access::read ? past{} : reads) |
+                   (how == vram::sim_access::atomic ? past{} : atomics);
+        }
     };
     std::array<cell, cells> all_;
 };

@@ -68,7 +68,7 @@ struct order_program {
         devices    = d.one_in(3) ? 2 : 1;
         per_thread = d.one_in(4);
         std::array<std::size_t, static_cast<std::size_t>(action::count)> weights{
-            24, 8, 2, 5, 1, 8, 10, 10, 3, 4, 3, 3, 1, 5, 5, 2, 2, 3, 2, 2, 1, 2, 5, 1, 2, 2, 0, 0};
+            24, 8, 2, 5, 3, 8, 10, 10, 3, 4, 3, 3, 1, 5, 5, 2, 2, 3, 2, 2, 1, 2, 5, 1, 2, 2, 0, 0};
         // Each program prefers some kinds of actions.
         for (int i = 0; i < 4; ++i) {
             std::size_t& some = weights[d.below(weights.size() - 2)];

@@ -108,10 +108,10 @@ private:
     };
     /// One declared access: a range of a block, which may be longer than the block.
     struct use {
-        std::size_t block = 0;
-        std::size_t first = 0;
-        std::size_t bytes = 0;
-        bool        write = false;
+        std::size_t      block = 0;
+        std::size_t      first = 0;
+        std::size_t      bytes = 0;
+        vram::sim_access how   = vram::sim_access::read;
     };
     struct graph_node {
         std::vector<use>           uses      = {};
@@ -460,7 +460,7 @@ private:
         if (!device && (b.of == kind::device || b.of == kind::async)) {
             return vram::sim_mistake::host_access;
         }
-        return b.known.access(known, op, u.first, u.first + u.bytes / cell, u.write);
+        return b.known.access(known, op, u.first, u.first + u.bytes / cell, u.how);
     }
 
     // Work.
@@ -472,7 +472,8 @@ private:
             if (!all.empty() && number % 4 != 0) { break; }
             all.push_back(a_use(
                 number, [&](block const& b) { return b.of != kind::async || b.device == device; }));
-            all.back().write = number >> 7 & 1U;
+            all.back().how =
+                number % 9 == 0 ? vram::sim_access::atomic : read_or_write(number >> 7);
         }
         return all;
     }
@@ -485,15 +486,15 @@ private:
         std::size_t const first      = (number >> 8) % access_history::cells;
         std::size_t       n          = 1 + (number >> 12) % (access_history::cells - first);
         if (number % 61 == 7) { n = access_history::cells - first + 1; } // out of bounds
-        if ((number >> 16) % 4 == 0) { return {b, 0, bytes, false}; }
-        return {b, first, n * cell, false};
+        if ((number >> 16) % 4 == 0) { return {b, 0, bytes}; }
+        return {b, first, n * cell};
     }
     [[nodiscard]] vram::sim_range range_of(use const& u) const {
         return {static_cast<std::byte*>(blocks_[u.block].at) + u.first * cell, u.bytes};
     }
     [[nodiscard]] vram::sim_kernel kernel_of(std::vector<use> const& uses, std::uint32_t n) const {
         vram::sim_kernel k{.duration = vram::sim_time{100 + n % 4000}};
-        for (use const& u : uses) { (u.write ? k.writes : k.reads).push_back(range_of(u)); }
+        declare(k, uses);
         return k;
     }
 
@@ -509,30 +510,51 @@ private:
         vram::sim_launch(s.view, kernel_of(uses, step.d));
         compare(expected);
     }
-    /// A kernel's reads come before its writes.
+    void declare(auto& work, std::vector<use> const& uses) const {
+        for (use const& u : uses) {
+            auto& ranges = u.how == vram::sim_access::read    ? work.reads
+                           : u.how == vram::sim_access::write ? work.writes
+                                                              : work.atomics;
+            ranges.push_back(range_of(u));
+        }
+    }
+    /// A kernel's reads come before its writes, and these before its atomic accesses.
     static std::vector<use> in_order(std::vector<use> const& uses) {
         std::vector<use> all;
-        for (bool const write : {false, true}) {
+        for (auto const how :
+             {vram::sim_access::read, vram::sim_access::write, vram::sim_access::atomic}) {
             for (use const& u : uses) {
-                if (u.write == write) { all.push_back(u); }
+                if (u.how == how) { all.push_back(u); }
             }
         }
         return all;
     }
     void host_function(std::size_t me, order_step const& step) {
         std::size_t const at = a_stream(me, step.a);
+        stream&           s  = streams_[at];
+        use               u  = a_use(step.b,
+                                     [](block const& b) { return b.of == kind::pinned || b.of == kind::managed; });
+        // An access to pageable memory would be recorded from now on.
+        if (blocks_[latest_.at(blocks_[u.block].at)].of == kind::pageable) { return; }
+        u.how = read_or_write(step.c);
         begin(me, at);
-        operations_.add(streams_[at].known);
-        say(me, "host function on " + title(streams_[at]));
-        vram::sim_call_host(streams_[at].view, [](void*) {}, nullptr);
-        compare({});
+        std::size_t const   op       = operations_.add(s.known);
+        verdict const       expected = access(s.known, op, u, {}, false);
+        vram::sim_host_work work{.duration = vram::sim_time{step.c % 2000}};
+        declare(work, {u});
+        say(me, "host function on " + title(s) + title({u}));
+        vram::sim_call_host(s.view, work, [] {});
+        compare(expected);
+    }
+    static vram::sim_access read_or_write(std::uint32_t number) {
+        return number % 2 == 0 ? vram::sim_access::read : vram::sim_access::write;
     }
     void fill(std::size_t me, order_step const& step) {
         std::size_t const at = a_stream(me, step.a);
         stream&           s  = streams_[at];
         use               u  = a_use(step.b, [](block const& b) { return b.of != kind::pageable; });
         if (blocks_[u.block].of == kind::pageable) { return; }
-        u.write = true;
+        u.how = vram::sim_access::write;
         begin(me, at);
         std::size_t const op       = operations_.add(s.known);
         verdict const     expected = access(s.known, op, u, s.device, true);
@@ -545,11 +567,11 @@ private:
         use        u               = a_use(step.a, [&](block const& b) {
             return anything || b.of == kind::pinned || b.of == kind::managed;
         });
-        u.write                    = step.b % 2 == 0;
+        u.how                      = read_or_write(step.b);
         std::size_t const op       = operations_.add(hosts_[me].known);
         verdict const     expected = access(hosts_[me].known, op, u, {}, false);
         say(me, "host" + title({u}));
-        vram::sim_touch(range_of(u), u.write ? vram::sim_access::write : vram::sim_access::read);
+        vram::sim_touch(range_of(u), u.how);
         compare(expected);
     }
 
@@ -568,7 +590,7 @@ private:
         auto const any = [](block const&) { return true; };
         route      r{.from = a_use(step.b, any), .to = a_use(step.c, any)};
         r.from.bytes = r.to.bytes = std::min(r.from.bytes, r.to.bytes);
-        r.to.write                = true;
+        r.to.how                  = vram::sim_access::write;
         bool const from = on_device(r.from), to = on_device(r.to);
         r.within      = from && to;
         r.host_end    = blocks_[r.to.block].of == kind::pageable || (!from && !to);
@@ -737,7 +759,8 @@ private:
             default: {
                 std::vector<use> uses = some_uses(numbers, s.device);
                 if (!live.empty() && blocks_[live.back()].device == s.device && d.one_in(2)) {
-                    uses.front() = {live.back(), 0, bytes, d.one_in(2)};
+                    uses.front() = {live.back(), 0, bytes,
+                                    read_or_write(static_cast<std::uint32_t>(d.below(2)))};
                 }
                 say(0, "  kernel on " + title(s) + title(uses));
                 vram::sim_launch(s.view, kernel_of(uses, numbers.b));
@@ -880,7 +903,8 @@ private:
         std::string all;
         if (!explained_) { return all; }
         for (use const& u : uses) {
-            all += std::string{u.write ? " writes " : " reads "} + title(u.block) + " + " +
+            char const* const verbs[] = {" reads ", " writes ", " updates "};
+            all += verbs[static_cast<int>(u.how)] + title(u.block) + " + " +
                    std::to_string(u.first * cell) + ", " + std::to_string(u.bytes) + " bytes;";
         }
         return all;
