@@ -247,7 +247,7 @@ PAIR(two_fills_that_share_a_byte, race, "Fills on different streams have no orde
     MISTAKE(fills(t, p.part(right ? 2048 : 2047, 2048)));
 }
 
-PAIR(fill_of_pageable_memory, not_checked(pageable_access),
+PAIR(fill_of_pageable_memory, pageable_access,
      "cudaMemset: the memory must be device, pinned or managed memory") {
     block const      p{right ? kind::pinned : kind::pageable};
     sim_stream const s;

@@ -354,7 +354,8 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
 }
 
 /// Fills `bytes` bytes with `value` in the order of `stream`. The call does not wait for the fill
-/// (measured on an H100 for device, pinned and managed memory), except for pageable memory.
+/// (measured on an H100 for device, pinned and managed memory). Pageable memory is reported unless
+/// devices use the host's page tables; the call waits for a fill of pageable memory.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -363,11 +364,12 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     call.admit();
     if (bytes == 0) { return; }
     detail::sim_route const route{m, detail::sim_address(to), detail::sim_address(to), s.device};
+    bool const              accessible = route.to_kind != detail::sim_kind::pageable;
     detail::sim_task        task{.name     = "fill",
                                  .engine   = sim_engine::compute,
                                  .device   = s.device,
                                  .duration = sim_transfer_time(bytes, m.options.device_bandwidth),
-                                 .copy     = true,
+                                 .copy     = accessible || m.options.host_page_tables,
                                  .uses     = {{{to, bytes}, sim_access::write}},
                                  .where    = where};
     if (std::uintptr_t const at = m.memory.view(detail::sim_address(to))) {
