@@ -51,6 +51,7 @@
 #include <vram/layer/layer_base.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/locked.hpp>
+#include <vram/layer/observed.hpp>
 #include <vram/layer/retrying.hpp>
 #include <vram/layer/segregated.hpp>
 #include <vram/layer/statistics.hpp>

@@ -31,6 +31,10 @@ concept tries_sync_at = requires(R& r, std::size_t n, call_site at) {
     r.try_allocate_sync(n, n, at);
 };
 template <class R>
+concept readies_at = requires(R& r, typename R::platform::stream s, std::size_t n, call_site at) {
+    r.try_allocate_ready(s, n, n, at);
+};
+template <class R>
 concept deallocates_at =
     requires(R& r, typename R::platform::stream s, void* p, std::size_t n, call_site at) {
         r.deallocate(s, p, n, n, at);
@@ -90,6 +94,16 @@ public:
             return r_.try_allocate_sync(bytes, alignment, at_);
         } else {
             return r_.try_allocate_sync(bytes, alignment);
+        }
+    }
+    template <class Stream>
+    [[nodiscard, gnu::always_inline]] void*
+    try_allocate_ready(Stream s, std::size_t bytes,
+                       std::size_t alignment = default_alignment) const {
+        if constexpr (detail::readies_at<R>) {
+            return r_.try_allocate_ready(s, bytes, alignment, at_);
+        } else {
+            return r_.try_allocate_ready(s, bytes, alignment);
         }
     }
     template <class Stream>

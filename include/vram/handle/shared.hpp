@@ -7,6 +7,7 @@
 #include <vram/base/call_site.hpp>              // call_site
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/observer.hpp>           // observed_resource
 #include <vram/concepts/powers.hpp> // fallible_resource, owning_resource, measured_resource
 #include <vram/concepts/sited.hpp>  // sited
 #include <vram/handle/core/cccl_3_0_calls.hpp> // cccl_3_0_calls
@@ -137,10 +138,11 @@ public:
         get().retire(s);
     }
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment) const
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) const
         requires reusing_resource<R>
     {
-        return get().try_allocate_ready(s, bytes, alignment);
+        return sited{get(), at}.try_allocate_ready(s, bytes, alignment);
     }
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<R>
@@ -171,6 +173,12 @@ public:
         requires peaking_resource<R>
     {
         get().raise_peaks(before);
+    }
+
+    [[nodiscard]] decltype(auto) observer() const
+        requires observed_resource<R>
+    {
+        return get().observer();
     }
 
     /// Returns the resource itself, for functions that only its type has.

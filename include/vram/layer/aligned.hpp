@@ -93,10 +93,12 @@ public:
     }
 
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires reusing_resource<Upstream>
     {
-        return this->upstream_.try_allocate_ready(s, size(bytes, alignment), at_least(alignment));
+        return sited{this->upstream_, at}.try_allocate_ready(s, size(bytes, alignment),
+                                                             at_least(alignment));
     }
 
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,

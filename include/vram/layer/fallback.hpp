@@ -120,16 +120,19 @@ public:
     /// Returns memory that the stream may use without a wait: of the primary, else of the
     /// secondary. Returns null if neither has any.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires ordered && (reusing_resource<Primary> || reusing_resource<Secondary>)
     {
         if constexpr (reusing_resource<Primary>) {
-            if (void* const p = primary().try_allocate_ready(s, bytes, alignment)) { return p; }
+            if (void* const p = sited{primary(), at}.try_allocate_ready(s, bytes, alignment)) {
+                return p;
+            }
         }
         if constexpr (reusing_resource<Secondary>) {
             if (bytes == 0) { return nullptr; }
             note second{*this};
-            return second.of(secondary().try_allocate_ready(s, bytes, alignment));
+            return second.of(sited{secondary(), at}.try_allocate_ready(s, bytes, alignment));
         } else {
             return nullptr;
         }

@@ -6,6 +6,7 @@
 
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/observer.hpp>           // observed_resource
 #include <vram/concepts/powers.hpp>             // the powers that are forwarded
 
 #include <cstddef> // size_t
@@ -97,6 +98,11 @@ public:
         requires peaking_resource<Upstream>
     {
         upstream_.raise_peaks(before);
+    }
+    [[nodiscard]] decltype(auto) observer()
+        requires observed_resource<Upstream>
+    {
+        return upstream_.observer();
     }
 
     /// Returns the upstream, which the layer owns.

@@ -88,13 +88,14 @@ public:
     }
 
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires reusing_resource<Upstream>
     {
         std::size_t const size = size_of(bytes, alignment);
         if (!used_.try_add(size, limit_)) { return nullptr; }
         reservation held{*this, size};
-        void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
+        void* const p = sited{this->upstream_, at}.try_allocate_ready(s, bytes, alignment);
         return p != nullptr ? held.keep(p) : nullptr;
     }
 

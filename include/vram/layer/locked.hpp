@@ -83,11 +83,12 @@ public:
     }
 
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires reusing_resource<Upstream>
     {
         auto const held = lock_.hold();
-        return this->upstream_.try_allocate_ready(s, bytes, alignment);
+        return sited{this->upstream_, at}.try_allocate_ready(s, bytes, alignment);
     }
 
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,

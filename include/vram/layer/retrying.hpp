@@ -4,14 +4,16 @@
 /// \file
 /// `retrying` is a layer that applies policies after a refusal and asks its upstream again.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/out_of_memory.hpp>      // out_of_memory
-#include <vram/concepts/core/diagnosed.hpp> // refuse_copy
-#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
-#include <vram/concepts/retry.hpp>          // retry, failed_attempt
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/layer/layer_base.hpp>        // layer_base
-#include <vram/layer/with.hpp>              // with::layer_of
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/out_of_memory.hpp>        // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy
+#include <vram/concepts/core/observation.hpp> // observation
+#include <vram/concepts/observer.hpp>         // memory_event_kind
+#include <vram/concepts/powers.hpp>           // fallible_resource, reusing_resource
+#include <vram/concepts/retry.hpp>            // retry, failed_attempt
+#include <vram/concepts/sited.hpp>            // sited
+#include <vram/layer/layer_base.hpp>          // layer_base
+#include <vram/layer/with.hpp>                // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -89,12 +91,12 @@ public:
                                  call_site   at        = call_site::current())
         requires resource<Upstream>
     {
-        return insist(bytes, alignment,
+        return insist(bytes, alignment, &s, at,
                       [&] { return sited{this->upstream_, at}.allocate(s, bytes, alignment); });
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) {
-        return insist(bytes, alignment,
+        return insist(bytes, alignment, nullptr, at,
                       [&] { return sited{this->upstream_, at}.allocate_sync(bytes, alignment); });
     }
 
@@ -103,7 +105,7 @@ public:
                                      call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
-        return try_insist(bytes, alignment, [&] {
+        return try_insist(bytes, alignment, &s, at, [&] {
             return sited{this->upstream_, at}.try_allocate(s, bytes, alignment);
         });
     }
@@ -112,7 +114,7 @@ public:
                                           call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_insist(bytes, alignment, [&] {
+        return try_insist(bytes, alignment, nullptr, at, [&] {
             return sited{this->upstream_, at}.try_allocate_sync(bytes, alignment);
         });
     }
@@ -120,10 +122,11 @@ public:
     /// Returns memory of the upstream that the stream may use without a wait, or null. Calls no
     /// policy, because null only means that the request needs `allocate`.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires reusing_resource<Upstream>
     {
-        return this->upstream_.try_allocate_ready(s, bytes, alignment);
+        return sited{this->upstream_, at}.try_allocate_ready(s, bytes, alignment);
     }
 
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
@@ -153,20 +156,22 @@ private:
     };
 
     template <class Ask>
-    void* insist(std::size_t bytes, std::size_t alignment, Ask ask) {
+    void* insist(std::size_t bytes, std::size_t alignment, stream const* on, call_site at,
+                 Ask ask) {
         progress now{.failed = {.bytes = bytes, .alignment = alignment}};
         for (;;) {
             try {
                 return ask();
             } catch (out_of_memory const& e) {
                 now.failed.numbers = e.numbers();
-                if (!again(now)) { throw; }
+                if (!again(now, on, at)) { throw; }
             }
         }
     }
 
     template <class Ask>
-    void* try_insist(std::size_t bytes, std::size_t alignment, Ask ask) noexcept {
+    void* try_insist(std::size_t bytes, std::size_t alignment, stream const* on, call_site at,
+                     Ask ask) noexcept {
         if (bytes == 0) { return nullptr; }
         progress now{.failed = {.bytes     = bytes,
                                 .alignment = alignment,
@@ -174,18 +179,22 @@ private:
         try {
             do {
                 if (void* const p = ask()) { return p; }
-            } while (again(now));
+            } while (again(now, on, at));
         } catch (...) {} // a policy threw an exception: the request is refused
         return nullptr;
     }
 
     /// Calls the retry policies from the current one on until one returns true: the upstream should
     /// be asked again. Returns false after the last policy, and for requests that a policy makes.
-    bool again(progress& now) {
+    bool again(progress& now, stream const* on, call_site at) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};
         while (now.at < count) {
-            if (ask_policy(now, std::make_index_sequence<count>{})) { return true; }
+            if (ask_policy(now, std::make_index_sequence<count>{})) {
+                detail::observation<Upstream>{this->upstream_, "retrying", this}.notify_request(
+                    memory_event_kind::retried, now.failed.bytes, on, at);
+                return true;
+            }
             ++now.at;
             now.failed.tries = 0;
         }

@@ -86,14 +86,19 @@ public:
     }
 
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires ordered && (reusing_resource<Small> || reusing_resource<Large>)
     {
         if constexpr (reusing_resource<Small>) {
-            if (is_small(bytes)) { return below().try_allocate_ready(s, bytes, alignment); }
+            if (is_small(bytes)) {
+                return sited{below(), at}.try_allocate_ready(s, bytes, alignment);
+            }
         }
         if constexpr (reusing_resource<Large>) {
-            if (!is_small(bytes)) { return above().try_allocate_ready(s, bytes, alignment); }
+            if (!is_small(bytes)) {
+                return sited{above(), at}.try_allocate_ready(s, bytes, alignment);
+            }
         }
         return nullptr;
     }

@@ -105,10 +105,11 @@ public:
     /// Returns memory of the upstream that the stream may use without a wait, or null if there is
     /// none. A block is counted; null is not counted as a refusal.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment)
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
         requires reusing_resource<Upstream>
     {
-        void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
+        void* const p = sited{this->upstream_, at}.try_allocate_ready(s, bytes, alignment);
         if (p == nullptr) { return p; }
         attempt made{*this, bytes};
         return made.got(p);

@@ -154,7 +154,7 @@ public:
         if (bytes == 0) { return nullptr; }
         auto const  seen = this->seen();
         reservation held{books_, bytes};
-        void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
+        void* const p = sited{this->upstream_, at}.try_allocate_ready(s, bytes, alignment);
         if (p == nullptr) { return nullptr; }
         seen.notify(memory_event_kind::chunk_added, p, bytes, &s, at);
         seen.notify(memory_event_kind::allocated, p, bytes, &s, at);

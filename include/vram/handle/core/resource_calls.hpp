@@ -121,7 +121,7 @@ struct calls_to {
     static void         retire(void* mr, stream s) { at(mr).retire(s); }
 
     static void* try_allocate_ready(void* mr, stream s, std::size_t bytes, std::size_t alignment) {
-        return at(mr).try_allocate_ready(s, bytes, alignment);
+        return sited{at(mr)}.try_allocate_ready(s, bytes, alignment);
     }
     static std::size_t rounded_size(void const* mr, std::size_t bytes,
                                     std::size_t alignment) noexcept {

@@ -8,16 +8,44 @@
 #include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/observer.hpp>           // observed_resource
 #include <vram/concepts/powers.hpp>             // the powers that are forwarded
 #include <vram/concepts/property.hpp>           // property_set
 
 #include <concepts>    // same_as
 #include <cstddef>     // size_t
-#include <type_traits> // conditional_t
+#include <type_traits> // conditional_t, is_same_v, is_reference_v
 #include <utility>     // move
 
 namespace vram {
 namespace detail {
+
+/// Notifies two observers, or one if they are the same object.
+template <class First, class Second>
+struct observer_pair {
+    First  first; ///< a reference, or an `observer_pair`
+    Second second;
+
+    observer_pair(First&& one, Second&& other) noexcept
+        : first{static_cast<First&&>(one)}, second{static_cast<Second&&>(other)} {}
+
+    template <class Event>
+    void observe(Event const& e) noexcept {
+        first.observe(e);
+        if (!same()) { second.observe(e); }
+    }
+
+private:
+    [[nodiscard]] bool same() const noexcept {
+        if constexpr (std::is_same_v<First, Second> && std::is_reference_v<First>) {
+            return &first == &second;
+        } else {
+            return false;
+        }
+    }
+};
+template <class First, class Second>
+observer_pair(First&&, Second&&) -> observer_pair<First, Second>;
 
 /// Owns two upstreams by value. Optional functions that both have are forwarded to both, `trim`,
 /// `trim_no_wait`, `retire` and `forget_captures` to each that has them. The memory has the
@@ -143,6 +171,20 @@ public:
         part.peak_live -= smaller_of(part.peak_live, second.peak_live);
         part.peak_reserved -= smaller_of(part.peak_reserved, second.peak_reserved);
         first_.raise_peaks(part);
+    }
+
+    /// Returns the observer of the upstreams. If each has one, returns an observer that notifies
+    /// both.
+    [[nodiscard]] decltype(auto) observer()
+        requires observed_resource<First> || observed_resource<Second>
+    {
+        if constexpr (observed_resource<First> && observed_resource<Second>) {
+            return observer_pair{first_.observer(), second_.observer()};
+        } else if constexpr (observed_resource<First>) {
+            return first_.observer();
+        } else {
+            return second_.observer();
+        }
     }
 
     /// Returns the first upstream, which the layer owns.

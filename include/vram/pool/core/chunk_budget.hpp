@@ -124,7 +124,7 @@ public:
             if (size > room()) { return nullptr; }
         }
         try {
-            void* const at = up.try_allocate_ready(s, size, alignment);
+            void* const at = sited{up}.try_allocate_ready(s, size, alignment);
             if (at == nullptr) { return nullptr; }
             claim mine{*this, lock, size};
             if (mine.granted()) {

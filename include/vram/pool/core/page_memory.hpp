@@ -6,6 +6,7 @@
 
 #include <vram/base/error.hpp> // locks_held, count_lock, uncount_lock
 #include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/observer.hpp> // memory_event_kind
 #include <vram/pool/core/block.hpp>
 #include <vram/pool/core/chunk_budget.hpp>
 #include <vram/pool/core/page_book.hpp>
@@ -101,6 +102,7 @@ public:
         {
             chunk_budget::claim mine{core.budget_, core.lock_, need};
             if (mine.granted() && core.upstream().fill(at, bytes)) {
+                core.seen().notify(memory_event_kind::pages_mapped, at, bytes);
                 held.lock();
                 ++core.budget_.usage.upstream;
                 mine.keep();
@@ -133,9 +135,12 @@ public:
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
+        auto const seen = core.seen();
+        notify_pages(seen, memory_event_kind::pages_unmapped, run_at(from, n), true, expected);
         held.unlock();
         std::size_t const went = core.upstream().remap(from, n, to, m);
         held.lock();
+        notify_pages(seen, memory_event_kind::pages_mapped, run_at(to, m), false, went);
         ++core.budget_.usage.upstream;
         if (went == expected) {
             book.move(run_at(from, n), run_at(to, m), went);
@@ -169,6 +174,9 @@ public:
         for_each([&](void* p) {
             held.unlock();
             bool const there = core.upstream().mapped(p, page) != 0;
+            core.seen().notify(there ? memory_event_kind::pages_mapped
+                                     : memory_event_kind::pages_unmapped,
+                               p, page);
             held.lock();
             book.look(page_at(p), there);
         });
@@ -191,6 +199,21 @@ public:
     }
 
 private:
+    /// Notifies the observers of a change of the first `bytes` of the pages of a run that have
+    /// memory (`mapped`), or that have none, according to the page table.
+    template <class Seen>
+    void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
+                      std::size_t bytes) const noexcept {
+        if constexpr (Seen::on) {
+            for (; run.first != run.last && bytes != 0; ++run.first) {
+                page_place const one{run.chunk, run.first};
+                if (book.has(one) != mapped) { continue; }
+                seen.notify(kind, book.address(one), book.page());
+                bytes -= bytes < book.page() ? bytes : book.page();
+            }
+        }
+    }
+
     lock turn_; ///< held by the thread that changes mappings
     /// The thread that changes mappings, as the address of a thread-local variable, or null.
     unsigned const* mover_ = nullptr;

@@ -9,13 +9,14 @@
 #include <vram/base/contract.hpp>       // expects
 #include <vram/concepts/expandable.hpp> // remappable_resource
 #include <vram/concepts/growth.hpp>     // growth_request
+#include <vram/concepts/observer.hpp>   // memory_event_kind
 #include <vram/pool/core/block_request.hpp>
 #include <vram/pool/core/page_mover.hpp>
 #include <vram/pool/core/paged_heap.hpp>
 #include <vram/pool/core/slack_limit.hpp>
 #include <vram/pool/pool_options.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef> // size_t, byte
 #include <cstdint> // uintptr_t
 #include <utility> // move
 
@@ -154,6 +155,7 @@ public:
                 void* const          at       = pages_.book.address(from);
                 std::size_t const    n        = pages_.book.bytes(from);
                 held.unlock();
+                core.seen().notify(memory_event_kind::pages_unmapped, at, n);
                 std::size_t const gone = core.upstream().drop(at, n);
                 held.lock();
                 ++core.budget_.usage.upstream;
@@ -186,6 +188,9 @@ private:
         std::size_t const page  = unit();
         std::size_t const pages = bytes / page + (bytes % page != 0 ? 1 : 0);
         return pages > unsatisfiable / page ? unsatisfiable : pages * page;
+    }
+    [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
+        return static_cast<std::byte*>(m.base) + m.bytes;
     }
     /// Calls `widen(bytes)`, which returns the number of bytes by which the chunk grew, for the
     /// size that the growth policy wants (`more`), or else for `m.by` bytes. Releases the lock
@@ -274,12 +279,15 @@ private:
         if (m.base == nullptr) { return nullptr; }
         std::size_t const by = grow_chunk(core, r, m, more, held, [&](std::size_t n) {
             n = whole_pages(n);
-            return core.upstream().widen(m.base, m.bytes, n) ? n : 0;
+            if (!core.upstream().widen(m.base, m.bytes, n)) { return std::size_t{0}; }
+            core.seen().notify(memory_event_kind::chunk_added, end_of(m), n);
+            return n;
         });
         try {
             pages_.book.widen(m.base, by);
         } catch (...) {
             held.unlock();
+            core.seen().notify(memory_event_kind::chunk_removed, end_of(m), by);
             core.upstream().shrink(m.base, m.bytes + by, by);
             held.lock();
             core.heap_.end_growth(m, 0);

@@ -10,6 +10,7 @@
 #include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/expandable.hpp> // remappable_resource
 #include <vram/concepts/growth.hpp>     // growth, growth_request
+#include <vram/concepts/observer.hpp>   // memory_event_kind
 #include <vram/concepts/powers.hpp>     // reusing_resource
 #include <vram/concepts/property.hpp>   // has_property
 #include <vram/concepts/sited.hpp>
@@ -118,6 +119,9 @@ public:
         stream const* const order     = Core::order_of(r.on);
         return core.budget_.template grow<Throwing>(
             core.seen(), core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
+                if constexpr (remappable_resource<Upstream>) { // all pages of a new chunk
+                    core.seen().notify(memory_event_kind::pages_mapped, at, size);
+                }
                 chunks_.add(at, size);
                 try {
                     return core.heap_.add(at, size, alignment, order, out);

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `observed` is a layer that has an observer, which all resources over it notify.
+
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy
+#include <vram/concepts/observer.hpp>       // observer, memory_event
+#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
+#include <vram/concepts/sited.hpp>          // sited
+#include <vram/layer/layer_base.hpp>        // layer_base
+#include <vram/layer/with.hpp>              // with::layer_of
+
+#include <concepts>    // default_initializable, same_as
+#include <cstddef>     // size_t
+#include <type_traits> // unwrap_reference_t
+#include <utility>     // move
+
+namespace vram {
+
+/// Gives an observer to the pools and layers over it: they notify it of their blocks and chunks.
+///
+///     pool<observed<stream_ordered<cuda_resource>, my_log>> memory;
+///     memory.observer().print();
+///     auto mr = sim_resource{} | with::stream_ordered | with::observed(std::ref(log)) | with::pool;
+///
+/// The layer notifies nothing of its own calls: resources below it are not observed. The observer
+/// is stored in the layer and moves with it; a `std::reference_wrapper` refers to an object of the
+/// program. `resource_ref` and `any_resource` end the chain, because they do not know its type.
+///
+/// Failure   The functions fail as those of the upstream.
+/// Threads   The rules are those of the upstream. The observer is called by each thread that calls
+///           a resource over the layer, sometimes while that holds its lock: it must not call the
+///           resource.
+/// Cost      None for the layer. The resources over it call the observer once for each event.
+template <synchronous_resource Upstream, class Observer>
+    requires observer<std::unwrap_reference_t<Observer>, typename Upstream::platform::stream>
+class observed : public layer_base<Upstream> {
+    using base = layer_base<Upstream>;
+
+public:
+    using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
+    using observer_type = std::unwrap_reference_t<Observer>;
+
+    observed()
+        requires std::default_initializable<Upstream> && std::default_initializable<Observer>
+        : observed{Upstream{}, Observer{}} {}
+    /// Creates the layer over `upstream` with an observer.
+    observed(Upstream upstream, Observer to) : base{std::move(upstream)}, to_{std::move(to)} {}
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    template <std::same_as<observed> Same>
+    observed(Same& other) : observed{detail::refuse_copy(other)} {}
+    template <std::same_as<observed> Same>
+    observed& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
+        requires resource<Upstream>
+    {
+        return sited{this->upstream_, at}.allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
+        return sited{this->upstream_, at}.allocate_sync(bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
+        requires resource<Upstream> && fallible_resource<Upstream>
+    {
+        return sited{this->upstream_, at}.try_allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return sited{this->upstream_, at}.try_allocate_sync(bytes, alignment);
+    }
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
+        requires reusing_resource<Upstream>
+    {
+        return sited{this->upstream_, at}.try_allocate_ready(s, bytes, alignment);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
+        requires resource<Upstream>
+    {
+        sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
+    }
+
+    /// Returns the observer.
+    [[nodiscard]] observer_type& observer() noexcept { return to_; }
+    /// Notifies the observer of a mark with a text, which must outlive the observer's use of it.
+    void mark(char const* text, call_site at = call_site::current()) noexcept {
+        memory_event<stream> e{};
+        e.kind     = memory_event_kind::marked;
+        e.name     = text;
+        e.resource = this;
+        e.at       = at;
+        observer().observe(e);
+    }
+
+private:
+    [[no_unique_address]] Observer to_;
+};
+
+namespace with {
+/// Gives an observer to the layers after it: `source | with::observed(my_log{}) | with::pool`, or
+/// with an object of the program `source | with::observed(std::ref(log)) | with::pool`.
+template <class Observer>
+[[nodiscard]] auto observed(Observer to) {
+    return layer_of<vram::observed, Observer>(std::move(to));
+}
+} // namespace with
+
+} // namespace vram
