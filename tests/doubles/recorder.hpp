@@ -43,9 +43,13 @@ public:
         for (event const& e : events) { n += e.kind == k && (name.empty() || name == e.name); }
         return n;
     }
-    /// Returns the live bytes of the resources with that name.
+    /// Returns the live bytes of the resources with that name ("": any).
     [[nodiscard]] std::size_t live(std::string const& name) const {
         return sum(name, &books::live);
+    }
+    /// Returns the bytes of the mapped pages of the resources with that name.
+    [[nodiscard]] std::size_t mapped(std::string const& name) const {
+        return sum(name, &books::pages);
     }
     /// Returns the bytes of the chunks of the resources with that name.
     [[nodiscard]] std::size_t chunks(std::string const& name) const {
@@ -59,13 +63,14 @@ public:
 private:
     using ranges = std::map<std::uintptr_t, std::size_t>;
     struct books {
-        ranges chunks, live, free;
+        ranges chunks, live, pages;
+        bool   paged = false; ///< some page was mapped
     };
 
     [[nodiscard]] std::size_t sum(std::string const& name, ranges books::* part) const {
         std::size_t bytes = 0;
         for (auto const& [key, of] : all_) {
-            if (key.first != name) { continue; }
+            if (!name.empty() && key.first != name) { continue; }
             for (auto const& [at, n] : of.*part) { bytes += n; }
         }
         return bytes;
@@ -79,6 +84,39 @@ private:
     [[nodiscard]] static bool overlaps(ranges& in, std::uintptr_t at, std::size_t n) {
         auto const next = in.lower_bound(at);
         return around(in, at) != in.end() || (next != in.end() && next->first < at + n);
+    }
+    /// Removes [at, at + n) from a set of ranges, of which some may not be there.
+    static void cut(ranges& in, std::uintptr_t at, std::size_t n) {
+        auto i = in.upper_bound(at);
+        if (i != in.begin()) { --i; }
+        while (i != in.end() && i->first < at + n) {
+            auto const [first, size] = *i;
+            if (first + size <= at) {
+                ++i;
+                continue;
+            }
+            i = in.erase(i);
+            if (first < at) { in[first] = at - first; }
+            if (first + size > at + n) { in[at + n] = first + size - at - n; }
+        }
+    }
+    /// Adds [at, at + n) to a set of ranges and merges it with its neighbours.
+    static void join(ranges& in, std::uintptr_t at, std::size_t n) {
+        cut(in, at, n);
+        if (auto const before = around(in, at - 1); before != in.end()) {
+            n += before->second;
+            at = before->first;
+            in.erase(before);
+        }
+        if (auto const after = in.find(at + n); after != in.end()) {
+            n += after->second;
+            in.erase(after);
+        }
+        in[at] = n;
+    }
+    [[nodiscard]] static bool covers(ranges& in, std::uintptr_t at, std::size_t n) {
+        auto const found = around(in, at);
+        return found != in.end() && at + n <= found->first + found->second;
     }
     void complain(event const& e, char const* what) {
         static char const* const kinds[]{
@@ -94,10 +132,8 @@ private:
         auto const at = reinterpret_cast<std::uintptr_t>(e.memory);
         switch (e.kind) {
         case kind::allocated: {
-            auto const chunk = around(of.chunks, at);
-            if (chunk == of.chunks.end() || at + e.bytes > chunk->first + chunk->second) {
-                complain(e, "not in a chunk");
-            }
+            if (!covers(of.chunks, at, e.bytes)) { complain(e, "not in a chunk"); }
+            if (of.paged && !covers(of.pages, at, e.bytes)) { complain(e, "not mapped"); }
             if (overlaps(of.live, at, e.bytes)) { complain(e, "over a live block"); }
             of.live[at] = e.bytes;
             break;
@@ -129,32 +165,25 @@ private:
             break;
         case kind::chunk_added: {
             if (overlaps(of.chunks, at, e.bytes)) { complain(e, "over another chunk"); }
-            std::uintptr_t from = at;
-            std::size_t    n    = e.bytes;
-            if (auto const before = around(of.chunks, at - 1); before != of.chunks.end()) {
-                from = before->first;
-                n += before->second;
-                of.chunks.erase(before);
-            }
-            if (auto const after = of.chunks.find(at + e.bytes); after != of.chunks.end()) {
-                n += after->second;
-                of.chunks.erase(after);
-            }
-            of.chunks[from] = n;
+            join(of.chunks, at, e.bytes);
             break;
         }
         case kind::chunk_removed: {
-            auto const chunk = around(of.chunks, at);
-            if (chunk == of.chunks.end() || at + e.bytes > chunk->first + chunk->second) {
-                return complain(e, "not a chunk");
-            }
-            auto const [first, n] = *chunk;
-            of.chunks.erase(chunk);
-            if (first < at) { of.chunks[first] = at - first; }
-            if (at + e.bytes < first + n) { of.chunks[at + e.bytes] = first + n - at - e.bytes; }
+            if (!covers(of.chunks, at, e.bytes)) { complain(e, "not a chunk"); }
+            cut(of.chunks, at, e.bytes);
+            cut(of.pages, at, e.bytes);
             if (overlaps(of.live, at, e.bytes)) { complain(e, "it has a live block"); }
             break;
         }
+        case kind::pages_mapped:
+            of.paged = true;
+            if (!covers(of.chunks, at, e.bytes)) { complain(e, "not in a chunk"); }
+            join(of.pages, at, e.bytes);
+            break;
+        case kind::pages_unmapped:
+            if (overlaps(of.live, at, e.bytes)) { complain(e, "it has a live block"); }
+            cut(of.pages, at, e.bytes);
+            break;
         default: break;
         }
     }

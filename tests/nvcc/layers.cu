@@ -5,8 +5,25 @@
 
 #include "kernels.hpp"
 
+#include <functional>
+
 using namespace vram;
 using tests::machine;
+
+namespace tests {
+/// Counts live blocks, chunks and events.
+struct event_counts {
+    int blocks = 0, chunks = 0, events = 0;
+
+    template <class Stream>
+    void observe(memory_event<Stream> const& e) noexcept {
+        blocks += (e.kind == memory_event_kind::allocated) - (e.kind == memory_event_kind::freed);
+        chunks += (e.kind == memory_event_kind::chunk_added) -
+                  (e.kind == memory_event_kind::chunk_removed);
+        ++events;
+    }
+};
+} // namespace tests
 using tests::wrong_words_in;
 using tests::wrong_words_in_sync;
 
@@ -18,6 +35,8 @@ template class vram::fallback<later, later>;
 template class vram::limiting<later>;
 template class vram::limiting<direct>;
 template class vram::locked<later>;
+template class vram::observed<later, tests::event_counts>;
+template class vram::pool<observed<later, tests::event_counts>>;
 template class vram::segregated<later, later>;
 template class vram::statistics<later>;
 template class vram::stream_ordered<direct>;
@@ -67,6 +86,19 @@ TEST_CASE("nvcc: each layer over stream-ordered memory") {
     CHECK(wrong_words_in(counted) == 0);
     CHECK(counted.overall().blocks.total == 300);
     CHECK(wrong_words_in(insisting) == 0);
+}
+
+TEST_CASE("nvcc: pools over an observed layer notify it") {
+    machine const       here;
+    tests::event_counts seen;
+    {
+        auto memory =
+            cuda_resource{} | with::stream_ordered | with::observed(std::ref(seen)) | with::pool;
+        CHECK(wrong_words_in(memory) == 0);
+    }
+    CHECK(seen.blocks == 0);
+    CHECK(seen.chunks == 0);
+    CHECK(seen.events > 4);
 }
 
 TEST_CASE("nvcc: a stack in reading order, and a layer found in it") {

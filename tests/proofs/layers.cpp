@@ -5,6 +5,7 @@
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/locked.hpp>
+#include <vram/layer/observed.hpp>
 #include <vram/layer/retrying.hpp>
 #include <vram/layer/segregated.hpp>
 #include <vram/layer/statistics.hpp>
@@ -49,6 +50,13 @@ using for_small = segregated<Upstream, full>;
 template <class Upstream>
 using for_large = segregated<full, Upstream>;
 
+struct unseen_events { // an observer without a state
+    template <class Stream>
+    void observe(memory_event<Stream> const&) noexcept {}
+};
+template <class Upstream>
+using plain_observed = observed<Upstream, unseen_events>;
+
 template <template <class> class... Layers>
 struct list {};
 
@@ -65,7 +73,7 @@ template <class Upstream>
 using plain_aligned = aligned<Upstream>;
 using layers =
     list<plain_limiting, plain_locked, plain_statistics, plain_stream_ordered, plain_aligned,
-         polite_retrying, with_a_reserve, as_a_reserve, for_small, for_large>;
+         plain_observed, polite_retrying, with_a_reserve, as_a_reserve, for_small, for_large>;
 
 /// Properties of a layer over any upstream.
 template <class Layer, class Upstream>

@@ -10,6 +10,7 @@
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/locked.hpp>
+#include <vram/layer/observed.hpp>
 #include <vram/layer/retrying.hpp>
 #include <vram/layer/segregated.hpp>
 #include <vram/layer/statistics.hpp>
@@ -75,6 +76,27 @@ static_assert(keeps_the_upstreams<pool<everything>> && reusing_resource<pool<eve
 static_assert(keeps_the_upstreams<slab<everything>> && keeps_the_upstreams<binned<everything>>);
 static_assert(keeps_the_upstreams<monotonic<everything>> && keeps_the_upstreams<arena<everything>>);
 
+// `observer` passes through each layer, pool and `shared`.
+struct nothing_seen {
+    template <class Stream>
+    void observe(memory_event<Stream> const&) noexcept {}
+};
+using seen = observed<everything, nothing_seen>;
+static_assert(loses_nothing<seen> && observed_resource<seen> && !observed_resource<everything>);
+static_assert(observed_resource<limiting<seen>> && observed_resource<statistics<seen>> &&
+              observed_resource<aligned<seen>> && observed_resource<locked<seen>> &&
+              observed_resource<retrying<seen, idle_policy>> &&
+              observed_resource<stream_ordered<seen>> &&
+              observed_resource<fallback<seen, everything>> &&
+              observed_resource<fallback<seen, seen>> &&
+              observed_resource<segregated<everything, seen>> &&
+              observed_resource<observed<seen, nothing_seen>>);
+static_assert(observed_resource<pool<seen>> && observed_resource<slab<seen>> &&
+              observed_resource<binned<seen>> && observed_resource<monotonic<seen>> &&
+              observed_resource<arena<seen>> && observed_resource<shared<pool<seen>>> &&
+              !observed_resource<resource_ref_of<seen>> &&
+              !observed_resource<any_resource_of<seen>>);
+
 // A handle has every power. `shared` and `resource_ref` do not forget captures, since graphs of
 // other holders may run again.
 using handle = shared<everything>;
@@ -125,6 +147,7 @@ TEST_CASE("powers: each layer forwards each power") {
     reaches_the_upstream([](auto up) { return statistics{std::move(up)}; });
     reaches_the_upstream([](auto up) { return aligned{std::move(up), 64}; });
     reaches_the_upstream([](auto up) { return locked{std::move(up)}; });
+    reaches_the_upstream([](auto up) { return observed{std::move(up), nothing_seen{}}; });
     reaches_the_upstream([](auto up) { return retrying{std::move(up), idle_policy{}}; });
     reaches_the_upstream([&](auto up) { return fallback{std::move(up), everything{other}}; });
     reaches_the_upstream(

@@ -64,6 +64,13 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
 /// A platform that observes all resources on it, with a static function `observe`. The resource
 /// calls the platform's `begin_resource_call` before, and `end_resource_call` after, everything that
 /// it does in one call of the program. So the platform can tell its own calls from the program's.
+///
+///     struct my_platform : cuda_platform {
+///         static void observe(memory_event<stream> const& e) noexcept;
+///         static void begin_resource_call() noexcept;   // calls may be nested
+///         static void end_resource_call() noexcept;
+///     };
+///     static_assert(observing_platform<my_platform>);
 template <class P>
 concept observing_platform = requires(memory_event<typename P::stream> const& e) {
     { P::observe(e) } noexcept;

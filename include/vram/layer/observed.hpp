@@ -6,6 +6,7 @@
 
 #include <vram/base/call_site.hpp>          // call_site
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy
+#include <vram/concepts/expandable.hpp>     // expandable_resource, remappable_resource
 #include <vram/concepts/observer.hpp>       // observer, memory_event
 #include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
 #include <vram/concepts/sited.hpp>          // sited
@@ -102,6 +103,54 @@ public:
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
+    }
+
+    /// Extends a block of virtual memory in place. Functions of pages are passed on too, so that
+    /// a pool over the layer can use them.
+    [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept
+        requires expandable_resource<Upstream>
+    {
+        return this->upstream_.extend(p, bytes, more);
+    }
+    std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept
+        requires expandable_resource<Upstream>
+    {
+        return this->upstream_.shrink(p, bytes, less);
+    }
+    [[nodiscard]] std::size_t page_size() const
+        requires expandable_resource<Upstream>
+    {
+        return this->upstream_.page_size();
+    }
+    [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept
+        requires remappable_resource<Upstream>
+    {
+        return this->upstream_.widen(p, bytes, more);
+    }
+    [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept
+        requires remappable_resource<Upstream>
+    {
+        return this->upstream_.mapped(q, n);
+    }
+    [[nodiscard]] bool fill(void* q, std::size_t n) noexcept
+        requires remappable_resource<Upstream>
+    {
+        return this->upstream_.fill(q, n);
+    }
+    std::size_t drop(void* q, std::size_t n) noexcept
+        requires remappable_resource<Upstream>
+    {
+        return this->upstream_.drop(q, n);
+    }
+    std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept
+        requires remappable_resource<Upstream>
+    {
+        return this->upstream_.remap(from, n, to, m);
+    }
+    [[nodiscard]] void* moved_to(void const* q) const noexcept
+        requires remappable_resource<Upstream>
+    {
+        return this->upstream_.moved_to(q);
     }
 
     /// Returns the observer.
