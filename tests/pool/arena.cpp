@@ -184,7 +184,7 @@ TEST_CASE("arena: sizes and counts are rounded, and the defaults fit the machine
 
 TEST_CASE("arena: a stream's own memory is reused at once, without event, wait or host memory") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
-        sim_node    node;
+        sim_node    node{{.checks = {.races = false, .bounds = false}}}; // they need host memory
         sim_stream  s;
         arena       mr{sim_resource{}, {.key = key}};
         void* const first = mr.allocate(s, 1_MiB);

@@ -173,6 +173,13 @@ public:
         machine_.checker.log.print_totals();
     }
 
+    /// Calls `visit(machine)` for each node that exists, newest first, until it returns true. Only
+    /// the headers of `sim/` use it.
+    template <class Visit>
+    static void find(Visit visit) {
+        sim_node* at = newest().load(std::memory_order_acquire);
+        while (at != nullptr && !visit(at->machine_)) { at = at->before_; }
+    }
     /// Returns the internal state of the node. Only the headers of `sim/` use it.
     [[nodiscard]] detail::sim_machine& machine() noexcept { return machine_; }
 

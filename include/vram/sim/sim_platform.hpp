@@ -8,10 +8,12 @@
 #include <vram/concepts/batched_copies.hpp>     // batched_copies
 #include <vram/concepts/core/stream_hold.hpp>   // announces_ends
 #include <vram/concepts/memory_kind.hpp>        // knows_memory
+#include <vram/concepts/observer.hpp>           // memory_event, observing_platform
 #include <vram/concepts/platform.hpp>           // platform
 #include <vram/sim/machine/sim_host_copies.hpp> // sim_host_copies
 #include <vram/sim/machine/sim_lock.hpp>        // sim_lock
 #include <vram/sim/machine/sim_memory_kind.hpp> // sim_memory_kind
+#include <vram/sim/machine/sim_observer.hpp>    // sim_observer
 #include <vram/sim/machine/sim_refused.hpp>     // sim_refused
 #include <vram/sim/machine/sim_stream_hold.hpp> // sim_stream_hold
 #include <vram/sim/sim_copy.hpp>                // sim_copy, sim_copy_batch
@@ -107,6 +109,18 @@ struct sim_platform {
     /// Adds a free that a resource refused to the reports of the node.
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
+    /// Passes an event of a resource to the checker, which then knows the blocks in the chunks of the
+    /// resource. Does not stop a `sim_thread`, and takes no virtual time (time of the simulated
+    /// device).
+    static void observe(memory_event<stream> const& e) noexcept {
+        detail::sim_observer::observe(e);
+    }
+    /// Records, waits and queries of the calling thread are those of a resource until
+    /// `end_resource_call`: they order the resource's frees and allocations, but no accesses of the
+    /// program. Calls may be nested.
+    static void begin_resource_call() noexcept { ++detail::resource_depth; }
+    static void end_resource_call() noexcept { --detail::resource_depth; }
+
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
@@ -142,6 +156,7 @@ struct sim_platform {
 };
 
 static_assert(platform<sim_platform> && batched_copies<sim_platform>);
+static_assert(observing_platform<sim_platform>);
 static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform> &&
               detail::announces_ends<sim_platform>);
 

@@ -128,6 +128,22 @@ struct sim_event_of {
     }
 };
 
+/// The block that contains the memory of a report. `bytes` is 0 if the block is not known.
+struct sim_block_of {
+    char const*    resource = ""; ///< the kind of a resource that divides chunks, such as "pool"
+    std::uintptr_t address  = 0;
+    std::size_t    bytes    = 0;      ///< the size that the program requested
+    sim_event_of   allocated{};       ///< allocation of the block, by its owner
+    sim_event_of   freed{};           ///< free of the block, if it was freed
+    sim_event_of   before{};          ///< free of the block that had the memory before, if known
+    std::string    allocated_by = {}; ///< the stream or thread of `allocated`
+    std::string    freed_by     = {};
+    std::string    before_by    = {};
+
+    /// Returns the block as a line of a report about an access to `accessed`.
+    [[nodiscard]] std::string text(std::uintptr_t accessed) const;
+};
+
 /// One detected mistake, with the two operations that conflict; `first` is empty if only one does.
 /// A node keeps one report for each kind of mistake and pair of source lines, the first, and counts
 /// the others (`count`).
@@ -140,6 +156,7 @@ struct sim_report {
     std::uintptr_t address = 0; ///< start of the range that both operations access
     std::size_t    bytes   = 0;
     std::string    missing = {}; ///< explanation: the missing wait or order, in words
+    sim_block_of   block{};      ///< block with the memory, or the last one before it
     /// For a leak: the number of blocks that were allocated at this line.
     std::size_t blocks = 1;
     /// Number of times that this mistake occurred at these lines. The other members describe the
@@ -284,6 +301,21 @@ inline std::string describe_leak(sim_report const& r) {
 
 } // namespace detail
 
+inline std::string sim_block_of::text(std::uintptr_t accessed) const {
+    std::string out =
+        "block of " + std::to_string(bytes) + " bytes at " + detail::hexadecimal(address);
+    auto const step = [&](char const* what, sim_event_of const& e, std::string const& by) {
+        if (e.what == sim_event_of::kind::none) { return; }
+        out += what + e.title(by) + detail::place(e);
+    };
+    if (*resource != '\0') { out += std::string{" from a `"} + resource + "`"; }
+    if (accessed > address) { out += ", offset " + std::to_string(accessed - address); }
+    step(", allocated by ", allocated, allocated_by);
+    step(", freed by ", freed, freed_by);
+    step(", in memory that was freed by ", before, before_by);
+    return out;
+}
+
 inline std::string sim_report::text() const {
     std::string out = std::string{"vram::sim: "} + name(kind);
     if (kind == sim_mistake::leak) { return out + detail::describe_leak(*this); }
@@ -297,6 +329,7 @@ inline std::string sim_report::text() const {
     if (first.what != sim_event_of::kind::none) {
         out += "\n  in conflict with " + detail::describe(first, first_by);
     }
+    if (block.bytes != 0) { out += "\n  " + block.text(address); }
     if (!missing.empty()) { out += "\n  " + missing; }
     if (count > 1) { out += "\n  it occurred " + std::to_string(count) + " times"; }
     return out;

@@ -74,3 +74,15 @@ TEST_CASE("interval_map: agrees with an array over random ranges") {
     for (std::size_t i = 0; i < model.size(); ++i) { same = same && m.at(i) == model[i]; }
     CHECK(same);
 }
+
+TEST_CASE("interval_map: visit splits nothing, and gives the part in the range") {
+    interval_map<int> m{100, 1};
+    m.assign(20, 40, 2);
+    std::vector<std::size_t> bounds;
+    m.visit(10, 30, [&](std::size_t from, std::size_t to, int value) {
+        bounds.insert(bounds.end(), {from, to, static_cast<std::size_t>(value)});
+    });
+    CHECK(bounds == std::vector<std::size_t>{10, 20, 1, 20, 30, 2});
+    CHECK(m.pieces() == 3);
+    m.visit(90, 101, [&](std::size_t, std::size_t, int) { FAIL("beyond the end"); });
+}

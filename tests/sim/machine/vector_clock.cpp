@@ -50,3 +50,17 @@ TEST_CASE("vector_clock: trailing zeros do not matter for equality") {
     b.raise(5, 1);
     CHECK_FALSE(a == b);
 }
+
+TEST_CASE("vector_clock: what only a resource orders is in the full order, and is passed on") {
+    vector_clock a, b, c;
+    b.raise(1, 4);
+    a.join_by_resource(b);
+    CHECK_FALSE(a.includes(1, 4));
+    CHECK(a.includes_fully(1, 4));
+    CHECK_FALSE(a.includes_fully(1, 5));
+    c.join(a);
+    CHECK_FALSE(c.includes(1, 4));
+    CHECK(c.includes_fully(1, 4));
+    c.join(b);
+    CHECK(c.includes(1, 4));
+}

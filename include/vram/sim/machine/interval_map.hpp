@@ -6,10 +6,11 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef>  // size_t
-#include <iterator> // next, prev
-#include <map>      // map
-#include <utility>  // move
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+#include <iterator>  // next, prev
+#include <map>       // map
+#include <utility>   // move
 
 namespace vram {
 namespace detail {
@@ -38,6 +39,18 @@ public:
         for (; at != to; ++at) {
             auto const next = std::next(at);
             change(at->first, next == pieces_.end() ? size_ : next->first, at->second);
+        }
+    }
+
+    /// Calls `see(begin, end, value)` for the part in [first, last) of each interval.
+    template <class See>
+    void visit(std::size_t first, std::size_t last, See see) const {
+        if (first >= last || last > size_) { return; }
+        for (auto at = std::prev(pieces_.upper_bound(first));
+             at != pieces_.end() && at->first < last;) {
+            auto const        value = at++;
+            std::size_t const end   = at == pieces_.end() ? size_ : at->first;
+            see(std::max(first, value->first), std::min(last, end), value->second);
         }
     }
 

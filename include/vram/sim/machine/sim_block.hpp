@@ -4,13 +4,12 @@
 /// \file
 /// `sim_block` is one allocation of simulated memory, with its access history.
 
-#include <vram/sim/machine/interval_map.hpp>
-#include <vram/sim/sim_report.hpp> // sim_event_of
+#include <vram/sim/machine/sim_parts.hpp> // sim_parts, sim_history, interval_map
+#include <vram/sim/sim_report.hpp>        // sim_event_of, sim_block_of
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
-#include <memory>  // weak_ptr
-#include <vector>  // vector
+#include <memory>  // unique_ptr, weak_ptr
 
 namespace vram {
 namespace detail {
@@ -21,12 +20,6 @@ struct sim_pool;
 /// The kinds of simulated memory. `pageable` is any memory of the process that the simulation did
 /// not allocate or register.
 enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
-
-/// The access history of a range of memory: the last write, and the reads since then.
-struct sim_history {
-    sim_event_of              write;
-    std::vector<sim_event_of> reads;
-};
 
 /// One allocation. The object is kept until its addresses are reused, to detect late accesses.
 struct sim_block {
@@ -49,8 +42,13 @@ struct sim_block {
     sim_event_of              allocated{};
     sim_event_of              released{};
     interval_map<sim_history> history; ///< access history; empty if no check needs it
+    /// Blocks that resources allocated in this block, if one of them divides it.
+    std::unique_ptr<sim_parts> parts{};
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
+    [[nodiscard]] sim_block_of   description() const noexcept {
+        return {"", begin, bytes, allocated, freed ? released : sim_event_of{}, {}, {}, {}, {}};
+    }
     /// Returns true if the addresses of the block may be allocated again.
     [[nodiscard]] bool reusable() const noexcept { return freed && !busy && graph.expired(); }
 };

@@ -5,6 +5,7 @@
 /// `sim_checker` detects races and other wrong accesses to simulated memory.
 
 #include <vram/sim/machine/sim_advice.hpp>
+#include <vram/sim/machine/sim_conflicts.hpp>
 #include <vram/sim/machine/sim_memory.hpp> // sim_memory, sim_block
 #include <vram/sim/machine/sim_names.hpp>
 #include <vram/sim/machine/sim_report_log.hpp>
@@ -12,7 +13,7 @@
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
 #include <vram/sim/sim_report.hpp>
 
-#include <algorithm> // find_if, max, min
+#include <algorithm> // find_if, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uintptr_t, uint64_t
 #include <string>    // string
@@ -76,7 +77,12 @@ public:
         sim_block* const block = place(step, range, copy, peers);
         // A copy's pageable source is read when the call returns, so only writes are recorded.
         if (block == &pageable_ && copy && access == sim_access::read) { return; }
-        if (block != nullptr) { touch(*block, step, clock, range, access); }
+        if (block == nullptr) { return; }
+        if (block->parts != nullptr) {
+            touch_parts(*block, *block->parts, step, clock, range, access);
+        } else {
+            touch(*block, step, clock, range, access);
+        }
     }
 
     /// Records `step` as the allocation of `block`.
@@ -93,15 +99,44 @@ public:
     }
 
     /// Records `step` as the free of `block`, and reports an access that is not ordered before it.
-    void released(sim_block& block, sim_event_of step, vector_clock const& clock) {
+    /// For a free by a resource, the waits of resources count as order (`fully`).
+    template <class Block>
+    void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
         block.released = step;
         if (!on_.frees || !on_.races || block.history.size() == 0) { return; }
-        conflicts found;
-        block.history.change(0, block.bytes, [&](std::size_t from, std::size_t to, sim_history& h) {
-            collect(found, step, clock, block.begin + from, to - from, h);
-        });
-        report_all(found, step);
+        vector_clock const* const all[] = {&clock};
+        sim_conflicts             found{step, all, fully};
+        collect(found, block, block.begin, block.end());
+        report_all(found, block.description());
+    }
+
+    /// Called if an event of a resource could not be stored. From then on, the blocks of resources
+    /// are not known, and no access is reported because it is in none of them.
+    void miss_event() noexcept { ++unchecked.resource_events; }
+
+    /// The block of a resource that was freed last, and its history, in case the resource refuses.
+    struct freed_block {
+        std::uintptr_t            begin = 0;
+        interval_map<sim_history> history;
+    };
+    freed_block undo;
+
+    /// Reports the operations in `found`. `block` is the block with their memory.
+    void report_all(sim_conflicts const& found, sim_block_of const& block) {
+        for (sim_conflicts::conflict const& each : found.found()) {
+            report_pair(found.step(), each.with, each.begin, each.end - each.begin, block);
+        }
+    }
+    /// Adds the history of a range of `block`, which may be a `sim_block` or `sim_inner_block`.
+    template <class Block>
+    static void collect(sim_conflicts& found, Block& block, std::uintptr_t begin,
+                        std::uintptr_t end) {
+        if (block.history.size() == 0) { return; }
+        block.history.change(begin - block.begin, end - block.begin,
+                             [&](std::size_t from, std::size_t to, sim_history& h) {
+                                 found.collect(block.begin + from, block.begin + to, h);
+                             });
     }
 
     /// Adds a report to `log`, with the names of its streams, threads and memory.
@@ -135,40 +170,92 @@ private:
     }
 
     /// Checks and records an access to `range` within `block`. Returns false after a report.
-    bool touch(sim_block& block, sim_event_of const& step, vector_clock const& clock,
-               sim_range range, sim_access access) {
-        return touch(block, block.history, step, clock, range, access);
+    template <class Block>
+    bool touch(Block& block, sim_event_of const& step, vector_clock const& clock, sim_range range,
+               sim_access access, bool fully = false) {
+        return touch(block, block.history, step, clock, range, access, fully);
     }
     /// Checks and records an access to the part of `range` within `block`. `history` is the access
-    /// history of the block, or of the physical memory that is mapped there. Returns false if it
-    /// reported a mistake.
-    bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& step,
-               vector_clock const& clock, sim_range range, sim_access access) {
+    /// history of the block, or of the physical memory that is mapped there. If `fully`, the waits
+    /// of resources count as order. Returns false if it reported a mistake.
+    template <class Block>
+    bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
+               vector_clock const& clock, sim_range range, sim_access access, bool fully) {
         if (history.size() == 0) { return true; }
-        std::size_t const first = range.begin() - block.begin;
-        std::size_t const last  = std::min(range.end(), block.end()) - block.begin;
-        conflicts         found;
-        bool              reported = false;
+        std::size_t const         first = range.begin() - block.begin;
+        std::size_t const         last  = std::min(range.end(), block.end()) - block.begin;
+        vector_clock const* const all[] = {&clock};
+        sim_conflicts             found{step, all, fully};
+        bool                      reported = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (on_.races) { collect(found, step, clock, block.begin + from, to - from, h); }
+            if (on_.races) { found.collect(block.begin + from, block.begin + to, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
             if (on_.uninitialised && access != sim_access::write && fresh && !reported &&
-                found.empty()) {
+                found.found().empty()) {
                 reported = true;
                 report({sim_mistake::uninitialised_read, step, h.write, block.begin + from,
-                        to - from, "no write was declared before it"});
+                        to - from, "no write was declared before it", block.description()});
             }
             if (access != sim_access::write) { note_read(h, step); }
         });
         if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
-        report_all(found, step);
-        return !reported && found.empty();
+        report_all(found, block.description());
+        return !reported && found.found().empty();
+    }
+
+    /// Checks and records an access to memory of `block`, of which resources divide the chunks in
+    /// `parts`. `block` is a `sim_block`, `sim_inner_block` or `sim_reservation`. Returns false if it
+    /// reported a mistake.
+    template <class Block>
+    bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
+                     vector_clock const& clock, sim_range range, sim_access access) {
+        sim_parts::range const chunk = parts.chunk_at(range.begin());
+        if (!chunk.found) { // memory that is in no chunk
+            std::uintptr_t const end = std::min(range.end(), chunk.end);
+            if constexpr (requires(Block& b) { b.history; }) {
+                if (end > block.end()) { return outside(step, range, block.description()); }
+                sim_range const own{range.data, end - range.begin()};
+                if (!touch(block, step, clock, own, access)) { return false; }
+            }
+            sim_range const rest{reinterpret_cast<void const*>(end), range.end() - end};
+            return rest.bytes == 0 || touch_parts(block, parts, step, clock, rest, access);
+        }
+        sim_inner_block* const part = parts.at(range.begin());
+        if (part != nullptr && !part->freed) {
+            if (part->parts != nullptr) {
+                return touch_parts(*part, *part->parts, step, clock, range, access);
+            }
+            if (range.end() <= part->end() || part->graph || unchecked.resource_events != 0) {
+                return touch(*part, step, clock, range, access);
+            }
+        }
+        if (unchecked.resource_events != 0) { return true; }
+        if (part != nullptr && part->freed) {
+            if (!on_.bounds) { return true; }
+            report({sim_mistake::use_after_free, step, part->released, range.begin(), range.bytes,
+                    "the memory was freed before", part->description()});
+            return false;
+        }
+        sim_inner_block* const near = parts.before(range.begin());
+        return outside(step, range,
+                       near != nullptr && near->last > chunk.begin ? near->description()
+                                                                   : sim_block_of{});
+    }
+    /// Reports an access beyond `block`, the last block that begins before it. Returns true if such
+    /// accesses are not checked.
+    bool outside(sim_event_of const& step, sim_range range, sim_block_of const& block) {
+        if (!on_.bounds) { return true; }
+        report({sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, "", block});
+        return false;
     }
 
     /// Checks and records an access to reserved virtual addresses, one mapping after the other.
+    /// Where resources divide the range, their blocks are checked first; then the mappings are
+    /// compared in the order that includes the waits of resources.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
-        bool well = true;
+        bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
+        bool       well = !divided || touch_parts(pages, *pages.parts, step, clock, range, access);
         for (std::uintptr_t at = range.begin(); well && at < range.end();) {
             sim_block* const page = pages.mapping(at);
             if (page == nullptr || !page->granted) {
@@ -183,10 +270,10 @@ private:
             }
             sim_range const rest{reinterpret_cast<void const*>(at), range.end() - at};
             well = reaches(step, *page, range, copy, false) &&
-                   touch(*page, step, clock, rest, access) &&
+                   touch(*page, step, clock, rest, access, divided) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
                          // The history for accesses through other addresses of this memory.
-                         access);
+                         access, divided);
             at = page->end();
         }
     }
@@ -212,12 +299,17 @@ private:
             return nullptr;
         }
         sim_block* const block = space->before(range.begin());
-        if (block == nullptr || range.end() > block->end() || block->freed) {
+        // If resources divide the block, the end is checked against their blocks.
+        bool const within = block != nullptr && !block->freed && range.begin() < block->end() &&
+                            (block->parts != nullptr || range.end() <= block->end());
+        if (!within) {
             if (on_.bounds) {
                 bool const freed = block != nullptr && block->freed && range.begin() < block->end();
+                bool const known = block != nullptr && (freed || !block->freed);
                 report({freed ? sim_mistake::use_after_free : sim_mistake::out_of_bounds, step,
                         freed ? block->released : sim_event_of{}, range.begin(), range.bytes,
-                        freed ? "the memory was freed before" : ""});
+                        freed ? "the memory was freed before" : "",
+                        known ? block->description() : sim_block_of{}});
             }
             return nullptr;
         }
@@ -233,69 +325,28 @@ private:
         if (!on_.residency || !on_device || copy) { return true; }
         if (step.host || step.host_function) {
             report({sim_mistake::host_access, step, block.allocated, range.begin(), range.bytes,
-                    "copy it to host memory first"});
+                    "copy it to host memory first", block.description()});
             return false;
         }
         if (block.device != step.device && !peers) {
             report({sim_mistake::peer_access, step, block.allocated, range.begin(), range.bytes,
                     "enable peer access from device " + std::to_string(step.device) +
-                        " to device " + std::to_string(block.device)});
+                        " to device " + std::to_string(block.device),
+                    block.description()});
             return false;
         }
         return true;
     }
 
-    /// The last operation of one stream or host thread that conflicts with an access, and the range
-    /// that contains all bytes in conflict with that stream or thread.
-    struct conflict {
-        sim_event_of   with;
-        std::uintptr_t begin;
-        std::uintptr_t end;
-    };
-    using conflicts = std::vector<conflict>;
-
-    /// Adds to `found` the last write in `h`, and the reads since then if `step` is no read, that
-    /// are not ordered before `step`. `h` is the history of the `bytes` at `at`.
-    static void collect(conflicts& found, sim_event_of const& step, vector_clock const& clock,
-                        std::uintptr_t at, std::size_t bytes, sim_history const& h) {
-        auto const look = [&](sim_event_of const& earlier) {
-            if (!unordered(earlier, clock)) { return; }
-            for (conflict& known : found) {
-                if (known.with.slot != earlier.slot) { continue; }
-                if (earlier.count > known.with.count) { known.with = earlier; }
-                known.begin = std::min(known.begin, at);
-                known.end   = std::max(known.end, at + bytes);
-                return;
-            }
-            found.push_back({earlier, at, at + bytes});
-        };
-        look(h.write);
-        for (sim_event_of const& earlier : h.reads) {
-            bool const alike = step.what == earlier.what; // two reads, or two atomic accesses
-            if (!alike) { look(earlier); }
-        }
-    }
-    /// Reports each of the conflicts with `step`.
-    void report_all(conflicts const& found, sim_event_of const& step) {
-        for (conflict const& each : found) {
-            report_pair(step, each.with, each.begin, each.end - each.begin);
-        }
-    }
-
-    static bool unordered(sim_event_of const& earlier, vector_clock const& clock) noexcept {
-        return earlier.what != sim_event_of::kind::none &&
-               !clock.includes(earlier.slot, earlier.count);
-    }
-
     void report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,
-                     std::size_t bytes) {
+                     std::size_t bytes, sim_block_of const& block) {
         sim_mistake kind = sim_mistake::race;
         if (first.what == sim_event_of::kind::allocation) { kind = sim_mistake::use_before_ready; }
         if (second.what == sim_event_of::kind::release) {
             kind = sim_mistake::free_before_last_use;
         }
         if (log.repeated(kind, second, first)) { return; }
-        sim_report r{kind, second, first, at, bytes};
+        sim_report r{kind, second, first, at, bytes, {}, block};
         names.complete(r);
         r.missing = sim_advice(r);
         log.add(std::move(r));

@@ -55,7 +55,7 @@ public:
         sim_event_of const step  = call_.host_step("free");
         sim_block* const   block = find(kind, device, p, bytes, step);
         if (block == nullptr) { return false; }
-        m_.checker.released(*block, step, call_.host->vclock);
+        m_.checker.released(*block, step, call_.host->vclock, in_resource_call());
         block->freed = block->busy = true;
         sim_wait{call_}.wait_idle(device);
         m_.at(device).used -= block->counted;
@@ -103,7 +103,7 @@ public:
         sim_block* const   block =
             find(sim_kind::device_async, pool->device, p, bytes, step, pool.get());
         if (block == nullptr) { return false; }
-        m_.checker.released(*block, step, s.vclock);
+        m_.checker.released(*block, step, s.vclock, in_resource_call());
         std::uint64_t const ticket = ++pool->tickets;
         block->freed = block->busy = true;
         pool->live -= block->counted;
@@ -312,7 +312,7 @@ private:
     /// false and changes nothing.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
-            return w.slot == s.slot || s.vclock.includes(w.slot, w.count);
+            return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);
         };
         sim_device_state& d = m_.at(pool.device);
         std::size_t const allowed =
@@ -329,7 +329,7 @@ private:
         while (bytes - room > allowed && !pool.pending.empty()) {
             sim_pool::waiting const& oldest = pool.pending.begin()->second;
             room += oldest.bytes;
-            s.vclock.join(oldest.vclock);
+            s.vclock.join_by_resource(oldest.vclock);
             claim(pool, s, oldest);
             if (room >= bytes) { return true; }
         }

@@ -145,13 +145,24 @@ public:
         spare_events_.push_back(&e);
     }
 
-    // Order between streams and host threads (the happens-before relation).
+    // Order between streams and host threads (the happens-before relation). In a call of a resource,
+    // it is added to the full order only, because the program must not rely on it.
+
+    /// Everything that `then` includes happens before the next step of the owner of `clock`.
+    static void take_over(vector_clock& clock, vector_clock const& then) {
+        in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
+    }
+    /// Returns true if `take_over` of a clock with this count would add nothing.
+    [[nodiscard]] static bool follows(vector_clock const& clock, std::size_t slot,
+                                      std::uint64_t count) noexcept {
+        return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
+    }
 
     /// Host thread `h` joins the vector clock `then` into its own: the operations that `then`
     /// includes happen before the next step of `h`.
     void acquire(sim_host& h, vector_clock const& then) {
         if (!checker.on().races) { return; }
-        h.vclock.join(then);
+        take_over(h.vclock, then);
         h.advance();
     }
     /// Stream `s` joins the vector clock of host thread `h` into its own: everything that `h` did
@@ -161,7 +172,7 @@ public:
                  std::source_location where = std::source_location::current()) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
         if (!checker.on().races || s.vclock.includes(h.slot, h.vclock[h.slot])) { return; }
-        s.vclock.join(h.vclock);
+        take_over(s.vclock, h.vclock);
         s.count = s.vclock.advance(s.slot);
     }
 

@@ -79,6 +79,10 @@ public:
         r.second_by = of(r.second);
         r.first_by  = of(r.first);
         r.memory    = of(r.address);
+        if (r.block.bytes == 0) { return; }
+        r.block.allocated_by = of(r.block.allocated);
+        r.block.freed_by     = of(r.block.freed);
+        r.block.before_by    = of(r.block.before);
     }
 
 private:

@@ -134,8 +134,9 @@ public:
         sim_reservation& r = mapped(p, bytes);
         demand(r.mapping(address(p))->begin == address(p));
         sim_event_of const step = call_.host_step("unmap");
-        for_each(r, p, bytes,
-                 [&](sim_block& block) { m_.checker.released(block, step, call_.host->vclock); });
+        for_each(r, p, bytes, [&](sim_block& block) {
+            m_.checker.released(block, step, call_.host->vclock, in_resource_call());
+        });
         if (r.space.backed()) { sim_frames::hide(r.space.view(address(p)), bytes); }
         for_each(r, p, bytes, [&](sim_block& block) {
             std::uint64_t const handle = block.physical;

@@ -178,8 +178,8 @@ public:
         call_.expect_ordered(e, "wait");
         begin_action(s);
         wait_for(s, e.place);
-        if (m_.checker.on().races && !s.vclock.includes(e.slot, e.count)) {
-            s.vclock.join(e.vclock);
+        if (m_.checker.on().races && !sim_machine::follows(s.vclock, e.slot, e.count)) {
+            sim_machine::take_over(s.vclock, e.vclock);
             s.count = s.vclock.advance(s.slot);
         }
         ++m_.schedule.figures(s.device).stream_waits;
@@ -216,7 +216,7 @@ private:
     void follow_stream(sim_stream_state& s, sim_stream_state const& other) {
         wait_for(s, other.tail);
         for (sim_moment const& m : other.waits) { wait_for(s, m); }
-        if (m_.checker.on().races) { s.vclock.join(other.vclock); }
+        if (m_.checker.on().races) { sim_machine::take_over(s.vclock, other.vclock); }
     }
 
     /// Orders `s` by the rules of the legacy default stream: it waits for all blocking streams of
@@ -233,10 +233,13 @@ private:
                 follow_stream(s, *other);
             }
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
-            if (m_.checker.on().races) { s.vclock.join(d.blocking_orphans_vclock); }
+            if (m_.checker.on().races) {
+                sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
+            }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
-            s.legacy_seen = d.legacy->work;
             follow_stream(s, *d.legacy);
+            // In a call of a resource, the order for the program is still to be added.
+            if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }
 
@@ -307,7 +310,7 @@ private:
             m_.checker.allocated(*n.allocates, event_of(op, at));
         }
         if (n.frees != nullptr) {
-            m_.checker.released(*n.frees, event_of(op, at), vclock);
+            m_.checker.released(*n.frees, event_of(op, at), vclock, false);
             n.frees->freed = true;
         }
     }

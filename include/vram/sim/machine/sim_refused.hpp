@@ -5,10 +5,12 @@
 /// `sim_refused` adds a free that a pool or a layer refused to the reports of the node.
 
 #include <vram/base/error_text.hpp> // error, error_text
+#include <vram/sim/machine/sim_observer.hpp>
 #include <vram/sim/sim_node.hpp>
 
 #include <cstdint> // uintptr_t
 #include <mutex>   // unique_lock
+#include <utility> // move
 
 namespace vram {
 namespace detail {
@@ -35,18 +37,23 @@ inline void sim_refused(error const& e) noexcept {
         sim_host* const        self = detail::self(m.id).host;
         std::unique_lock const held{m.mutex};
         sim_host const&        caller = self != nullptr ? *self : m.turns.outside;
-        m.checker.report({sim_mistake_of(e.kind),
-                          {.name   = "refused free",
-                           .what   = sim_event_of::kind::release,
-                           .host   = true,
-                           .number = m.schedule.next_number(),
-                           .actor  = caller.number,
-                           .time   = caller.clock,
-                           .where  = e.caller.known() ? e.caller.location() : e.where},
-                          {},
-                          reinterpret_cast<std::uintptr_t>(e.pointer),
-                          e.bytes,
-                          error_text{e}.c_str()});
+        auto const             at     = reinterpret_cast<std::uintptr_t>(e.pointer);
+        sim_report             r{.kind    = sim_mistake_of(e.kind),
+                                 .second  = {.name   = "refused free",
+                                             .what   = sim_event_of::kind::release,
+                                             .host   = true,
+                                             .number = m.schedule.next_number(),
+                                             .actor  = caller.number,
+                                             .time   = caller.clock,
+                                             .where = e.caller.known() ? e.caller.location() : e.where},
+                                 .address = at,
+                                 .bytes   = e.bytes,
+                                 .missing = error_text{e}.c_str()};
+        if (sim_inner_block const* const block = sim_observer{m}.block_at(at)) {
+            r.block = block->description();
+            if (block->freed) { r.first = block->released; }
+        }
+        m.checker.report(std::move(r));
     } catch (...) {}
 }
 

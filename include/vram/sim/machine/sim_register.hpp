@@ -55,7 +55,8 @@ public:
         if (block_ == nullptr) { return; }
         try {
             sim_call call{*machine_, sim_call_kind::free, 0, std::source_location::current()};
-            machine_->checker.released(*block_, call.host_step("unregister"), call.host->vclock);
+            machine_->checker.released(*block_, call.host_step("unregister"), call.host->vclock,
+                                       in_resource_call());
             sim_wait{call}.wait_idle(0);
             machine_->memory.space(sim_kind::registered, 0).erase(*block_);
         } catch (...) {

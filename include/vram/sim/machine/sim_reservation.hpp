@@ -10,6 +10,7 @@
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
+#include <memory>  // unique_ptr
 
 namespace vram {
 namespace detail {
@@ -43,6 +44,8 @@ struct sim_reservation {
     std::size_t    bytes;
     int            device;
     sim_event_of   reserved{};
+    /// Blocks that resources allocated in the range, if one of them divides it.
+    std::unique_ptr<sim_parts> parts{};
 };
 
 } // namespace detail

@@ -83,6 +83,7 @@ public:
         block.freed   = true;
         block.busy    = false;
         block.history = {};
+        block.parts   = nullptr;
         release_pages(block);
         try {
             retired_.push_back(block.begin);

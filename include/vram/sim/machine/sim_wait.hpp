@@ -205,7 +205,7 @@ private:
     /// Returns true if everything in the vector clock of a stream or event, with this index and
     /// count, already happens before the next step of the calling thread.
     [[nodiscard]] bool knows(std::size_t slot, std::uint64_t count) const noexcept {
-        return call_.host->vclock.includes(slot, count);
+        return sim_machine::follows(call_.host->vclock, slot, count);
     }
 
     /// Returns the result of a query. If it is positive, the calling thread joins `vclock`, unless

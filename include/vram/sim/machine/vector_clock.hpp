@@ -30,15 +30,24 @@ public:
         return (*this)[actor] >= count;
     }
 
+    /// Returns true if `actor`'s count `count` happens before, in the full order.
+    [[nodiscard]] bool includes_fully(std::size_t actor, std::uint64_t count) const noexcept {
+        return includes(actor, count) ||
+               (actor < by_resources_.size() && by_resources_[actor] >= count);
+    }
+
     /// Increments the counter of `actor` and returns the new value.
     std::uint64_t advance(std::size_t actor) { return ++at(actor); }
 
     /// Sets each counter to the larger of its value and that in `other` (acquires `other`).
     void join(vector_clock const& other) {
-        if (counts_.size() < other.counts_.size()) { counts_.resize(other.counts_.size()); }
-        for (std::size_t i = 0; i < other.counts_.size(); ++i) {
-            counts_[i] = std::max(counts_[i], other.counts_[i]);
-        }
+        raise_all(counts_, other.counts_);
+        raise_all(by_resources_, other.by_resources_);
+    }
+    /// Acquires `other` in the full order only.
+    void join_by_resource(vector_clock const& other) {
+        raise_all(by_resources_, other.counts_);
+        raise_all(by_resources_, other.by_resources_);
     }
 
     /// Raises the counter of `actor` to at least `count`.
@@ -53,12 +62,19 @@ public:
     }
 
 private:
+    using counts = std::vector<std::uint64_t>;
+
+    static void raise_all(counts& to, counts const& from) {
+        if (to.size() < from.size()) { to.resize(from.size()); }
+        for (std::size_t i = 0; i < from.size(); ++i) { to[i] = std::max(to[i], from[i]); }
+    }
     std::uint64_t& at(std::size_t actor) {
         if (actor >= counts_.size()) { counts_.resize(actor + 1); }
         return counts_[actor];
     }
 
-    std::vector<std::uint64_t> counts_;
+    counts counts_;
+    counts by_resources_; ///< counters that only the waits of resources have raised
 };
 
 } // namespace detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_conflicts` collects the earlier operations that an operation is not ordered after.
+
+#include <vram/sim/machine/sim_parts.hpp> // sim_history, sim_event_of
+#include <vram/sim/machine/vector_clock.hpp>
+
+#include <algorithm> // find, max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <span>      // span
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// The earlier operations that conflict with one operation: of each stream or host thread the last
+/// one, and the range that contains all bytes in conflict with that stream or thread.
+///
+/// Threads   One thread at a time.
+/// Cost      One comparison for each operation in the histories.
+class sim_conflicts {
+public:
+    struct conflict {
+        sim_event_of   with;
+        std::uintptr_t begin;
+        std::uintptr_t end;
+    };
+
+    /// Collects the conflicts of the operation `step`, which happens after everything in the vector
+    /// clocks. If `fully`, the waits of resources count as order. They always do after the free of
+    /// a block.
+    sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
+                  bool fully = false) noexcept
+        : step_{step}, clocks_{clocks}, fully_{fully} {}
+
+    /// From now on, an earlier allocation of the memory is no conflict.
+    void uses_only() noexcept { uses_only_ = true; }
+
+    /// Adds the last write in `h`, and the other accesses since then that conflict with the
+    /// operation, unless they are ordered before it. `h` is the history of the range.
+    void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
+        look(begin, end, h.write);
+        for (sim_event_of const& earlier : h.reads) {
+            bool const alike = step_.what == earlier.what; // two reads, or two atomic accesses
+            if (!alike) { look(begin, end, earlier); }
+        }
+    }
+    void look(std::uintptr_t begin, std::uintptr_t end, sim_event_of const& earlier) {
+        if (uses_only_ && earlier.what == sim_event_of::kind::allocation) { return; }
+        if (ordered(earlier)) { return; }
+        for (conflict& known : found_) {
+            if (known.with.slot != earlier.slot) { continue; }
+            if (earlier.count > known.with.count) { known.with = earlier; }
+            known.begin = std::min(known.begin, begin);
+            known.end   = std::max(known.end, end);
+            return;
+        }
+        found_.push_back({earlier, begin, end});
+    }
+
+    /// Removes the conflicts with the streams or threads of these indices in vector clocks.
+    void ignore(std::vector<std::size_t> const& slots) {
+        std::erase_if(found_, [&](conflict const& each) {
+            return std::find(slots.begin(), slots.end(), each.with.slot) != slots.end();
+        });
+    }
+
+    [[nodiscard]] sim_event_of const&          step() const noexcept { return step_; }
+    [[nodiscard]] std::vector<conflict> const& found() const noexcept { return found_; }
+
+private:
+    [[nodiscard]] bool ordered(sim_event_of const& earlier) const noexcept {
+        if (earlier.what == sim_event_of::kind::none) { return true; }
+        bool const fully = fully_ || earlier.what == sim_event_of::kind::release;
+        for (vector_clock const* const clock : clocks_) {
+            if (fully ? clock->includes_fully(earlier.slot, earlier.count)
+                      : clock->includes(earlier.slot, earlier.count)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    sim_event_of const&                  step_;
+    std::span<vector_clock const* const> clocks_;
+    bool                                 fully_;
+    bool                                 uses_only_ = false;
+    std::vector<conflict>                found_;
+};
+
+} // namespace detail
+} // namespace vram

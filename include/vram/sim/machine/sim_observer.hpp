@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_observer` passes the events of resources to the checker.
+
+#include <vram/concepts/observer.hpp> // memory_event
+#include <vram/sim/machine/sim_conflicts.hpp>
+#include <vram/sim/machine/sim_machine.hpp>
+#include <vram/sim/machine/sim_parts.hpp>
+#include <vram/sim/sim_stream_view.hpp>
+
+#include <algorithm>   // max, min
+#include <cstddef>     // size_t
+#include <cstdint>     // uintptr_t
+#include <memory>      // make_unique, unique_ptr
+#include <mutex>       // unique_lock
+#include <string_view> // string_view
+#include <utility>     // exchange, move
+#include <vector>      // vector
+
+namespace vram {
+namespace detail {
+
+/// Address of the block that the calling thread's last event freed, or 0.
+inline constinit thread_local std::uintptr_t last_freed = 0;
+
+/// Applies the events of resources to the memory of one node, and checks them. A free is compared
+/// with the uses of its block in the order of the program. An allocation is compared with the
+/// earlier frees of its memory in the full order, which includes the waits of the resource.
+///
+/// Failure   Members throw `std::bad_alloc`.
+/// Threads   The calling thread holds the machine's lock. No member waits or stops a thread.
+/// Cost      O(log blocks) for each level of chunks.
+class sim_observer {
+public:
+    using event = memory_event<sim_stream_view>;
+
+    explicit sim_observer(sim_machine& machine)
+        : m_{machine},
+          self_{detail::self(machine.id)},
+          host_{self_.host != nullptr ? *self_.host : machine.turns.outside} {}
+
+    /// Passes an event to the node with its memory. Ignores memory of no node.
+    static void observe(event const& e) noexcept {
+        if (e.kind > memory_event_kind::chunk_removed) { return; }
+        sim_node::find([&](sim_machine& m) {
+            std::unique_lock const held{m.mutex};
+            if (m.memory.space_of(address(e)) == nullptr) { return false; }
+            sim_checks const& on = m.checker.on();
+            if (!on.races && !on.bounds && !on.uninitialised) { return true; }
+            try {
+                sim_observer{m}.apply(e);
+            } catch (...) { // no host memory
+                m.checker.miss_event();
+            }
+            return true;
+        });
+    }
+
+    /// Returns the block that begins at `p` in the innermost chunk there, live or freed, or null.
+    [[nodiscard]] sim_inner_block* block_at(std::uintptr_t p) {
+        sim_inner_block* found = nullptr;
+        descend(p, [&](sim_inner_block& part) {
+            if (part.begin == p) { found = &part; }
+        });
+        return found;
+    }
+
+private:
+    /// A block, or a range of reserved addresses, and the blocks that resources allocated in it.
+    struct place {
+        std::unique_ptr<sim_parts>* parts     = nullptr; ///< null if there is no memory
+        std::uintptr_t              begin     = 0;
+        interval_map<sim_history>*  history   = nullptr; ///< null for reserved addresses
+        sim_event_of const*         allocated = nullptr;
+    };
+    struct path {
+        place innermost; ///< innermost live block that contains the address
+        place divided;   ///< innermost one with a chunk at the address
+    };
+
+    static std::uintptr_t address(event const& e) noexcept {
+        return reinterpret_cast<std::uintptr_t>(e.memory);
+    }
+    template <class Block>
+    static place of(Block& block) noexcept {
+        return {&block.parts, block.begin, &block.history, &block.allocated};
+    }
+    [[nodiscard]] place root(std::uintptr_t p) {
+        if (sim_reservation* const r = m_.memory.reservation_of(p)) {
+            return {&r->parts, r->begin, nullptr, &r->reserved};
+        }
+        sim_space* const space = m_.memory.space_of(p);
+        sim_block* const block = space != nullptr ? space->before(p) : nullptr;
+        bool const       live  = block != nullptr && !block->freed && p < block->end();
+        return live ? of(*block) : place{};
+    }
+    /// Follows the chunks at `p` to the innermost block. Calls `visit` for each block on the way
+    /// that a resource allocated, and for a freed one at the end.
+    template <class Visit>
+    path descend(std::uintptr_t p, Visit visit) {
+        path found{.innermost = root(p), .divided = {}};
+        while (found.innermost.parts != nullptr && *found.innermost.parts != nullptr &&
+               (*found.innermost.parts)->chunk_at(p).found) {
+            found.divided               = found.innermost;
+            sim_inner_block* const part = (*found.divided.parts)->at(p);
+            if (part == nullptr) { break; }
+            visit(*part);
+            if (part->freed) { break; }
+            found.innermost = of(*part);
+        }
+        return found;
+    }
+    path descend(std::uintptr_t p) {
+        return descend(p, [](sim_inner_block const&) {});
+    }
+
+    void apply(event const& e) {
+        if (e.kind != memory_event_kind::free_refused) { last_freed = 0; }
+        switch (e.kind) {
+        case memory_event_kind::allocated: return allocated(e);
+        case memory_event_kind::freed: return freed(e);
+        case memory_event_kind::free_refused: return keep(address(e));
+        case memory_event_kind::all_freed: return all_freed(e);
+        case memory_event_kind::chunk_added: return chunk_added(address(e), e.bytes);
+        case memory_event_kind::chunk_removed: return chunk_removed(address(e), e.bytes);
+        default: return;
+        }
+    }
+
+    void chunk_added(std::uintptr_t p, std::size_t bytes) {
+        place const in = descend(p).innermost;
+        if (in.parts == nullptr) { return; }
+        if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
+        (*in.parts)->add_chunk(p, p + bytes);
+    }
+    /// The history of the memory is now that of the frees of all blocks that were there.
+    void chunk_removed(std::uintptr_t p, std::size_t bytes) {
+        place const in = descend(p).divided;
+        if (in.parts == nullptr) { return; }
+        sim_parts& parts = **in.parts;
+        if (in.history != nullptr) {
+            auto const assign = [&](std::uintptr_t from, std::uintptr_t to, sim_event_of last) {
+                last.what = sim_event_of::kind::release;
+                in.history->assign(from - in.begin, to - in.begin, {last, {}});
+            };
+            assign(p, p + bytes, *in.allocated);
+            parts.for_each(p, p + bytes,
+                           [&](sim_inner_block& part, std::uintptr_t from, std::uintptr_t to) {
+                               assign(from, to, part.freed ? part.released : part.allocated);
+                           });
+        }
+        parts.remove_chunk(p, p + bytes);
+        if (parts.empty()) { *in.parts = nullptr; }
+    }
+
+    void allocated(event const& e) {
+        std::uintptr_t const p  = address(e);
+        place const          in = descend(p).divided;
+        if (in.parts == nullptr) { return; }
+        // A block of `stream_ordered` may be used on any stream.
+        bool const              anywhere = std::string_view{e.name} == "stream_ordered";
+        sim_stream_state* const on       = stream_of(e);
+        sim_stream_state* const s        = anywhere ? nullptr : on;
+        sim_inner_block         part{.begin    = p,
+                                     .bytes    = e.bytes,
+                                     .last     = p + e.bytes,
+                                     .resource = e.name,
+                                     .graph    = on != nullptr && on->capture != nullptr};
+        sim_event_of const      step = make_step(e, s, "allocate", sim_event_of::kind::allocation);
+        part.allocated               = step;
+        sim_conflicts found{step, clocks_, true};
+        if (!part.graph && in.history != nullptr) {
+            in.history->visit(p - in.begin, p + e.bytes - in.begin,
+                              [&](std::size_t from, std::size_t to, sim_history const& h) {
+                                  found.collect(in.begin + from, in.begin + to, h);
+                              });
+        }
+        (*in.parts)->for_each(p, p + e.bytes,
+                              [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t to) {
+                                  replace(part, old, found, from, to);
+                              });
+        sim_checks const& checks = m_.checker.on();
+        if (checks.races || checks.uninitialised) {
+            // Launches of the graph allocate the block, not this call.
+            part.history = {part.bytes, part.graph ? sim_history{} : sim_history{step, {}}};
+        }
+        sim_block_of const description = part.description();
+        (*in.parts)->put(std::move(part));
+        if (checks.races) { m_.checker.report_all(found, description); }
+    }
+    /// Called for the block `part` and an earlier one, `old`, which had the range before it.
+    static void replace(sim_inner_block& part, sim_inner_block& old, sim_conflicts& found,
+                        std::uintptr_t from, std::uintptr_t to) {
+        if (part.graph && old.graph) { // nodes of the graph may use both blocks
+            std::uintptr_t const end = std::max(part.end(), old.end());
+            part.begin               = std::min(part.begin, old.begin);
+            part.bytes               = end - part.begin;
+        }
+        if (part.graph || old.graph) { return; }
+        if (!old.freed) { return sim_checker::collect(found, old, from, to); }
+        found.look(from, to, old.released);
+        if (from == part.begin) { part.before = old.released; }
+    }
+
+    void freed(event const& e) {
+        sim_inner_block* const part = block_at(address(e));
+        // The resource refuses a double free, and one with another size.
+        if (part == nullptr || part->freed || part->bytes != e.bytes) { return; }
+        sim_stream_state* const s = stream_of(e);
+        if (s != nullptr && s->capture) {
+            part->graph = true; // the block stays accessible for launches of the graph
+            return;
+        }
+        sim_event_of const step = make_step(e, s, "free", sim_event_of::kind::release);
+        sim_conflicts      found{step, clocks_};
+        // The resource waits for the device if the stream was destroyed.
+        found.uses_only();
+        if (e.stream.has_value() == (s != nullptr)) {
+            sim_checker::collect(found, *part, part->begin, part->end());
+        }
+        m_.checker.undo = {part->begin, release(*part, step)};
+        last_freed      = part->begin;
+        report_late(found, *part);
+    }
+    /// Makes the block live again that this thread's last event freed.
+    void keep(std::uintptr_t p) {
+        sim_inner_block* const part = block_at(p);
+        if (part == nullptr || !part->freed || last_freed != p) { return; }
+        part->freed          = false;
+        sim_checks const& on = m_.checker.on();
+        if (m_.checker.undo.begin == p) {
+            part->history = std::move(m_.checker.undo.history);
+        } else if (on.races || on.uninitialised) {
+            part->history = {part->bytes, {part->allocated, {}}};
+        }
+    }
+    /// Frees all blocks in the range. The resource waits for the streams that allocated or freed
+    /// blocks there before it allocates the memory again.
+    void all_freed(event const& e) {
+        place const in = descend(address(e)).divided;
+        if (in.parts == nullptr) { return; }
+        sim_stream_state* const  s    = stream_of(e);
+        sim_event_of const       step = make_step(e, s, "free all", sim_event_of::kind::release);
+        std::vector<std::size_t> awaited;
+        auto const               each = [&](auto visit) {
+            (*in.parts)->for_each(address(e), address(e) + e.bytes,
+                                                [&](sim_inner_block& part, std::uintptr_t, std::uintptr_t) {
+                                      if (part.begin >= address(e) && !part.graph) { visit(part); }
+                                  });
+        };
+        each([&](sim_inner_block const& part) {
+            awaited.push_back(part.allocated.slot);
+            if (part.freed) { awaited.push_back(part.released.slot); }
+        });
+        each([&](sim_inner_block& part) {
+            if (part.freed) { return; }
+            sim_conflicts found{step, clocks_};
+            found.uses_only();
+            sim_checker::collect(found, part, part.begin, part.end());
+            found.ignore(awaited);
+            release(part, step);
+            report_late(found, part);
+        });
+    }
+    static interval_map<sim_history> release(sim_inner_block& part, sim_event_of const& step) {
+        part.freed    = true;
+        part.released = step;
+        part.parts    = nullptr;
+        return std::exchange(part.history, {});
+    }
+    void report_late(sim_conflicts const& found, sim_inner_block const& part) {
+        sim_checks const& on = m_.checker.on();
+        if (on.frees && on.races) { m_.checker.report_all(found, part.description()); }
+    }
+
+    /// Returns the stream of the event, or null if it has none or the stream was destroyed.
+    [[nodiscard]] sim_stream_state* stream_of(event const& e) {
+        if (!e.stream) { return nullptr; }
+        sim_stream_state* s = e.stream->get();
+        if (s == nullptr) {
+            bool const each = m_.options.default_stream == sim_default_stream::per_thread;
+            auto const at   = static_cast<std::size_t>(self_.device);
+            s               = m_.at(self_.device).legacy;
+            if (each) {
+                self_.streams.resize(static_cast<std::size_t>(m_.options.devices));
+                if (self_.streams[at] == nullptr) {
+                    self_.streams[at] = &m_.make_stream(host_, self_.device, true);
+                }
+                s = self_.streams[at];
+            }
+        }
+        return s->machine == &m_ && s->id != 0 ? s : nullptr;
+    }
+
+    /// Returns a step of the stream, or without one of the calling thread. Sets `clocks_` to the
+    /// vector clocks of what happens before it: before an action of the stream that the thread
+    /// would call now.
+    sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
+                           sim_event_of::kind what) {
+        clocks_ = {&host_.vclock};
+        if (s == nullptr) {
+            host_.advance();
+        } else {
+            s->count = s->vclock.advance(s->slot);
+            clocks_.push_back(&s->vclock);
+            sim_device_state const& d = m_.at(s->device);
+            if (s->legacy) {
+                for (sim_stream_state const* const other : d.streams) {
+                    if (other->blocking) { clocks_.push_back(&other->vclock); }
+                }
+                clocks_.push_back(&d.blocking_orphans_vclock);
+            } else if (s->blocking && d.legacy->work != s->legacy_seen) {
+                clocks_.push_back(&d.legacy->vclock);
+            }
+        }
+        return {.name   = name,
+                .what   = what,
+                .host   = s == nullptr,
+                .number = m_.schedule.count(),
+                .actor  = s != nullptr ? s->id.load() : host_.number,
+                .device = s != nullptr ? s->device : 0,
+                .time   = host_.clock,
+                .where  = e.at.location(),
+                .slot   = s != nullptr ? s->slot : host_.slot,
+                .count  = s != nullptr ? s->count : host_.vclock[host_.slot]};
+    }
+
+    sim_machine&                     m_;
+    sim_self&                        self_;
+    sim_host&                        host_;
+    std::vector<vector_clock const*> clocks_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_parts` holds the blocks that resources, such as pools, allocated in their chunks.
+
+#include <vram/sim/machine/interval_map.hpp>
+#include <vram/sim/sim_report.hpp> // sim_event_of, sim_block_of
+
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <iterator>  // next, prev
+#include <map>       // map
+#include <memory>    // unique_ptr
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+class sim_parts;
+
+/// The access history of a range of memory: the last write, and the reads since then.
+struct sim_history {
+    sim_event_of              write;
+    std::vector<sim_event_of> reads;
+};
+
+/// A block that a resource allocated in one of its chunks. A freed block is kept until its memory is
+/// allocated again; then only a piece of it may be left.
+struct sim_inner_block {
+    std::uintptr_t begin    = 0; ///< range of the block
+    std::size_t    bytes    = 0;
+    std::uintptr_t last     = 0;  ///< end of the piece that is left
+    char const*    resource = ""; ///< kind of the resource, such as "pool"
+    bool           freed    = false;
+    /// True if a captured graph may use the block. Only races are checked then.
+    bool         graph = false;
+    sim_event_of allocated{};
+    sim_event_of released{};
+    sim_event_of before{}; ///< free of the block that was at this address before, if any
+    interval_map<sim_history>  history{};
+    std::unique_ptr<sim_parts> parts{}; ///< blocks in this one, if a resource divides it
+
+    [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
+    [[nodiscard]] sim_block_of   description() const noexcept {
+        return {resource, begin, bytes, allocated, freed ? released : sim_event_of{},
+                  before,   {},    {},    {}};
+    }
+};
+
+/// The chunks in a block, and the blocks that resources allocated in them. Adjacent chunks count as
+/// one. Memory of a chunk is accessible only in blocks that were allocated there.
+///
+/// Failure   A function that throws `std::bad_alloc` may have lost blocks.
+/// Threads   The caller holds the machine's lock.
+/// Cost      O(log chunks) or O(log blocks), and O(1) for each block in the range.
+class sim_parts {
+public:
+    /// The chunk that contains an address, or, if there is none (`found` is false), the memory
+    /// between two chunks.
+    struct range {
+        std::uintptr_t begin, end;
+        bool           found;
+    };
+
+    [[nodiscard]] range chunk_at(std::uintptr_t p) const {
+        auto const           after = chunks_.upper_bound(p);
+        std::uintptr_t const next  = after == chunks_.end() ? ~std::uintptr_t{} : after->first;
+        if (after == chunks_.begin()) { return {0, next, false}; }
+        auto const [begin, end] = *std::prev(after);
+        return p < end ? range{begin, end, true} : range{end, next, false};
+    }
+    [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
+
+    void add_chunk(std::uintptr_t begin, std::uintptr_t end) {
+        for (auto it = chunks_.upper_bound(end); it != chunks_.begin();) {
+            --it;
+            if (it->second < begin) { break; }
+            begin = std::min(begin, it->first);
+            end   = std::max(end, it->second);
+            it    = chunks_.erase(it);
+        }
+        chunks_.emplace(begin, end);
+    }
+    /// Removes the range from the chunks, with all blocks there.
+    void remove_chunk(std::uintptr_t begin, std::uintptr_t end) {
+        cut(begin, end);
+        for (range c = chunk_at(begin); begin < end; c = chunk_at(begin)) {
+            if (c.found) {
+                chunks_.erase(c.begin);
+                if (c.begin < begin) { chunks_.emplace(c.begin, begin); }
+                if (end < c.end) { chunks_.emplace(end, c.end); }
+            }
+            begin = c.end;
+        }
+    }
+
+    /// Returns the block of which a piece contains `p`, or null.
+    [[nodiscard]] sim_inner_block* at(std::uintptr_t p) {
+        sim_inner_block* const part = before(p);
+        return part != nullptr && p < part->last ? part : nullptr;
+    }
+    /// Returns the last block of which a piece begins at `p` or before it, or null.
+    [[nodiscard]] sim_inner_block* before(std::uintptr_t p) {
+        auto const after = parts_.upper_bound(p);
+        return after == parts_.begin() ? nullptr : &std::prev(after)->second;
+    }
+    /// Calls `visit(part, begin, end)` for each piece of a block in the range. `begin` and `end`
+    /// are the bounds of the piece, but within the range.
+    template <class Visit>
+    void for_each(std::uintptr_t begin, std::uintptr_t end, Visit visit) {
+        auto it = parts_.upper_bound(begin);
+        if (it != parts_.begin() && std::prev(it)->second.last > begin) { --it; }
+        for (; it != parts_.end() && it->first < end; ++it) {
+            visit(it->second, std::max(begin, it->first), std::min(end, it->second.last));
+        }
+    }
+    /// Adds a block, in place of all pieces of earlier blocks in its range.
+    sim_inner_block& put(sim_inner_block part) {
+        cut(part.begin, part.end());
+        part.last = part.end();
+        return parts_.insert_or_assign(part.begin, std::move(part)).first->second;
+    }
+
+private:
+    /// Removes all pieces in the range. A piece that is only partly in the range loses that part.
+    void cut(std::uintptr_t begin, std::uintptr_t end) {
+        auto it = parts_.upper_bound(begin);
+        if (it != parts_.begin() && std::prev(it)->second.last > begin) { --it; }
+        while (it != parts_.end() && it->first < end) {
+            sim_inner_block& part = it->second;
+            if (end < part.last) { keep(part, end); }
+            if (it->first < begin) {
+                part.last = begin;
+                ++it;
+            } else {
+                it = parts_.erase(it);
+            }
+        }
+    }
+    /// Keeps the piece of a freed block from `from` on.
+    void keep(sim_inner_block const& part, std::uintptr_t from) {
+        if (!part.freed) { return; }
+        sim_inner_block& rest = parts_[from];
+        rest.begin            = part.begin;
+        rest.bytes            = part.bytes;
+        rest.last             = part.last;
+        rest.resource         = part.resource;
+        rest.freed            = true;
+        rest.graph            = part.graph;
+        rest.allocated        = part.allocated;
+        rest.released         = part.released;
+    }
+
+    std::map<std::uintptr_t, std::uintptr_t>  chunks_; ///< end of each chunk, by its begin
+    std::map<std::uintptr_t, sim_inner_block> parts_; ///< pieces of blocks, by the begin of a piece
+};
+
+} // namespace detail
+} // namespace vram
