@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/concepts/core/observation.hpp> // first: the header stands alone
 
-#include "doubles/recorder.hpp" // recorder
+#include "../../doubles/recorder.hpp" // recorder
 
 #include <vram/layer/stream_ordered.hpp> // stream_ordered
 #include <vram/pool/pool.hpp>            // pool
