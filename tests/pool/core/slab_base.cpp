@@ -26,7 +26,7 @@ struct two_heaps : slab_base<sim_resource> {
     using base = slab_base<sim_resource>;
 
     explicit two_heaps(std::size_t max_size)
-        : base{sim_resource{}, max_size, event_policy::lazy, false} {
+        : base{"slab", sim_resource{}, max_size, event_policy::lazy, false} {
         heaps_.push(std::size_t{64_KiB});
         heaps_.push(std::size_t{1_MiB});
     }
