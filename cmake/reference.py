@@ -34,7 +34,7 @@ PUBLIC = {
     "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "
     "registered_resource cuda_stream cuda_stream_view cuda_event cuda_device cuda_device_guard cuda_error "
     "cuda_memory_info cuda_copy cuda_fill cuda_thread cuda_platform",
-    "sim": "sim sim_node sim_options sim_device sim_device_guard sim_stream sim_stream_view sim_event sim_launch "
+    "sim": "sim sim_node sim_options sim_device sim_stream sim_stream_view sim_event sim_wait_value sim_launch "
     "sim_touch sim_range sim_copy sim_graph sim_resource sim_async_resource sim_virtual_resource "
     "sim_managed_resource sim_pinned_resource sim_report sim_error sim_faults sim_interrupt sim_figures "
     "sim_time sim_explore sim_gate sim_thread sim_platform",

@@ -46,3 +46,17 @@ TEST_CASE("sim_device: devices of two nodes differ") {
     sim_node const   b;
     CHECK_FALSE(d == sim_device{});
 }
+
+TEST_CASE("sim_device_guard: guards nest, and each restores the previous device") {
+    sim_node const node{{.devices = 3}};
+    {
+        sim_device_guard const one{sim_device{1}};
+        CHECK(sim_device::current().index() == 1);
+        {
+            sim_device_guard const two{sim_device{2}};
+            CHECK(sim_device::current().index() == 2);
+        }
+        CHECK(sim_device::current().index() == 1);
+    }
+    CHECK(sim_device::current().index() == 0);
+}

@@ -208,6 +208,7 @@ TEST_CASE("loader: every order of producer, callback and loop is correct, at dep
     explore(numbered{3}, {.pinned_depth = 1, .device_depth = 2}, 3, 2000);
     explore(numbered{3}, {.pinned_depth = 2, .device_depth = 1}, 3, 2000);
     explore(numbered{3}, {.depth = 2, .call_back = false}, 3, 2000);
+    explore(numbered{3}, {.depth = 2, .completion_flags = false}, 3, 2000);
 }
 
 TEST_CASE("loader: every order of two producers is correct, ordered and unordered") {

@@ -313,7 +313,9 @@ TEST_CASE("unloader: a block without an explicit wait is reused when its copy is
     sim_node               node{{.host_bandwidth = 1'000'000, .on_report = sim_on_report::collect}};
     sim_stream             stream;
     {
-        unloader out{[](bytes_of, std::size_t) { throw 7; }, stream, {.batch_bytes = 1000}};
+        unloader out{[](bytes_of, std::size_t) { throw 7; },
+                     stream,
+                     {.batch_bytes = 1000, .completion_flags = false}};
         node.faults().at(sim_call_kind::wait, 6, {.status = sim_status::refused}); // the call's
         for (int i = 0; i < 2; ++i) { out.next().send(); } // the second one has no callback
         CHECK_THROWS_AS(out.finish(), int);

@@ -15,6 +15,9 @@ namespace vram {
 /// memory, after all earlier work of the stream. A host thread polls the word with an acquire load,
 /// without a call to the platform, an event or a callback. It returns true if it has enqueued the
 /// write. It returns false, and enqueues nothing, if the device does not support such writes.
+///
+/// A platform may also have `P::mark_seen(where)`, which does not throw. vram calls it after each
+/// poll that read a value it waited for, so that a checker of the platform knows the order.
 template <class P>
 concept completion_flags =
     requires(typename P::stream s, std::uint32_t* where, std::uint32_t value) {

@@ -7,7 +7,6 @@
 #include <vram/sim/sim_async_resource.hpp>
 #include <vram/sim/sim_copy.hpp>
 #include <vram/sim/sim_device.hpp>
-#include <vram/sim/sim_device_guard.hpp>
 #include <vram/sim/sim_error.hpp>
 #include <vram/sim/sim_event.hpp>
 #include <vram/sim/sim_explore.hpp>
@@ -31,3 +30,4 @@
 #include <vram/sim/sim_time.hpp>
 #include <vram/sim/sim_touch.hpp>
 #include <vram/sim/sim_virtual_resource.hpp>
+#include <vram/sim/sim_wait_value.hpp>

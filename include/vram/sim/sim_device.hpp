@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_device` names one device of a simulated node.
+/// `sim_device` names one device of a simulated node. `sim_device_guard` makes it current.
 
 #include <vram/concepts/memory_info.hpp> // memory_info
 #include <vram/sim/sim_node.hpp>         // sim_node
@@ -80,6 +80,25 @@ public:
 private:
     detail::sim_machine* machine_;
     int                  index_;
+};
+
+/// Makes `device` the calling thread's current device as long as the guard exists.
+///
+/// Failure   None.
+/// Cost      None.
+class sim_device_guard {
+public:
+    [[nodiscard]] explicit sim_device_guard(sim_device device)
+        : machine_{device.machine()}, before_{detail::self(machine_.id).device} {
+        device.make_current();
+    }
+    sim_device_guard(sim_device_guard const&)            = delete;
+    sim_device_guard& operator=(sim_device_guard const&) = delete;
+    ~sim_device_guard() { detail::self(machine_.id).device = before_; }
+
+private:
+    detail::sim_machine& machine_;
+    int                  before_;
 };
 
 } // namespace vram

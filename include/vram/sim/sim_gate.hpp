@@ -8,13 +8,14 @@
 #include <vram/base/error.hpp>   // report_error
 #include <vram/sim/sim_node.hpp> // sim_node, detail::sim_host
 
-#include <algorithm> // max
+#include <algorithm> // find, max
 #include <chrono>    // nanoseconds, milliseconds
-#include <cstdint>   // uint64_t
+#include <cstdint>   // uint32_t, uint64_t, uintptr_t
 #include <memory>    // shared_ptr, make_shared
 #include <mutex>     // unique_lock
 #include <optional>  // optional
 #include <utility>   // exchange, move, swap
+#include <vector>    // vector
 
 namespace vram {
 
@@ -102,6 +103,14 @@ public:
         return true;
     }
 
+    /// Blocks until `ready()` returns true, for at most `most` of simulated time, and returns its
+    /// last result. A stream that writes the word at `where` also wakes the thread.
+    template <class Ready>
+    bool wait_for_word(guard& held, sim_time most, std::uint32_t const* where, Ready ready) {
+        word_watch const watch{*this, reinterpret_cast<std::uintptr_t>(where)};
+        return wait_for(held, most, ready);
+    }
+
     /// Wakes all threads that wait at the gate (a condition variable). Each tests its condition.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
@@ -143,6 +152,25 @@ private:
     private:
         std::shared_ptr<sim_gate*> gate_;
         std::shared_ptr<bool>      rung_ = std::make_shared<bool>(false);
+    };
+
+    /// As long as the object exists, writes of the word at `where` wake the waiting threads.
+    class word_watch {
+    public:
+        word_watch(sim_gate& gate, std::uintptr_t where) : gate_{gate}, where_{where} {
+            std::unique_lock const held{gate.machine_->mutex};
+            gate.machine_->words[where].gates.push_back(&gate.notices_);
+        }
+        word_watch(word_watch&&) = delete;
+        ~word_watch() {
+            std::unique_lock const       held{gate_.machine_->mutex};
+            std::vector<std::uint64_t*>& all = gate_.machine_->words[where_].gates;
+            all.erase(std::find(all.begin(), all.end(), &gate_.notices_));
+        }
+
+    private:
+        sim_gate&      gate_;
+        std::uintptr_t where_;
     };
 
     /// Wakes the waiting threads. The caller holds the machine's lock.

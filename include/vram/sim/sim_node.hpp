@@ -168,6 +168,10 @@ public:
         }
         while (machine_.schedule.next() != sim_time::max() || machine_.schedule.executing()) {
             machine_.outside_step(held);
+            bool const last = machine_.schedule.next() == sim_time::max();
+            if (last && !machine_.schedule.executing() && machine_.schedule.stuck()) {
+                machine_.resolve_stuck();
+            }
         }
         if (machine_.checker.on().leaks) { report_leaks(); }
         machine_.checker.log.print_totals();

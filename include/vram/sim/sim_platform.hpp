@@ -6,6 +6,7 @@
 
 #include <vram/base/core/process_exit.hpp>      // process_exit
 #include <vram/concepts/batched_copies.hpp>     // batched_copies
+#include <vram/concepts/completion_flags.hpp>   // completion_flags
 #include <vram/concepts/core/stream_hold.hpp>   // announces_ends
 #include <vram/concepts/memory_kind.hpp>        // knows_memory
 #include <vram/concepts/observer.hpp>           // memory_event, observing_platform
@@ -18,12 +19,12 @@
 #include <vram/sim/machine/sim_stream_hold.hpp> // sim_stream_hold
 #include <vram/sim/sim_copy.hpp>                // sim_copy, sim_copy_batch
 #include <vram/sim/sim_device.hpp>              // sim_device
-#include <vram/sim/sim_device_guard.hpp>        // sim_device_guard
 #include <vram/sim/sim_event.hpp>               // sim_event
 #include <vram/sim/sim_gate.hpp>                // sim_gate
 #include <vram/sim/sim_launch.hpp>              // sim_call_host
 #include <vram/sim/sim_stream.hpp>              // sim_stream, sim_stream_view
 #include <vram/sim/sim_thread.hpp>              // sim_thread
+#include <vram/sim/sim_wait_value.hpp>          // detail::enqueue_word
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t
@@ -139,6 +140,14 @@ struct sim_platform {
         sim_call_host(s, function, argument, w);
     }
 
+    /// Writes `value` to the word at `where`, in memory that streams reach, in stream order.
+    /// Returns false for pageable memory.
+    static bool mark(stream s, std::uint32_t* where, std::uint32_t value, at w = at::current()) {
+        return detail::enqueue_word(s, "write value", where, {.value = value}, w);
+    }
+    /// Declares that the calling thread has read the present value of a word that streams write.
+    static void mark_seen(std::uint32_t const* where) noexcept { detail::word_seen(where); }
+
     static void copy(stream s, void* to, void const* from, std::size_t bytes,
                      at w = at::current()) {
         sim_copy(s, to, from, bytes, w);
@@ -155,7 +164,8 @@ struct sim_platform {
     }
 };
 
-static_assert(platform<sim_platform> && batched_copies<sim_platform>);
+static_assert(platform<sim_platform> && batched_copies<sim_platform> &&
+              completion_flags<sim_platform>);
 static_assert(observing_platform<sim_platform>);
 static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform> &&
               detail::announces_ends<sim_platform>);

@@ -6,6 +6,7 @@
 
 #include <vram/sim/machine/sim_advice.hpp>
 #include <vram/sim/machine/sim_conflicts.hpp>
+#include <vram/sim/machine/sim_late_order.hpp>
 #include <vram/sim/machine/sim_memory.hpp> // sim_memory, sim_block
 #include <vram/sim/machine/sim_names.hpp>
 #include <vram/sim/machine/sim_report_log.hpp>
@@ -71,6 +72,7 @@ public:
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
         step.what = kind_of(access);
+        late_.note(step, clock);
         if (sim_reservation* const pages = memory_.reservation_of(range.begin())) {
             return touch(*pages, step, clock, range, access, copy);
         }
@@ -104,11 +106,22 @@ public:
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
         block.released = step;
+        late_.note(step, clock);
         if (!on_.frees || !on_.races || block.history.size() == 0) { return; }
         vector_clock const* const all[] = {&clock};
         sim_conflicts             found{step, all, fully};
         collect(found, block, block.begin, block.end());
         report_all(found, block.description());
+    }
+
+    /// Begins a wait for work that is not queued yet; see `sim_late_order`.
+    void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
+    /// Ends such a wait: the work in the vector clock `then` happens before it. Reports the
+    /// conflicts that the wait could have ordered and does not.
+    void end_wait(std::size_t slot, std::uint64_t count, vector_clock const& then) {
+        for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
+            report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
+        }
     }
 
     /// Called if an event of a resource could not be stored. From then on, the blocks of resources
@@ -122,9 +135,20 @@ public:
     };
     freed_block undo;
 
-    /// Reports the operations in `found`. `block` is the block with their memory.
+    /// Reports the operations in `found`, unless a wait for work that is queued later orders them,
+    /// or may still do so. `block` is the block with their memory.
     void report_all(sim_conflicts const& found, sim_block_of const& block) {
         for (sim_conflicts::conflict const& each : found.found()) {
+            if (late_.used()) {
+                vector_clock                 clock = found.clock();
+                sim_late_order::answer const order = late_.ask(each.with, found.step(), clock);
+                if (order == sim_late_order::answer::ordered) { continue; }
+                if (order == sim_late_order::answer::open) {
+                    late_.keep(
+                        {found.step(), each.with, std::move(clock), each.begin, each.end, block});
+                    continue;
+                }
+            }
             report_pair(found.step(), each.with, each.begin, each.end - each.begin, block);
         }
     }
@@ -186,7 +210,8 @@ private:
         std::size_t const         last  = std::min(range.end(), block.end()) - block.begin;
         vector_clock const* const all[] = {&clock};
         sim_conflicts             found{step, all, fully};
-        bool                      reported = false;
+        found.separate(late_);
+        bool reported = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
             if (on_.races) { found.collect(block.begin + from, block.begin + to, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
@@ -354,9 +379,9 @@ private:
 
     /// Adds a read or an atomic access to `h`, in place of the previous one of the same kind by the
     /// same stream or thread.
-    static void note_read(sim_history& h, sim_event_of const& step) {
+    void note_read(sim_history& h, sim_event_of const& step) const {
         auto const same = std::find_if(h.reads.begin(), h.reads.end(), [&](sim_event_of const& r) {
-            return r.slot == step.slot && r.what == step.what;
+            return r.slot == step.slot && r.what == step.what && !late_.between(r, step);
         });
         if (same == h.reads.end()) {
             h.reads.push_back(step);
@@ -376,6 +401,7 @@ private:
     bool               page_tables_;
     std::size_t        actors_ = 0;
     std::vector<ended> over_;
+    sim_late_order     late_;
 };
 
 } // namespace detail

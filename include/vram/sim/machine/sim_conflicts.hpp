@@ -4,6 +4,7 @@
 /// \file
 /// `sim_conflicts` collects the earlier operations that an operation is not ordered after.
 
+#include <vram/sim/machine/sim_late_order.hpp>
 #include <vram/sim/machine/sim_parts.hpp> // sim_history, sim_event_of
 #include <vram/sim/machine/vector_clock.hpp>
 
@@ -53,6 +54,7 @@ public:
         if (ordered(earlier)) { return; }
         for (conflict& known : found_) {
             if (known.with.slot != earlier.slot) { continue; }
+            if (late_ != nullptr && late_->between(known.with, earlier)) { continue; }
             if (earlier.count > known.with.count) { known.with = earlier; }
             known.begin = std::min(known.begin, begin);
             known.end   = std::max(known.end, end);
@@ -61,6 +63,9 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
+    /// Keeps apart the conflicts with operations of one stream before and after an unresolved wait.
+    void separate(sim_late_order const& late) noexcept { late_ = &late; }
+
     /// Removes the conflicts with the streams or threads of these indices in vector clocks.
     void ignore(std::vector<std::size_t> const& slots) {
         std::erase_if(found_, [&](conflict const& each) {
@@ -68,6 +73,12 @@ public:
         });
     }
 
+    /// Returns everything that happens before the operation.
+    [[nodiscard]] vector_clock clock() const {
+        vector_clock all;
+        for (vector_clock const* const each : clocks_) { all.join(*each); }
+        return all;
+    }
     [[nodiscard]] sim_event_of const&          step() const noexcept { return step_; }
     [[nodiscard]] std::vector<conflict> const& found() const noexcept { return found_; }
 
@@ -88,6 +99,7 @@ private:
     std::span<vector_clock const* const> clocks_;
     bool                                 fully_;
     bool                                 uses_only_ = false;
+    sim_late_order const*                late_      = nullptr;
     std::vector<conflict>                found_;
 };
 

@@ -51,7 +51,9 @@ public:
         turns.on_deadlock = [this](std::string waits) {
             checker.report({.kind = sim_mistake::deadlock, .missing = std::move(waits)});
         };
-        schedule.on_end = [this](sim_operation& op) { turns.wake_waiters(op); };
+        turns.on_stuck   = [this] { resolve_stuck(); };
+        schedule.on_end  = [this](sim_operation& op) { turns.wake_waiters(op); };
+        schedule.may_end = [this](sim_operation const& op) { return reached(*op.task.word); };
         for (int i = 0; i < options.devices; ++i) {
             sim_device_state& d = devices[static_cast<std::size_t>(i)];
             d.capacity          = options.capacity;
@@ -115,6 +117,8 @@ public:
         leave_behind(s, d.orphans, d.orphans_vclock);
         if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_vclock); }
         checker.retire(s.slot, s.count);
+        if (s.waits_so_far != 0) { checker.retire(s.wait_slot, s.waits_so_far); }
+        s.waits_so_far = 0;
         for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.vclock[slot]); }
         s.branch_slots.clear();
         std::erase(d.streams, &s);
@@ -187,6 +191,62 @@ public:
         turns.hand_off(held);
     }
 
+    // Words that streams write and wait for.
+
+    /// Returns the present value of the word at `where`.
+    [[nodiscard]] std::uint32_t value_at(std::uintptr_t where) {
+        if (std::uintptr_t const at = memory.view(where)) {
+            return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(at)}.load(
+                std::memory_order_acquire);
+        }
+        return words[where].last.value; // the node keeps no contents
+    }
+    [[nodiscard]] bool reached(sim_word_use const& use) {
+        return !use.waits || use.ends_at(value_at(use.where));
+    }
+    /// Writes the word and wakes the streams and threads that wait for it. `number` is that of the
+    /// operation.
+    void write_word(sim_word_use const& use, std::uint64_t number) {
+        sim_word& word = words[use.where];
+        word.executed(number);
+        word.last.value = use.value;
+        if (std::uintptr_t const at = memory.view(use.where)) {
+            std::atomic_ref{*reinterpret_cast<std::uint32_t*>(at)}.store(use.value,
+                                                                         std::memory_order_release);
+        }
+        schedule.retry();
+        for (std::uint64_t* const notices : word.gates) {
+            ++*notices;
+            turns.wake_waiters(notices, schedule.now());
+        }
+        turns.progress.notify_all();
+    }
+    /// Ends the waits for `value` that no queued write ended before. The work in the vector clock
+    /// `then` happens before the write of the value.
+    void written(sim_word& word, std::uint32_t value, vector_clock const& then) {
+        std::erase_if(word.open, [&](sim_word::open_wait const& w) {
+            if (!w.use.ends_at(value)) { return false; }
+            checker.end_wait(w.slot, w.count, then);
+            if (w.stream->id == w.id) { w.stream->vclock.join(then); }
+            return true;
+        });
+    }
+    /// The thread `h` has read the word at `where`: the work before the write of its present value
+    /// happens before the next step of `h`.
+    void word_read(sim_host& h, std::uintptr_t where) {
+        auto const found = words.find(where);
+        if (found == words.end() || !found->second.written) { return; }
+        sim_word::write const& last = found->second.last;
+        if (last.value == value_at(where)) { acquire(h, last.vclock); }
+    }
+
+    /// Reports the operations that wait for each other, or for a value that nothing writes, and
+    /// lets them continue.
+    void resolve_stuck() {
+        checker.report({.kind = sim_mistake::deadlock, .missing = schedule.stuck_text()});
+        schedule.release_stuck();
+    }
+
     [[nodiscard]] sim_device_state& at(int device) {
         return devices[static_cast<std::size_t>(device)];
     }
@@ -200,6 +260,12 @@ public:
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
             schedule.step(held);
             turns.progress.notify_all();
+        } else if (patience == sim_turns::forever && schedule.stuck() && turns.outside_may_step()) {
+            std::uint64_t const seen = schedule.count();
+            bool const          late =
+                turns.progress.wait_for(held, stuck_patience) == std::cv_status::timeout;
+            bool const same = schedule.count() == seen && schedule.next() == sim_time::max();
+            if (late && same && schedule.stuck()) { resolve_stuck(); }
         } else if (patience == sim_turns::forever) {
             turns.progress.wait(held);
         } else {
@@ -225,6 +291,11 @@ public:
     sim_faults                    faults;
     std::vector<sim_device_state> devices;
     std::vector<sim_graph_state*> captures; ///< stream captures that have begun and not ended
+
+    sim_words words;
+    /// Real time for which an ordinary thread waits for a stream that cannot continue, because
+    /// another ordinary thread may still call, before it is taken for a deadlock.
+    std::chrono::nanoseconds stuck_patience = std::chrono::seconds{10};
 
     /// Vector clocks of the tokens of `sim_happens_before`.
     std::unordered_map<void const*, vector_clock> tokens;

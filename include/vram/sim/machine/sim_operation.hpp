@@ -4,13 +4,15 @@
 /// \file
 /// `sim_operation` is one operation of a simulated engine, such as a copy or a kernel.
 
-#include <vram/sim/sim_figures.hpp> // sim_engine
-#include <vram/sim/sim_range.hpp>   // sim_range, sim_access
+#include <vram/sim/machine/sim_word.hpp> // sim_word_use
+#include <vram/sim/sim_figures.hpp>      // sim_engine
+#include <vram/sim/sim_range.hpp>        // sim_range, sim_access
 #include <vram/sim/sim_time.hpp>
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t
 #include <functional>      // function
+#include <memory>          // shared_ptr
 #include <source_location> // source_location
 #include <vector>          // vector
 
@@ -40,6 +42,8 @@ struct sim_task {
     /// Executed after `effect`, to change the simulator's own state. Runs with the machine's lock.
     std::function<void()> completed = {};
     std::source_location  where     = {};
+    /// Word in memory that the operation writes or waits for, if any.
+    std::shared_ptr<sim_word_use const> word = {};
 };
 
 /// A queued operation. Objects are reused for later operations; `number` identifies one of them.

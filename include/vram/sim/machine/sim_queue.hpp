@@ -65,7 +65,7 @@ public:
         depend(op, s);
         s.tail  = {&op, op.number};
         s.count = s.vclock.advance(s.slot);
-        inspect(op, {s.device, s.slot, s.count}, s.vclock);
+        inspect(op, {s.device, s.slot, s.count}, s.vclock, s);
         given.whole = true;
         m_.turns.progress.notify_all();
         return &op;
@@ -110,7 +110,7 @@ public:
             places[i]                 = {&op, op.number};
             std::uint64_t const count = vclock[i].advance(slot);
             change_memory(n, op, {s.device, slot, count}, vclock[i]);
-            inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i]);
+            inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i], s);
             given.whole = true;
         }
         // An operation without duration ends when all nodes have.
@@ -272,7 +272,7 @@ private:
 
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
     /// vector clock, for the threads to which it passes work through a `sim_gate`.
-    void inspect(sim_operation& op, place const& at, vector_clock const& vclock) {
+    void inspect(sim_operation& op, place const& at, vector_clock& vclock, sim_stream_state& s) {
         if (op.task.uses.empty()) { count_unchecked(op.task); }
         for (sim_task::use const& use : op.task.uses) {
             bool peers = true;
@@ -283,6 +283,7 @@ private:
             }
             m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
         }
+        if (op.task.word && !op.task.fails) { use_word(op, vclock, s); }
         if (op.task.host_function && m_.checker.on().races) {
             op.task.effect = [effect = std::move(op.task.effect), vclock] {
                 detail::effect_vclock = &vclock;
@@ -299,6 +300,30 @@ private:
         } else if (task.engine == sim_engine::compute && !task.copy) {
             ++m_.checker.unchecked.kernels;
         }
+    }
+
+    /// Orders an operation that writes a word, or waits for it.
+    void use_word(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
+        sim_word_use const& use  = *op.task.word;
+        sim_word&           word = m_.words[use.where];
+        if (!use.waits) {
+            word.queued.push_back({op.number, use.value, vclock});
+            op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
+            return m_.written(word, use.value, vclock);
+        }
+        if (!m_.checker.on().races) { return; }
+        if (sim_word::write const* const found = word.find(use, m_.value_at(use.where))) {
+            return vclock.join(found->vclock);
+        }
+        // A word with such a value that no stream wrote: the program's own write.
+        if (use.ends_at(m_.value_at(use.where))) { return; }
+        if (s.waits_so_far == 0) {
+            s.wait_slot    = m_.checker.actor(s.vclock);
+            s.waits_so_far = s.vclock[s.wait_slot];
+        }
+        vclock.raise(s.wait_slot, ++s.waits_so_far);
+        word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
+        m_.checker.begin_wait(s.wait_slot, s.waits_so_far);
     }
 
     /// Updates the blocks that a graph node allocates or frees: a captured allocation is live from

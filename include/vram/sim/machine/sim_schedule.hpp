@@ -18,6 +18,7 @@
 #include <limits>     // numeric_limits
 #include <mutex>      // unique_lock
 #include <queue>      // priority_queue
+#include <string>     // string, to_string
 #include <tuple>      // tie
 #include <utility>    // move, exchange
 #include <vector>     // vector
@@ -43,6 +44,8 @@ class sim_schedule {
 public:
     /// Called with each operation that ends, before the operations that wait for it become ready.
     std::function<void(sim_operation&)> on_end;
+    /// Called before an operation that waits for a word in memory ends.
+    std::function<bool(sim_operation const&)> may_end;
 
     explicit sim_schedule(sim_options const& options)
         : figures_(static_cast<std::size_t>(options.devices)),
@@ -106,11 +109,48 @@ public:
         if (next.ends) {
             finish(*next.operation, lock);
         } else if (next.operation->task.engine == sim_engine::none) {
+            if (next.operation->task.word && !may_end(*next.operation)) {
+                stuck_.push_back(next.operation);
+                return;
+            }
             next.operation->start = next.operation->end = next.time;
             finish(*next.operation, lock);
         } else {
             begin_or_queue(*next.operation);
         }
+    }
+
+    /// Evaluates again the conditions of the operations that wait for a word in memory.
+    void retry() {
+        std::erase_if(stuck_, [&](sim_operation* const op) {
+            if (!may_end(*op)) { return false; }
+            push(*op, now_, false);
+            return true;
+        });
+    }
+    /// Returns true if an operation waits for a word in memory.
+    [[nodiscard]] bool stuck() const noexcept { return !stuck_.empty(); }
+    /// Lets all such operations end without their condition.
+    void release_stuck() {
+        for (sim_operation* const op : stuck_) {
+            op->task.word.reset();
+            push(*op, now_, false);
+        }
+        stuck_.clear();
+    }
+    /// Returns a description of these operations.
+    [[nodiscard]] std::string stuck_text() const {
+        std::string text;
+        for (sim_operation const* const op : stuck_) {
+            sim_word_use const& word = *op->task.word;
+            text += (text.empty() ? "`" : "; `") + std::string{op->task.name} + "` #" +
+                    std::to_string(op->number) + " on stream " + std::to_string(op->stream) +
+                    " of device " + std::to_string(op->task.device) + " (called at " +
+                    op->task.where.file_name() + ":" + std::to_string(op->task.where.line()) +
+                    ") waits until " + std::to_string(word.value) + (word.equal ? "" : " or more") +
+                    " is written";
+        }
+        return text;
     }
 
     /// Returns and removes the first exception that an operation of `device` (a kernel) threw.
@@ -257,6 +297,7 @@ private:
 
     std::deque<sim_operation>       operations_;
     std::vector<sim_operation*>     spare_;
+    std::vector<sim_operation*>     stuck_;
     agenda                          agenda_;
     std::vector<sim_figures>        figures_;
     std::vector<std::exception_ptr> failures_;

@@ -84,6 +84,9 @@ struct sim_stream_state {
     /// While captured: indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
+    /// Index in vector clocks of the waits for values, and their number; 0 waits: no index yet.
+    std::size_t   wait_slot    = 0;
+    std::uint64_t waits_so_far = 0;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };

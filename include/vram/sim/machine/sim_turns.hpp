@@ -38,6 +38,8 @@ public:
 
     /// Called if all scheduled threads wait for each other; the argument lists their waits.
     std::function<void(std::string)> on_deadlock;
+    /// Called if no thread can continue before operations that wait for words in memory.
+    std::function<void()> on_stuck;
 
     sim_turns(sim_schedule& schedule, sim_options const& options)
         : choices{options.threads, options.seed, options.choices},
@@ -290,6 +292,8 @@ private:
                            earliest() == nullptr) {
                     return nullptr;
                 }
+            } else if (schedule_.stuck() && on_stuck) {
+                on_stuck();
             } else {
                 resolve_deadlock();
             }

@@ -99,6 +99,19 @@ public:
         }
     }
 
+    /// Before a query, runs queued work up to the virtual (simulated) time of the calling thread.
+    void reach() {
+        bool const outside = call_.host == &m_.turns.outside;
+        if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
+            return;
+        }
+        while (!m_.schedule.executing() && m_.schedule.next() <= call_.host->clock &&
+               m_.schedule.next() != sim_time::max()) {
+            m_.schedule.step(call_.held);
+            m_.turns.progress.notify_all();
+        }
+    }
+
     [[nodiscard]] bool done(sim_event_state& e) {
         if (e.capture) { throw sim_error{sim_status::stream_capturing, call_.where}; }
         call_.unsafe();
@@ -187,19 +200,6 @@ private:
             if (sim_moment const m = among(s->waits); m.pending()) { return m; }
         }
         return {};
-    }
-
-    /// Before a query, runs queued work up to the virtual (simulated) time of the calling thread.
-    void reach() {
-        bool const outside = call_.host == &m_.turns.outside;
-        if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
-            return;
-        }
-        while (!m_.schedule.executing() && m_.schedule.next() <= call_.host->clock &&
-               m_.schedule.next() != sim_time::max()) {
-            m_.schedule.step(call_.held);
-            m_.turns.progress.notify_all();
-        }
     }
 
     /// Returns true if everything in the vector clock of a stream or event, with this index and

@@ -75,7 +75,11 @@ struct pinned_slot {
     /// Returns true if `*flag` shows that copy number `which`, or a later one, is complete.
     [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
-        return static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) >= 0;
+        if (static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) < 0) {
+            return false;
+        }
+        if constexpr (requires { Platform::mark_seen(flag); }) { Platform::mark_seen(flag); }
+        return true;
     }
 
 private:

@@ -235,7 +235,8 @@ protected:
     }
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
-    [[nodiscard]] slot_states count_states() const noexcept {
+    [[nodiscard]] slot_states count_states() noexcept {
+        channel_.complete_flagged(); // perhaps no producer polls at this moment
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
         return n;

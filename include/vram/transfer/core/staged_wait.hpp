@@ -205,7 +205,8 @@ private:
 
     /// Polls the completion flag of the last copy of `p`. The lock `held` is released during the
     /// polls. If `eager` is true, first polls for up to 30 us without sleeping. Then sleeps once,
-    /// until `ready()` returns true, but at most 20 us. Returns true if the copy is complete.
+    /// until `ready()` returns true, but at most 20 us. Returns true if the copy is complete. On the
+    /// simulated device it sleeps until the device writes the flag, or `ready()` returns true.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // ns of polling without sleep
@@ -214,11 +215,15 @@ private:
         std::uint32_t* const flag  = p.flag;
         std::uint64_t const  which = p.copy_number;
         auto const           over  = [&] { return pinned::flag_reached(flag, which); };
-        held.unlock();
-        auto const begun = clock::now();
-        while (eager && !over() && clock::now() - begun < most) { std::this_thread::yield(); }
-        held = gate_.hold();
-        if (!over()) { gate_.wait_for(held, pause, ready); }
+        if constexpr (requires(gate& g) { g.wait_for_word(held, watchdog, flag, ready); }) {
+            gate_.wait_for_word(held, watchdog, flag, [&] { return over() || ready(); });
+        } else {
+            held.unlock();
+            auto const begun = clock::now();
+            while (eager && !over() && clock::now() - begun < most) { std::this_thread::yield(); }
+            held = gate_.hold();
+            if (!over()) { gate_.wait_for(held, pause, ready); }
+        }
         return over();
     }
 

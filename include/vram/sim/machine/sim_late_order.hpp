@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_late_order` is the order that streams get from work that is queued after their wait.
+
+#include <vram/sim/machine/vector_clock.hpp>
+#include <vram/sim/sim_report.hpp> // sim_event_of
+
+#include <algorithm> // any_of
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t, uintptr_t
+#include <deque>     // deque
+#include <map>       // map
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// The waits of streams for work that is not queued yet: for a value that another stream writes
+/// later, or for the other ranks of a collective. When such a wait begins, it is not known which
+/// operations happen before it. So a conflict that it may order is kept until the wait is resolved,
+/// and reported then if it is one.
+///
+/// A wait is a count of an own index in vector clocks: the operations with this count in their
+/// clocks happen after the wait.
+///
+/// Threads   The caller holds the machine's lock.
+/// Cost      Nothing without such waits. With them, a conflict costs one pass over the waits.
+class sim_late_order {
+public:
+    /// Two accesses in conflict that an unresolved wait may order.
+    struct conflict {
+        sim_event_of   second;
+        sim_event_of   first;
+        vector_clock   clock; ///< vector clock of `second`
+        std::uintptr_t begin = 0;
+        std::uintptr_t end   = 0;
+        sim_block_of   block; ///< the block with this memory
+    };
+    enum class answer : unsigned char { unordered, ordered, open };
+
+    /// Begins the wait that is `count` of the index `slot`.
+    void begin(std::size_t slot, std::uint64_t count) {
+        if (waits_.size() - open_ > most) { forget(); }
+        waits_.push_back({slot, count, {}, {}, true});
+        ++open_;
+    }
+
+    /// Records that the operation `step` with the vector clock `clock` is queued.
+    void note(sim_event_of const& step, vector_clock const& clock) {
+        if (open_ == 0) { return; }
+        for (wait& w : waits_) {
+            if (w.open && clock.includes(w.slot, w.count)) {
+                w.followers.try_emplace(step.slot, step.count);
+            }
+        }
+    }
+
+    /// Returns the order of `first` and the later queued `second`, if vector clocks give none.
+    [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
+                             vector_clock const& clock) const {
+        if (waits_.empty()) { return answer::unordered; }
+        bool         open = false;
+        vector_clock all  = clock;
+        close(all, open);
+        if (all.includes(first.slot, first.count)) { return answer::ordered; }
+        for (wait const& w : waits_) {
+            if (!w.followed_by(first)) { continue; }
+            open = open || w.open;
+            if (!w.open && w.then.includes(second.slot, second.count)) { return answer::ordered; }
+        }
+        return open ? answer::open : answer::unordered;
+    }
+    /// Returns true if there was such a wait.
+    [[nodiscard]] bool used() const noexcept { return !waits_.empty(); }
+    /// Returns true if an unresolved wait lies between two operations of one stream.
+    [[nodiscard]] bool between(sim_event_of const& a, sim_event_of const& b) const {
+        if (open_ == 0) { return false; }
+        return std::any_of(waits_.begin(), waits_.end(), [&](wait const& w) {
+            return w.open && w.followed_by(a) != w.followed_by(b);
+        });
+    }
+    void keep(conflict c) { kept_.push_back(std::move(c)); }
+
+    /// Ends the wait: the work in the vector clock `then` happens before it. Returns the kept
+    /// conflicts that no unresolved wait can order any more.
+    [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
+                                                vector_clock then) {
+        for (wait& w : waits_) {
+            if (!w.open || w.slot != slot || w.count != count) { continue; }
+            w.open = false;
+            --open_;
+            bool open = false;
+            close(then, open);
+            if (open) { pass_on(w, then); }
+            w.then = std::move(then);
+            break;
+        }
+        std::vector<conflict> unordered;
+        std::erase_if(kept_, [&](conflict& c) {
+            answer const now = ask(c.first, c.second, c.clock);
+            if (now == answer::unordered) { unordered.push_back(std::move(c)); }
+            return now != answer::open;
+        });
+        return unordered;
+    }
+
+private:
+    struct wait {
+        std::size_t   slot;
+        std::uint64_t count;
+        vector_clock  then; ///< the work that happens before the wait
+        /// The first operation after the wait of each stream or thread.
+        std::map<std::size_t, std::uint64_t> followers;
+        bool                                 open;
+
+        [[nodiscard]] bool followed_by(sim_event_of const& e) const {
+            auto const found = followers.find(e.slot);
+            return found != followers.end() && found->second <= e.count;
+        }
+    };
+
+    /// Number of resolved waits that are kept.
+    static constexpr std::size_t most = 256;
+
+    /// Adds to `clock` what happens before the waits that it contains. Sets `open` if one of them
+    /// is not resolved.
+    void close(vector_clock& clock, bool& open) const {
+        std::vector<bool> done(waits_.size());
+        for (bool more = true; more;) {
+            more = false;
+            for (std::size_t i = 0; i < waits_.size(); ++i) {
+                wait const& w = waits_[i];
+                if (done[i] || !clock.includes(w.slot, w.count)) { continue; }
+                done[i] = more = true;
+                open           = open || w.open;
+                clock.join(w.then);
+            }
+        }
+    }
+    /// The operations after `resolved` also follow the unresolved waits in its clock `then`.
+    void pass_on(wait const& resolved, vector_clock const& then) {
+        for (wait& w : waits_) {
+            if (!w.open || !then.includes(w.slot, w.count)) { continue; }
+            for (auto const& [slot, count] : resolved.followers) {
+                std::uint64_t& first = w.followers.try_emplace(slot, count).first->second;
+                if (count < first) { first = count; }
+            }
+        }
+    }
+    /// Removes the older half of the resolved waits: streams that are still used have joined their
+    /// vector clocks.
+    void forget() {
+        std::size_t left = (waits_.size() - open_) / 2;
+        std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });
+    }
+
+    std::deque<wait>      waits_;
+    std::vector<conflict> kept_;
+    std::size_t           open_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

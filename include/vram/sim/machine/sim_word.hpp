@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_word` is a 32-bit word in memory that streams write and wait for.
+
+#include <vram/sim/machine/vector_clock.hpp>
+
+#include <algorithm>     // find_if
+#include <cstddef>       // size_t
+#include <cstdint>       // uint32_t, int32_t, uint64_t, uintptr_t
+#include <deque>         // deque
+#include <unordered_map> // unordered_map
+#include <utility>       // move
+#include <vector>        // vector
+
+namespace vram {
+namespace detail {
+
+struct sim_stream_state;
+
+/// What an operation does with a word in memory: it writes `value`, or waits for it.
+struct sim_word_use {
+    std::uintptr_t where = 0;
+    std::uint32_t  value = 0;
+    bool           waits = false;
+    bool           equal = false; ///< a wait ends at exactly `value`, not at `value` or more
+
+    /// Returns true if the value `seen` ends this wait. The order of values is cyclic, as in CUDA.
+    [[nodiscard]] bool ends_at(std::uint32_t seen) const noexcept {
+        return equal ? seen == value : static_cast<std::int32_t>(seen - value) >= 0;
+    }
+};
+
+/// A word in memory, with the vector clocks of the writes by which others are ordered.
+struct sim_word {
+    struct write {
+        std::uint64_t number = 0; ///< number of the operation; 0 for a write by the host
+        std::uint32_t value  = 0;
+        vector_clock  vclock;
+    };
+    /// A wait for a value that no operation queued so far writes.
+    struct open_wait {
+        sim_word_use      use;
+        std::size_t       slot; ///< index in vector clocks, and count, of the wait
+        std::uint64_t     count;
+        sim_stream_state* stream;
+        std::uint64_t     id; ///< id of the stream
+    };
+
+    write                       last; ///< last write that was executed
+    std::deque<write>           queued;
+    std::vector<open_wait>      open;
+    std::vector<std::uint64_t*> gates; ///< counters of notices of gates that threads poll at
+    bool                        written = false;
+
+    /// Returns a write that ends the wait `use`, or null: the last one that was executed, if the
+    /// word still has its value `seen`, else the first of those that are queued.
+    [[nodiscard]] write const* find(sim_word_use const& use, std::uint32_t seen) const {
+        if (written && last.value == seen && use.ends_at(seen)) { return &last; }
+        auto const found = std::find_if(queued.begin(), queued.end(),
+                                        [&](write const& w) { return use.ends_at(w.value); });
+        return found == queued.end() ? nullptr : &*found;
+    }
+    /// Records that the queued write `number` was executed.
+    void executed(std::uint64_t number) {
+        auto const found = std::find_if(queued.begin(), queued.end(),
+                                        [&](write const& w) { return w.number == number; });
+        if (found == queued.end()) { return; }
+        last    = std::move(*found);
+        written = true;
+        queued.erase(found);
+    }
+};
+
+/// The words of a node that streams write or wait for, by their addresses.
+using sim_words = std::unordered_map<std::uintptr_t, sim_word>;
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_wait_value` makes a stream wait for a value in memory, which `sim_write_value` writes.
+
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error_kind.hpp>
+#include <vram/sim/sim_stream_view.hpp> // sim_stream_view
+
+#include <cstdint>         // uint32_t, uintptr_t
+#include <memory>          // make_shared
+#include <mutex>           // unique_lock
+#include <source_location> // source_location
+
+namespace vram {
+namespace detail {
+
+/// Returns true if streams can write the word at `where`: it is not pageable memory.
+[[nodiscard]] inline bool streams_reach(sim_machine const& m, std::uint32_t const* where) {
+    int device = 0;
+    return m.memory.kind_of(reinterpret_cast<std::uintptr_t>(where), device) != sim_kind::pageable;
+}
+
+/// Queues the use of a word. Returns false, and queues nothing, if it is in pageable memory.
+inline bool enqueue_word(sim_stream_view stream, char const* name, std::uint32_t const* where,
+                         sim_word_use use, std::source_location from) {
+    sim_stream_state& s = stream.state();
+    sim_call          call{*s.machine, sim_call_kind::other, s.device, from};
+    call.admit();
+    use.where = reinterpret_cast<std::uintptr_t>(where);
+    if (use.where % sizeof *where != 0) { throw sim_error{sim_status::invalid_value, from}; }
+    if (!streams_reach(*s.machine, where)) { return false; }
+    sim_queue{call}.enqueue(s, {.name   = name,
+                                .device = s.device,
+                                .uses   = {{{where, sizeof *where}, sim_access::atomic}},
+                                .where  = from,
+                                .word   = std::make_shared<sim_word_use const>(use)});
+    call.throw_report();
+    return true;
+}
+inline void expect_enqueued(bool enqueued, std::source_location from) {
+    if (!enqueued) { throw sim_error{sim_status::invalid_value, from}; }
+}
+
+/// The calling thread has read the word at `where`: the work before the write of its present value
+/// happens before the thread's next step. This is no call of the device: a thread that holds a
+/// `sim_gate` may call it.
+inline void word_seen(std::uint32_t const* where) noexcept {
+    if (inside_effect) { return; }
+    try {
+        sim_machine&           m = sim_node::current().machine();
+        std::unique_lock const held{m.mutex};
+        sim_host* const        self = detail::self(m.id).host;
+        m.word_read(self != nullptr ? *self : m.turns.outside,
+                    reinterpret_cast<std::uintptr_t>(where));
+    } catch (...) {
+        // Without host memory to join the vector clocks, the thread loses this order.
+        report_caught({.kind = error_kind::platform_error, .call = "reading a completion flag"});
+    }
+}
+
+} // namespace detail
+
+/// Writes `value` to the word at `where` in the order of `stream`, as cuStreamWriteValue32 does.
+/// The earlier work of the stream happens before the work of each stream or thread that sees the
+/// value: by `sim_wait_value`, or by `sim_read_value`.
+///
+///     sim_write_value(producer, flag, 1);
+///     sim_wait_value(consumer, flag, 1); // may also be called before
+///
+/// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
+/// Streams   The write is work of the stream. It is an atomic access.
+/// Cost      One operation. The node keeps one vector clock for each write that is not executed.
+inline void sim_write_value(sim_stream_view stream, std::uint32_t* where, std::uint32_t value,
+                            std::source_location from = std::source_location::current()) {
+    detail::expect_enqueued(
+        detail::enqueue_word(stream, "write value", where, {.value = value}, from), from);
+}
+
+/// The value at which a wait ends: `value` or more (in a cyclic order), or exactly `value`.
+enum class sim_value_is : unsigned char { at_least, equal };
+
+/// Makes the later work of `stream` wait until the word at `where` has the value, as
+/// cuStreamWaitValue32 does. The host does not wait. If no write of such a value follows, the
+/// streams never continue: the wait of a thread, or the end of the node, reports a deadlock, and
+/// the simulation then lets the streams continue. (An ordinary thread, which is no `sim_thread`,
+/// reports it after ten seconds without progress.)
+///
+/// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
+/// Streams   The wait is work of the stream. It is an atomic access.
+inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, std::uint32_t value,
+                           sim_value_is         how  = sim_value_is::at_least,
+                           std::source_location from = std::source_location::current()) {
+    detail::sim_word_use const use{
+        .value = value, .waits = true, .equal = how == sim_value_is::equal};
+    detail::expect_enqueued(detail::enqueue_word(stream, "wait value", where, use, from), from);
+}
+
+/// Returns the word at `where` at the virtual time (simulated time) of the calling thread. If a
+/// stream wrote this value, the work before the write happens before the thread's next step. Each
+/// call costs `sim_options::query_cost`, so that a loop that polls the word ends.
+///
+///     while (sim_read_value(flag) != 1) {}
+///
+/// Threads   Any thread may call it.
+[[nodiscard]] inline std::uint32_t
+sim_read_value(std::uint32_t const* where,
+               std::source_location from = std::source_location::current()) {
+    detail::sim_machine& m = sim_node::current().machine();
+    detail::sim_call     call{m, sim_call_kind::query, 0, from};
+    detail::sim_wait{call}.reach();
+    auto const at = reinterpret_cast<std::uintptr_t>(where);
+    m.word_read(*call.host, at);
+    call.host->clock += m.options.query_cost;
+    return m.value_at(at);
+}
+
+/// Writes `value` to the word at `where` from the calling thread, for streams that wait for it. The
+/// earlier work of the thread happens before the work of the streams and threads that see the
+/// value.
+///
+/// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory.
+/// Threads   Any thread may call it.
+inline void sim_set_value(std::uint32_t* where, std::uint32_t value,
+                          std::source_location from = std::source_location::current()) {
+    detail::sim_machine& m = sim_node::current().machine();
+    detail::sim_call     call{m, sim_call_kind::other, 0, from};
+    if (!detail::streams_reach(m, where)) { throw sim_error{sim_status::invalid_value, from}; }
+    sim_event_of const step = call.host_step("set value");
+    m.checker.touch(step, call.host->vclock, {where, sizeof *where}, sim_access::atomic, false,
+                    true);
+    auto const        at   = reinterpret_cast<std::uintptr_t>(where);
+    detail::sim_word& word = m.words[at];
+    word.queued.push_back({0, value, call.host->vclock});
+    m.written(word, value, call.host->vclock);
+    m.write_word({.where = at, .value = value}, 0);
+    call.throw_report();
+}
+
+} // namespace vram

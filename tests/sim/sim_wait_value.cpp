@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_wait_value.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A node that collects its reports, with two streams, device memory `d`, and a word `flag`.
+struct word_scene {
+    explicit word_scene(sim_options o = {}) : node{quiet(std::move(o))} { *flag = 0; }
+    ~word_scene() {
+        sim_device{}.synchronize();
+        memory.deallocate_sync(d, 1024);
+        pinned.deallocate_sync(flag, 64);
+    }
+    static sim_options quiet(sim_options o) {
+        o.on_report = sim_on_report::collect;
+        return o;
+    }
+    void write(sim_stream const& s) { sim_launch(s, {.name = "writer", .writes = {{d, 1024}}}); }
+    void read(sim_stream const& s) { sim_launch(s, {.name = "reader", .reads = {{d, 1024}}}); }
+    /// Returns the kinds of the reports since the last call.
+    std::string kinds() {
+        std::string all;
+        for (sim_report const& r : node.take_reports()) { all += name(r.kind) + std::string{";"}; }
+        return all;
+    }
+
+    sim_node             node;
+    sim_resource         memory;
+    sim_pinned_resource  pinned;
+    sim_stream           a, b;
+    void* const          d    = memory.allocate_sync(1024);
+    std::uint32_t* const flag = static_cast<std::uint32_t*>(pinned.allocate_sync(64));
+};
+
+} // namespace
+
+TEST_CASE("sim_wait_value: a stream that waits for a value is ordered after the write before it") {
+    word_scene t;
+    t.write(t.a);
+    sim_write_value(t.a, t.flag, 1);
+    sim_wait_value(t.b, t.flag, 1);
+    t.read(t.b);
+    CHECK(t.kinds().empty());
+    t.write(t.a); // not ordered after the read
+    CHECK(t.kinds() == "race;");
+    t.b.synchronize();
+    CHECK(*t.flag == 1);
+}
+
+TEST_CASE("sim_wait_value: a value that was written before the work orders nothing") {
+    word_scene t;
+    sim_write_value(t.a, t.flag, 1);
+    t.write(t.a);
+    sim_wait_value(t.b, t.flag, 1);
+    t.read(t.b);
+    CHECK(t.kinds() == "race;");
+}
+
+TEST_CASE("sim_wait_value: the wait may be queued before the write, on streams that wait longer") {
+    word_scene t;
+    sim_stream c;
+    sim_event  e;
+    sim_wait_value(t.b, t.flag, 7);
+    t.read(t.b);
+    e.record(t.b);
+    e.wait(c);
+    t.read(c);
+    sim_launch(t.a, {.writes = {{t.d, 1024}}, .duration = 5us});
+    sim_write_value(t.a, t.flag, 7);
+    CHECK(t.kinds().empty());
+    c.synchronize();
+    CHECK(t.node.now() >= 6us); // it waited for the write
+    CHECK(t.kinds().empty());
+    sim_stream other;
+    t.write(other); // knows of the streams through the host that waited for `c`
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_wait_value: a conflict with work after the write is reported after the write") {
+    word_scene t;
+    sim_wait_value(t.b, t.flag, 1);
+    t.read(t.b);
+    sim_write_value(t.a, t.flag, 1);
+    t.write(t.a);
+    CHECK(t.kinds() == "race;");
+    t.a.synchronize();
+    t.b.synchronize();
+    sim_wait_value(t.b, t.flag, 2);
+    t.read(t.b);
+    t.write(t.a); // may still be ordered before the read
+    CHECK(t.kinds().empty());
+    sim_stream other;
+    sim_write_value(other, t.flag, 2); // it is not
+    CHECK(t.kinds() == "race;");
+}
+
+TEST_CASE("sim_wait_value: a read before the wait is not ordered by it") {
+    word_scene t;
+    t.read(t.b);
+    sim_wait_value(t.b, t.flag, 1);
+    t.read(t.b);
+    t.write(t.a);
+    sim_write_value(t.a, t.flag, 1);
+    CHECK(t.kinds() == "race;");
+}
+
+TEST_CASE("sim_wait_value: waits that follow from each other are all resolved") {
+    word_scene           t;
+    std::uint32_t* const second = t.flag + 4;
+    *second                     = 0;
+    sim_stream c;
+    sim_wait_value(c, second, 1);
+    t.read(c);
+    sim_wait_value(t.b, t.flag, 1);
+    sim_write_value(t.b, second, 1);
+    t.write(t.a);
+    CHECK(t.kinds().empty());
+    sim_write_value(t.a, t.flag, 1);
+    c.synchronize();
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_wait_value: exactly a value, and values in cyclic order") {
+    word_scene t;
+    sim_write_value(t.a, t.flag, 5);
+    t.a.synchronize();
+    sim_wait_value(t.b, t.flag, 5, sim_value_is::equal);
+    sim_wait_value(t.b, t.flag, 4);
+    sim_wait_value(t.b, t.flag, 0xffffffffU); // five is later
+    t.b.synchronize();
+    sim_wait_value(t.b, t.flag, 4, sim_value_is::equal);
+    CHECK_FALSE(t.b.done());
+    sim_write_value(t.a, t.flag, 4);
+    t.b.synchronize();
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_read_value: a host thread that polls the word is ordered after the write") {
+    word_scene  t;
+    void* const h = t.pinned.allocate_sync(1024);
+    sim_copy(t.a, h, t.d, 1024);
+    sim_write_value(t.a, t.flag, 1);
+    sim_touch({h, 1024}, sim_access::read);
+    CHECK(t.kinds() == "race;");
+    while (sim_read_value(t.flag) != 1) {}
+    sim_touch({h, 1024}, sim_access::read);
+    CHECK(t.kinds().empty());
+    t.pinned.deallocate_sync(h, 1024);
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_set_value: the host starts the work of a stream, which is ordered after it") {
+    word_scene  t;
+    void* const h = t.pinned.allocate_sync(1024);
+    sim_wait_value(t.b, t.flag, 1);
+    sim_copy(t.b, t.d, h, 1024);
+    sim_touch({h, 1024}, sim_access::write);
+    CHECK(t.kinds().empty());
+    sim_set_value(t.flag, 1);
+    t.b.synchronize();
+    CHECK(t.kinds().empty());
+    sim_wait_value(t.b, t.flag, 2);
+    sim_copy(t.b, t.d, h, 1024);
+    sim_set_value(t.flag, 2);
+    sim_touch({h, 1024}, sim_access::write); // too late
+    CHECK(t.kinds() == "race;");
+    t.b.synchronize();
+    t.pinned.deallocate_sync(h, 1024);
+}
+
+TEST_CASE("sim_wait_value: a value that nothing writes is a deadlock at the end of the node") {
+    sim_node             node{{.on_report = sim_on_report::collect}};
+    sim_pinned_resource  pinned;
+    std::uint32_t* const flag = static_cast<std::uint32_t*>(pinned.allocate_sync(64));
+    bool                 ran  = false;
+    {
+        sim_stream s;
+        *flag = 0;
+        sim_wait_value(s, flag, 1);
+        sim_launch(s, {}, [&] { ran = true; });
+        node.machine().stuck_patience = 20ms;
+        SUBCASE("a wait of the host") { s.synchronize(); }
+        SUBCASE("the end") {}
+    }
+    pinned.deallocate_sync(flag, 64);
+    node.finish();
+    auto const all = node.take_reports();
+    REQUIRE(!all.empty());
+    bool found = false;
+    for (sim_report const& r : all) {
+        if (r.kind != sim_mistake::deadlock) { continue; }
+        found = true;
+        CHECK(r.text().find("`wait value`") != std::string::npos);
+        CHECK(r.text().find("waits until 1 or more is written") != std::string::npos);
+    }
+    CHECK(found);
+    CHECK(ran);
+}
+
+TEST_CASE("sim_wait_value: threads in virtual time report the deadlock at once" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    word_scene t;
+    sim_thread waits{sim_device{}, [&] {
+                         sim_wait_value(t.b, t.flag, 1);
+                         t.b.synchronize();
+                     }};
+    waits.join();
+    CHECK(t.kinds() == "deadlock;");
+    sim_thread writes{sim_device{}, [&] {
+                          sim_work(20us);
+                          sim_write_value(t.a, t.flag, 2);
+                      }};
+    sim_wait_value(t.b, t.flag, 2);
+    t.b.synchronize();
+    CHECK(t.node.now() == 20us);
+    writes.join();
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_wait_value: words in device memory, without contents, and in graphs") {
+    for (bool const backed : {true, false}) {
+        word_scene  t{{.backed = backed}};
+        auto* const word = static_cast<std::uint32_t*>(t.memory.allocate_sync(512));
+        sim_fill(t.a, word, std::byte{0}, 512);
+        t.a.synchronize();
+        sim_graph::begin(t.a);
+        t.write(t.a);
+        sim_write_value(t.a, word, 1);
+        sim_graph const graph = sim_graph::end(t.a);
+        sim_wait_value(t.b, word, 1);
+        t.read(t.b);
+        graph.launch(t.a);
+        t.b.synchronize();
+        t.a.synchronize();
+        CHECK(t.kinds().empty());
+        t.memory.deallocate_sync(word, 512);
+    }
+}
+
+TEST_CASE("sim_wait_value: pageable and misaligned words are refused") {
+    word_scene    t;
+    std::uint32_t local = 0;
+    CHECK_THROWS_AS(sim_write_value(t.a, &local, 1), sim_error);
+    CHECK_THROWS_AS(sim_wait_value(t.a, &local, 1), sim_error);
+    CHECK_THROWS_AS(sim_set_value(&local, 1), sim_error);
+    auto* const odd = reinterpret_cast<std::uint32_t*>(reinterpret_cast<char*>(t.flag) + 2);
+    CHECK_THROWS_AS(sim_write_value(t.a, odd, 1), sim_error);
+    CHECK_FALSE(sim_platform::mark(t.a, &local, 1));
+    CHECK(sim_platform::mark(t.a, t.flag, 9));
+    t.a.synchronize();
+    CHECK(*t.flag == 9);
+}
