@@ -174,6 +174,50 @@ PAIR(result_in_a_copy_chain, race, "The host must wait for the last copy of a ch
     MISTAKE(host_reads(out));
 }
 
+PAIR(copy_to_pageable_memory_orders_later_work, race,
+     "cudaMemcpyAsync to pageable memory is complete on return; to pinned memory it is not") {
+    block const      p, q{right ? kind::pageable : kind::pinned};
+    sim_stream const s, t;
+    copies(s, q, p);
+    MISTAKE(writes(t, p));
+}
+
+PAIR(pageable_copy_as_a_wait_for_earlier_work, race,
+     "cudaMemcpy from pageable memory first waits for the default stream; cudaMemcpyAsync need "
+     "not") {
+    block const p, q, out{kind::pinned}, from{kind::pageable};
+    copies(legacy(), out, p);
+    if (right) {
+        sim_copy_sync(q.data(), from.data(), 4096);
+    } else {
+        copies(legacy(), q, from);
+    }
+    MISTAKE(host_reads(out));
+}
+
+PAIR(destination_read_between_two_copies, race, "Each copy is ordered with its stream only") {
+    block const      p, q, r;
+    sim_stream const s, t;
+    copies(s, q, p);
+    follows(t, s);
+    if (!right) { copies(s, q, r); }
+    MISTAKE(reads(t, q));
+}
+
+PAIR(copy_of_nothing, race, "A copy of no bytes accesses nothing") {
+    block const      p, q;
+    sim_stream const s, t;
+    writes(s, p);
+    MISTAKE(copies(t, q, p.part(0, right ? 0 : 1)));
+}
+
+PAIR(copy_within_one_allocation, race, "Two parts of one allocation are ordered as other memory") {
+    block const      p;
+    sim_stream const s, t;
+    copies(s, p.first_half(), p.second_half());
+    MISTAKE(right ? reads(t, p.second_half()) : reads(t, p.first_half()));
+}
+
 } // namespace catalogue::of_copies
 
 namespace catalogue::of_fills {

@@ -221,4 +221,23 @@ PAIR(per_thread_copy_and_another_stream, race,
     MISTAKE(sim_copy_sync(q.data(), p.data(), 4096));
 }
 
+PAIR(free_of_the_legacy_rule_by_a_flag, race,
+     "cudaStreamNonBlocking: only the flag at the creation counts") {
+    block const      p;
+    sim_stream const s{sim_device{}, {.blocking = right}}, t{sim_device{}, {.blocking = true}};
+    writes(t, p);
+    writes(legacy(), p.part(0, 0));
+    MISTAKE(reads(s, p));
+}
+
+PAIR(legacy_work_between_on_one_side, race,
+     "The legacy default stream orders two streams only if both are blocking") {
+    block const      p, q;
+    sim_stream const s, t = blocking_stream();
+    writes(s, p);
+    if (right) { follows(legacy(), s); }
+    writes(legacy(), q);
+    MISTAKE(reads(t, p));
+}
+
 } // namespace catalogue::default_streams

@@ -330,4 +330,131 @@ PAIR(event_between_two_launches, race,
     MISTAKE(reads(t, p));
 }
 
+PAIR(allocation_of_a_graph_used_on_another_stream, use_before_ready,
+     "Memory that a graph allocates and does not free is live after the launch, in its order") {
+    sim_async_resource memory;
+    sim_stream const   s, t;
+    sim_graph::begin(s);
+    void* const     p     = memory.allocate(s, 4096);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (right) { follows(t, s); }
+    MISTAKE(writes(t, {p, 4096}));
+    follows(s, t);
+    memory.deallocate(s, p, 4096);
+}
+
+PAIR(allocation_of_a_graph_freed_during_its_use, free_before_last_use,
+     "Memory of a graph that is freed outside of it follows the rules of cudaFreeAsync") {
+    sim_async_resource memory;
+    sim_stream const   s, t;
+    sim_graph::begin(s);
+    void* const     p     = memory.allocate(s, 4096);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    follows(t, s);
+    reads(t, {p, 4096});
+    if (right) { follows(s, t); }
+    MISTAKE(memory.deallocate(s, p, 4096));
+}
+
+PAIR(second_launch_while_an_allocation_is_live, refused(sim_status::invalid_value),
+     "cudaGraphLaunch fails if allocations of an earlier launch are not freed") {
+    sim_async_resource memory;
+    sim_stream const   s;
+    sim_graph::begin(s);
+    void* const     p     = memory.allocate(s, 4096);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (right) { memory.deallocate(s, p, 4096); }
+    try {
+        MISTAKE(graph.launch(s));
+    } catch (...) {
+        memory.deallocate(s, p, 4096);
+        throw;
+    }
+    memory.deallocate(s, p, 4096);
+}
+
+PAIR(graph_in_a_graph, race,
+     "A graph that is launched during a capture becomes part of the graph") {
+    block const      p;
+    sim_stream const s, t;
+    sim_graph const  inner = graph_that_writes(p);
+    sim_graph::begin(s);
+    if (!right) { follows(t, s); }
+    inner.launch(s);
+    if (right) { follows(t, s); }
+    MISTAKE(reads(t, p));
+    follows(s, t);
+    sim_graph::end(s).launch(s);
+}
+
+PAIR(fork_of_a_fork, race, "Branches of a capture are ordered by events only") {
+    block const      p;
+    sim_stream const s, t, u;
+    sim_graph::begin(s);
+    follows(t, s);
+    if (!right) { follows(u, t); }
+    writes(t, p);
+    if (right) { follows(u, t); }
+    MISTAKE(reads(u, p));
+    follows(t, u);
+    follows(s, t);
+    sim_graph::end(s).launch(s);
+}
+
+PAIR(parallel_branches_of_two_launches, race,
+     "A launch is ordered after the whole previous launch, and so is what waits for it only") {
+    block const      p, q;
+    sim_stream const s, t, u;
+    sim_graph::begin(s);
+    follows(t, s);
+    writes(s, p);
+    writes(t, q);
+    follows(s, t);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    follows(u, s);
+    graph.launch(s);
+    if (right) { follows(u, s); }
+    MISTAKE(reads(u, q));
+}
+
+PAIR(host_function_node_and_the_host, race,
+     "A host function in a graph runs beside the host thread until the host waits") {
+    block const      p{kind::pinned};
+    sim_stream const s;
+    sim_graph::begin(s);
+    sim_call_host(s, sim_host_work{.writes = {p}}, [] {});
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (right) { s.synchronize(); }
+    MISTAKE(host_reads(p));
+}
+
+PAIR(fill_node_and_a_kernel_of_another_branch, race,
+     "CUDA Graphs: nodes without a path between them have no order") {
+    block const      p;
+    sim_stream const s, t;
+    sim_graph::begin(s);
+    follows(t, s);
+    fills(s, p);
+    if (right) { follows(t, s); }
+    MISTAKE(reads(t, p));
+    follows(s, t);
+    sim_graph::end(s).launch(s);
+}
+
+PAIR(reset_event_of_a_capture, refused(sim_status::stream_capturing),
+     "cudaErrorCapturedEvent: an event of a capture is usable after a record outside of it") {
+    sim_stream const s, t;
+    sim_event        e;
+    sim_graph::begin(s);
+    e.record(s);
+    if (right) { e.record(t); }
+    MISTAKE(static_cast<void>(e.done()));
+    static_cast<void>(sim_graph::end(s));
+}
+
 } // namespace catalogue::graphs

@@ -136,6 +136,38 @@ PAIR(launch_on_a_stream_of_another_device, not_checked(sim_status::invalid_handl
     MISTAKE(sim_launch(s, {.writes = {p}}));
 }
 
+PAIR(synchronous_peer_copy_as_a_wait, race, "cudaMemcpy between devices does not wait for the copy",
+     .devices = 2) {
+    block const      p, q{kind::device, 1};
+    sim_stream const t = stream_of(1);
+    sim_copy_sync(q.data(), p.data(), 4096);
+    if (right) { legacy(0).synchronize(); }
+    MISTAKE(reads(t, q));
+}
+
+PAIR(event_of_another_device_recorded_too_early, race,
+     "cudaStreamWaitEvent accepts an event of another device", .devices = 2) {
+    block const      p;
+    sim_stream const s, t = stream_of(1);
+    sim_event        e;
+    if (!right) { e.record(s); }
+    writes(s, p);
+    if (right) { e.record(s); }
+    e.wait(t);
+    MISTAKE(reads(t, p));
+}
+
+PAIR(ring_of_three_devices, race, "Order between devices is transitive along waits only",
+     .devices = 3) {
+    block const      p, q{kind::device, 1}, r{kind::device, 2};
+    sim_stream const s = stream_of(0), t = stream_of(1), u = stream_of(2);
+    copies(s, q, p);
+    follows(t, s);
+    copies(t, r, q);
+    if (right) { follows(u, t); }
+    MISTAKE(reads(u, r));
+}
+
 } // namespace catalogue::devices
 
 namespace catalogue::threads {
@@ -464,6 +496,64 @@ PAIR(ordinary_threads, not_checked(race),
     b.join();
 }
 
+PAIR(unsafe_call_of_another_thread_during_a_capture, refused(sim_status::stream_capturing),
+     "A capture in global mode forbids unsafe calls of all threads, in thread-local mode of its "
+     "own") {
+    block const      p, q{kind::pinned};
+    sim_stream const s;
+    sim_graph::begin(s, right ? sim_capture_mode::thread_local_only : sim_capture_mode::global);
+    sim_status  seen = sim_status::ok;
+    std::thread a{[&] {
+        try {
+            sim_copy_sync(q.data(), p.data(), 4096);
+        } catch (sim_error const& e) { seen = e.status(); }
+    }};
+    a.join();
+    MISTAKE(static_cast<void>(seen == sim_status::ok ? 0 : throw sim_error{seen}));
+    static_cast<void>(sim_graph::end(s));
+}
+
+PAIR(work_of_a_thread_that_was_not_joined, race,
+     "Work that an unjoined thread queued has no order with other streams") {
+    block const      p;
+    sim_stream const s, t;
+    sim_thread       a{sim_device{}, [&] { writes(s, p); }};
+    sim_thread       b{sim_device{}, [&] {
+                     sim_work(sim_time{50'000});
+                     if (right) { follows(t, s); }
+                     MISTAKE(reads(t, p));
+                 }};
+    sim_thread::join_together(a, b);
+}
+
+PAIR(token_of_one_thread_of_two, race, "A token orders after the threads that declared it") {
+    block const p{kind::pinned};
+    int         token = 0;
+    sim_thread  a{sim_device{}, [&] {
+                     host_writes(p.first_half());
+                     sim_happens_before(&token);
+                 }};
+    sim_thread  b{sim_device{}, [&] {
+                     host_writes(p.second_half());
+                     if (right) { sim_happens_before(&token); }
+                 }};
+    sim_thread  c{sim_device{}, [&] {
+                     sim_work(sim_time{50'000});
+                     sim_happens_after(&token);
+                     MISTAKE(host_reads(p));
+                 }};
+    sim_thread::join_together(a, b, c);
+}
+
+PAIR(join_of_one_thread_of_two, race, "A join orders after one thread") {
+    block const p{kind::pinned};
+    sim_thread  a{sim_device{}, [&] { host_writes(p.first_half()); }};
+    sim_thread  b{sim_device{}, [&] { MISTAKE(host_writes(p.second_half())); }};
+    a.join();
+    if (right) { b.join(); }
+    host_reads(p);
+}
+
 } // namespace catalogue::threads
 
 namespace catalogue::host_functions {
@@ -750,6 +840,41 @@ PAIR(block_used_after_its_free, unmapped_access, "vram: freed memory may be unma
     MISTAKE(writes(s, {p, 4096}));
     s.synchronize();
     if (right) { memory.deallocate_sync(p, 64_KiB); }
+}
+
+PAIR(hole_between_two_mappings, unmapped_access,
+     "An access may span mappings that follow each other, but no hole", .page = 64_KiB) {
+    pages            p;
+    sim_stream const s;
+    auto const       more  = p.memory.create(64_KiB);
+    auto* const      other = static_cast<std::byte*>(p.begin) + 64_KiB;
+    if (right) {
+        p.memory.map(other, more, 64_KiB);
+        p.memory.set_access(other, 64_KiB);
+    }
+    MISTAKE(writes(s, {p.begin, 128_KiB}));
+    s.synchronize();
+    if (right) { p.memory.unmap(other, 64_KiB); }
+    p.memory.destroy(more, 64_KiB);
+}
+
+PAIR(two_writes_to_one_mapping, race, "Mapped memory is ordered as other memory", .page = 64_KiB) {
+    pages const      p;
+    sim_stream const s, t;
+    writes(s, p.first());
+    if (right) { follows(t, s); }
+    MISTAKE(writes(t, p.first()));
+}
+
+PAIR(copy_out_of_a_mapping_and_its_end, free_before_last_use,
+     "cuMemUnmap waits for nothing: copies must be complete", .page = 64_KiB) {
+    pages            p;
+    block const      q{kind::pinned};
+    sim_stream const s;
+    copies(s, q, p.first());
+    if (right) { s.synchronize(); }
+    MISTAKE(p.memory.unmap(p.begin, 64_KiB));
+    p.mapped = false;
 }
 
 } // namespace catalogue::of_virtual_memory

@@ -224,6 +224,53 @@ PAIR(trim_as_a_wait, free_before_last_use, "trim of a pool gives no order to lat
     MISTAKE(give(memory, t, p));
 }
 
+PAIR(free_on_a_stream_that_does_not_know_the_allocation, free_before_last_use,
+     "cudaFreeAsync: the free must be ordered after the allocation") {
+    sim_async_resource memory;
+    sim_stream const   s, t;
+    sim_range const    p = of(memory, s);
+    if (right) { follows(t, s); }
+    MISTAKE(give(memory, t, p));
+}
+
+PAIR(wait_of_the_pool_is_no_wait_of_the_program, race,
+     "cudaMemPoolReuseAllowInternalDependencies: a program must not rely on waits of the pool") {
+    sim_async_resource memory{sim_device{}, {.maximum = 4096}};
+    sim_stream const   s, t;
+    block const        q;
+    sim_range const    p = of(memory, s);
+    writes(s, q);
+    give(memory, s, p);
+    if (right) { follows(t, s); }
+    sim_range const r = of(memory, t); // the pool makes t wait for the free
+    MISTAKE(reads(t, q));
+    give(memory, t, r);
+}
+
+PAIR(used_by_two_streams_and_freed_on_one, free_before_last_use,
+     "cudaFreeAsync: the stream of the free must wait for every use") {
+    sim_async_resource memory;
+    sim_stream const   s, t, u;
+    sim_range const    p = of(memory, s);
+    follows(t, s);
+    follows(u, s);
+    reads(t, p);
+    reads(u, p);
+    follows(s, t);
+    if (right) { follows(s, u); }
+    MISTAKE(give(memory, s, p));
+}
+
+PAIR(freed_on_a_blocking_stream_after_a_legacy_kernel, free_before_last_use,
+     "cudaFreeAsync on a blocking stream is ordered after work of the legacy default stream") {
+    sim_async_resource memory;
+    sim_stream const   s{sim_device{}, {.blocking = right}};
+    sim_range const    p = of(memory, s);
+    s.synchronize();
+    writes(legacy(), p);
+    MISTAKE(give(memory, s, p));
+}
+
 } // namespace catalogue::stream_ordered_memory
 
 namespace catalogue::limits {

@@ -219,6 +219,60 @@ PAIR(counter_reset_beside_atomics, race, "A write must wait for every earlier at
     MISTAKE(fills(t, p));
 }
 
+PAIR(kernel_over_more_than_the_last_write, race, "Every byte has its own history") {
+    block const      p;
+    sim_stream const s, t, u;
+    writes(s, p);
+    follows(t, s);
+    writes(t, p.first_half());
+    follows(u, t);
+    if (!right) { writes(s, p.second_half()); }
+    MISTAKE(reads(u, p));
+}
+
+PAIR(fan_out_and_the_next_write, race, "A write must wait for the readers on all streams") {
+    block const      p;
+    sim_stream const s, t[4];
+    writes(s, p);
+    for (sim_stream const& each : t) {
+        follows(each, s);
+        reads(each, p);
+    }
+    for (int i = 0; i < (right ? 4 : 3); ++i) { follows(s, t[i]); }
+    MISTAKE(writes(s, p));
+}
+
+PAIR(ping_pong_without_the_way_back, race, "Each direction needs its own wait") {
+    block const      p;
+    sim_stream const s, t;
+    writes(s, p);
+    follows(t, s);
+    writes(t, p);
+    if (right) { follows(s, t); }
+    MISTAKE(writes(s, p));
+}
+
+PAIR(many_streams_in_a_chain_with_one_gap, race, "Order is transitive only along waits") {
+    block const p;
+    sim_stream  chain[12];
+    writes(chain[0], p);
+    for (int i = 1; i < 12; ++i) {
+        if (right || i != 7) { follows(chain[i], chain[i - 1]); }
+    }
+    MISTAKE(reads(chain[11], p));
+}
+
+PAIR(stream_assigned_over, race,
+     "A stream that is assigned over is destroyed, and waits for nothing") {
+    block const p;
+    sim_stream  s;
+    writes(s, p);
+    sim_stream t;
+    if (right) { follows(t, s); }
+    s = sim_stream{};
+    MISTAKE(reads(t, p));
+}
+
 } // namespace catalogue::streams
 
 namespace catalogue::events {
@@ -431,6 +485,47 @@ PAIR(ring_of_events_with_one_reused, race,
     e[right ? 1 : 0].record(t);
     e[0].wait(t);
     MISTAKE(writes(t, p));
+}
+
+PAIR(wait_of_a_stream_for_itself, race,
+     "A stream's wait for its own event orders no other stream") {
+    block const      p;
+    sim_stream const s, t;
+    sim_event        e;
+    writes(s, p);
+    e.record(s);
+    e.wait(right ? t : s);
+    MISTAKE(reads(t, p));
+}
+
+PAIR(query_before_the_second_record, race, "cudaEventQuery is about the last record") {
+    block const      p{kind::pinned};
+    sim_stream const s;
+    sim_event        e;
+    e.record(s);
+    if (!right) {
+        while (!e.done()) {}
+    }
+    writes(s, p);
+    e.record(s);
+    if (right) {
+        while (!e.done()) {}
+    }
+    MISTAKE(host_writes(p));
+}
+
+PAIR(host_wait_passed_on_by_an_event, race,
+     "An event contains what its stream is ordered after, and not what the host waits for later") {
+    block const      p;
+    sim_stream const s, t, u;
+    sim_event        e;
+    writes(s, p);
+    if (right) { s.synchronize(); }
+    writes(t, p.part(0, 0));
+    e.record(t);
+    if (!right) { static_cast<void>(s.done()); }
+    e.wait(u);
+    MISTAKE(reads(u, p));
 }
 
 } // namespace catalogue::events

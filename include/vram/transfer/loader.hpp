@@ -7,7 +7,6 @@
 #include <vram/base/call_site.hpp>               // call_site
 #include <vram/base/core/what_text.hpp>          // naming
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
-#include <vram/concepts/core/user_line.hpp>      // user_line
 #include <vram/concepts/platform_of.hpp>         // platform_of
 #include <vram/transfer/batch.hpp>               // batch
 #include <vram/transfer/core/kept_by_value.hpp>  // kept_by_value
@@ -126,7 +125,7 @@ public:
     /// Must be called on the thread that runs the loop.
     void stop() noexcept {
         core_->request_stop();
-        current_.release(consumer_, at_);
+        current_.release();
         state_ = state::ended;
     }
 
@@ -136,7 +135,6 @@ public:
     void restart(call_site at = call_site::current())
         requires detail::restartable_source<Source>
     {
-        detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->restart(); });
         state_ = state::asking;
         begun_ = false;
@@ -166,7 +164,6 @@ private:
 
     template <class... Arguments>
     static std::shared_ptr<core> make_core(call_site at, Arguments&&... arguments) {
-        detail::user_line<Platform> const here{at};
         return detail::naming<loader_error>(at, [&] {
             return std::shared_ptr<core>{new core(std::forward<Arguments>(arguments)...),
                                          detail::delete_in_owning_process{}};
@@ -175,17 +172,16 @@ private:
 
     void fetch() {
         if (state_ != state::asking) { return; }
-        detail::user_line<Platform> const here{at_};
         auto* const s = detail::naming<loader_error>(at_, [&] { return core_->take(consumer_); });
         state_        = s == nullptr ? state::ended : state::there;
         if (s != nullptr) { current_ = batch{core_, *s, consumer_}; }
     }
     void advance() noexcept {
-        current_.release(consumer_, at_);
+        current_.release();
         if (state_ == state::there) { state_ = state::asking; }
     }
     void finish() noexcept {
-        current_.release(consumer_, at_);
+        current_.release();
         if (core_ != nullptr) { core_->shut_down(); }
     }
 

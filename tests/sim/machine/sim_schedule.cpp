@@ -18,12 +18,11 @@ sim_options exact() {
             .on_report      = sim_on_report::collect,
             .trace          = true};
 }
-/// "name start-end ..." of everything that was done, in microseconds; copies without direction.
+/// "name start-end ..." of everything that was done, in microseconds.
 std::string story(sim_node& node) {
     std::string text;
     for (auto const& t : node.trace()) {
-        std::string const name = t.name;
-        text += (text.empty() ? "" : " ") + (name.starts_with("copy ") ? "copy" : name) + " " +
+        text += (text.empty() ? "" : " ") + std::string{t.name} + " " +
                 std::to_string(t.start.count() / 1000) + "-" + std::to_string(t.end.count() / 1000);
     }
     return text;
