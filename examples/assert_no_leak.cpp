@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a scope: live bytes, peak, and a check that nothing leaks.
+// The memory of a scope: live bytes, peak, and a check that nothing leaks. A mistake that the
+// simulated device reports fails the test case.
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
@@ -12,6 +13,11 @@
 #include <vram/sim/sim.hpp>
 
 namespace {
+
+// [once]
+// In one file of the test program:
+[[maybe_unused]] vram::sim_report_sink const before = VRAM_FAIL_ON_SIM_REPORTS();
+// [/once]
 
 void train_step(auto& memory, vram::sim_stream_view stream) {
     using namespace vram::literals;
@@ -41,4 +47,16 @@ TEST_CASE("a training step frees all that it allocates") {
     CHECK(probe.reserved() == 0);  // from the device: the pool has it already
     CHECK(probe.allocations() == 2);
     // [/probe]
+}
+
+TEST_CASE("a mistake that is expected does not fail the case") {
+    using namespace vram;
+    sim_stream       one, two;
+    sim_resource     memory;
+    void* const      p = memory.allocate_sync(64);
+    sim_expect const race{sim_mistake::race};
+    sim_launch(one, {.name = "scale", .writes = {{p, 64}}});
+    sim_launch(two, {.name = "add", .writes = {{p, 64}}}); // without sim_expect: the case fails
+    sim_device{}.synchronize();
+    memory.deallocate_sync(p, 64);
 }

@@ -39,6 +39,13 @@ foreach(folder IN LISTS room_folders)
 endforeach()
 add_test(NAME headers/together COMMAND ${headers_command} --together)
 
+# The machine code of pools without an observer.
+if(NOT VRAM_QUICK AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_test(NAME observation_cost COMMAND ${python} ${scripts}/observation_cost.py --compiler ${CMAKE_CXX_COMPILER}
+    ${PROJECT_SOURCE_DIR})
+  set_tests_properties(observation_cost PROPERTIES TIMEOUT 300)
+endif()
+
 # Programs that must not compile, each with the diagnostic that it states, for every compiler found.
 add_test(NAME refuse/planted COMMAND ${python} ${scripts}/refuse.py --self-test)
 set(refusing_compilers ${CMAKE_CXX_COMPILER})

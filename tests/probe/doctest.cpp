@@ -7,14 +7,87 @@
 #include <vram/layer/statistics.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
 #include <doctest/doctest.h>
 
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 using namespace vram;
+
+namespace {
+
+/// Reports fail the case as long as this object exists. (A program has the macro once, for all.)
+struct failing_reports {
+    sim_report_sink before = VRAM_FAIL_ON_SIM_REPORTS();
+    ~failing_reports() { set_sim_report_sink(before); }
+};
+
+void race_in_a_case() {
+    sim_resource memory;
+    sim_stream   one, two;
+    void* const  p = memory.allocate_sync(64);
+    sim_launch(one, {.name = "scale", .writes = {{p, 64}}});
+    sim_launch(two, {.name = "add", .writes = {{p, 64}}});
+    one.synchronize();
+    two.synchronize();
+    memory.deallocate_sync(p, 64);
+}
+
+} // namespace
+
+TEST_CASE("simulated device: a mistake fails the test case" * doctest::should_fail()) {
+    failing_reports const on;
+    sim_node              node;
+    race_in_a_case();
+}
+
+TEST_CASE("simulated device: a mistake of another thread fails the test case" *
+          doctest::should_fail()) {
+    failing_reports const on;
+    sim_node              node;
+    sim_thread            other{sim_device{}, [] { race_in_a_case(); }};
+}
+
+TEST_CASE("simulated device: a leak at the end of a node fails the test case" *
+          doctest::should_fail()) {
+    failing_reports const on;
+    sim_node              node;
+    (void)sim_resource{}.allocate_sync(64);
+}
+
+TEST_CASE("simulated device: an expected mistake that does not occur fails the test case" *
+          doctest::should_fail()) {
+    failing_reports const on;
+    sim_node              node;
+    sim_expect const      race{sim_mistake::race};
+}
+
+TEST_CASE("simulated device: collected and expected mistakes fail no test case") {
+    failing_reports const on;
+    {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        race_in_a_case();
+        CHECK(node.reports().size() == 1);
+    }
+    sim_node         node;
+    sim_expect const race{sim_mistake::race};
+    race_in_a_case();
+    CHECK(race.count() == 1);
+}
+
+TEST_CASE("simulated device: a mistake that an earlier case made too fails each case" *
+          doctest::should_fail()) {
+    static sim_node*      kept = nullptr; // as the default node, which several cases use
+    failing_reports const on;
+    if (kept == nullptr) { kept = new sim_node; }
+    race_in_a_case();
+    SUBCASE("once more") { race_in_a_case(); }
+    delete std::exchange(kept, nullptr);
+}
 
 TEST_CASE("check macros: a block that frees all its memory has no leak") {
     doubles::archetype<> memory;

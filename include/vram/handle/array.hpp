@@ -4,10 +4,11 @@
 /// \file
 /// `array` is a buffer of elements: device memory with a type and a length.
 
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/handle/buffer.hpp>        // buffer
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/contract.hpp>           // expects
+#include <vram/base/core/smaller_of.hpp>    // larger_of
+#include <vram/concepts/core/user_line.hpp> // user_line, part_kind
+#include <vram/handle/buffer.hpp>           // buffer
 
 #include <cstddef>     // size_t, byte
 #include <span>        // span
@@ -65,23 +66,27 @@ public:
 
     /// Enqueues a copy of `host` into the array. `host` must be as long as the array. The host
     /// memory must not change until the copy is complete.
-    void copy_from(std::span<Element const> host) {
+    void copy_from(std::span<Element const> host, call_site at = call_site::current()) {
+        detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(host.size() == size(), "array: the source of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
     }
     /// Enqueues a copy of the array into `host`, which must be as long as the array. The host may
     /// read `host` once the copy is complete.
-    void copy_to(std::span<Element> host) const {
+    void copy_to(std::span<Element> host, call_site at = call_site::current()) const {
+        detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(host.size() == size(), "array: the target of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), host.data(), data(), bytes_.size()); }
     }
     /// Enqueues an operation on the array's stream that sets each byte of the array to `value`.
-    void fill(std::byte value) {
+    void fill(std::byte value, call_site at = call_site::current()) {
+        detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         if (!empty()) { platform::fill(get_stream(), data(), value, bytes_.size()); }
     }
 
     /// Returns the element at `i`. The host waits for the stream: for tests and single results.
-    [[nodiscard]] Element get(std::size_t i) const {
+    [[nodiscard]] Element get(std::size_t i, call_site at = call_site::current()) const {
+        detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(i < size(), "array: the index must be less than size()");
         one_element box;
         platform::copy(get_stream(), &box.value, data() + i, sizeof(Element));
@@ -89,7 +94,8 @@ public:
         return box.value;
     }
     /// Sets the element at `i`. The host waits for the stream.
-    void set(std::size_t i, Element const& value) {
+    void set(std::size_t i, Element const& value, call_site at = call_site::current()) {
+        detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(i < size(), "array: the index must be less than size()");
         platform::copy(get_stream(), data() + i, &value, sizeof(Element));
         platform::synchronize(get_stream());
@@ -100,7 +106,7 @@ public:
     void set_stream(stream s) noexcept { bytes_.set_stream(s); }
     /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
     /// uses the array. The array is empty then.
-    void destroy(stream s) noexcept { bytes_.destroy(s); }
+    void destroy(stream s, call_site at = call_site::current()) noexcept { bytes_.destroy(s, at); }
     /// Frees the memory on the array's stream. The array is empty then.
     void destroy() noexcept { bytes_.destroy(); }
 

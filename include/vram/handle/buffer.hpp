@@ -8,6 +8,7 @@
 #include <vram/base/call_site.hpp>              // call_site
 #include <vram/base/core/smaller_of.hpp>        // smaller_of
 #include <vram/concepts/core/stream_hold.hpp>   // stream_hold, hold_stream
+#include <vram/concepts/core/user_line.hpp>     // user_line, remembered_line
 #include <vram/concepts/resource.hpp>           // resource
 #include <vram/concepts/sited.hpp>              // sited
 #include <vram/handle/core/stored_resource.hpp> // stored_resource
@@ -52,6 +53,7 @@ public:
         : mr_{std::forward<R>(mr)},
           stream_{s},
           held_{detail::hold_stream<platform>(s)},
+          made_{at},
           alignment_{alignment} {
         data_     = sited{mr_.get(), at}.allocate(s, bytes, alignment);
         size_     = bytes;
@@ -61,23 +63,25 @@ public:
         : mr_{std::move(other.mr_)},
           stream_{other.stream_},
           held_{other.held_},
+          made_{other.made_},
           alignment_{other.alignment_},
           data_{std::exchange(other.data_, nullptr)},
           size_{std::exchange(other.size_, 0)},
           capacity_{std::exchange(other.capacity_, 0)} {}
     buffer& operator=(buffer&& other) noexcept {
         if (this == &other) { return *this; }
-        give_back();
+        give_back(made_.at());
         mr_        = std::move(other.mr_);
         stream_    = other.stream_;
         held_      = other.held_;
+        made_      = other.made_;
         alignment_ = other.alignment_;
         data_      = std::exchange(other.data_, nullptr);
         size_      = std::exchange(other.size_, 0);
         capacity_  = std::exchange(other.capacity_, 0);
         return *this;
     }
-    ~buffer() { give_back(); }
+    ~buffer() { give_back(made_.at()); }
 
     /// Changes the size to `bytes`. Bytes up to the smaller size are kept, and new bytes are
     /// uninitialized. If the capacity is too small, the bytes are copied to a new block, on the
@@ -104,12 +108,12 @@ public:
     }
     /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
     /// uses the buffer. The buffer is empty then.
-    void destroy(stream s) noexcept {
+    void destroy(stream s, call_site at = call_site::current()) noexcept {
         set_stream(s);
-        give_back();
+        give_back(at);
     }
     /// Frees the memory on the buffer's stream. The buffer is empty then.
-    void destroy() noexcept { give_back(); }
+    void destroy() noexcept { give_back(made_.at()); }
 
     // clang-format off
     [[nodiscard]] void*       data() noexcept            { return data_; }
@@ -138,16 +142,18 @@ private:
     };
 
     void relocate(std::size_t bytes, call_site at) {
-        fresh_block       fresh{*this, bytes, at};
-        std::size_t const kept = detail::smaller_of(size_, bytes);
+        fresh_block                       fresh{*this, bytes, at};
+        std::size_t const                 kept = detail::smaller_of(size_, bytes);
+        detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         if (kept != 0) { platform::copy(stream_, fresh.data, data_, kept); }
         std::swap(fresh.data, data_);
         std::swap(fresh.bytes, capacity_);
     }
-    void give_back() noexcept {
+    /// Frees the memory. `at` is the line of the call, or that which made the buffer.
+    void give_back(call_site at) noexcept {
         if (data_ == nullptr) { return; } // nothing to free; a moved-from buffer has no resource
-        sited{mr_.get()}.deallocate(stream_, std::exchange(data_, nullptr),
-                                    std::exchange(capacity_, 0), alignment_);
+        sited{mr_.get(), at}.deallocate(stream_, std::exchange(data_, nullptr),
+                                        std::exchange(capacity_, 0), alignment_);
         size_ = 0;
     }
 
@@ -155,10 +161,12 @@ private:
     stream                                           stream_;
     /// Keeps the stream's handle valid, because the stream may be destroyed before the buffer.
     [[no_unique_address]] detail::stream_hold<platform> held_;
-    std::size_t                                         alignment_;
-    void*                                               data_     = nullptr;
-    std::size_t                                         size_     = 0;
-    std::size_t                                         capacity_ = 0;
+    /// The line that made the buffer, for reports of the platform.
+    [[no_unique_address]] detail::remembered_line<platform> made_;
+    std::size_t                                             alignment_;
+    void*                                                   data_     = nullptr;
+    std::size_t                                             size_     = 0;
+    std::size_t                                             capacity_ = 0;
 };
 
 template <class R>

@@ -185,13 +185,14 @@ public:
     }
     /// Frees a block that no stream uses any more. The host has waited for the stream on which the
     /// block was allocated.
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
-                         call_site at = call_site::current()) noexcept {
+    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
+                                                std::size_t alignment = default_alignment,
+                                                call_site   at = call_site::current()) noexcept {
         auto const seen = chunks_.seen();
         seen.notify(memory_event_kind::freed, p, bytes, nullptr, at);
-        member* const mine = pools_.find(own_place());
-        if (mine != nullptr && mine->core().try_deallocate_sync(p, bytes, alignment)) { return; }
-        put_elsewhere(p, {nullptr, bytes, alignment}, mine, at);
+        if (!put_idle(p, bytes, alignment)) [[unlikely]] {
+            put_elsewhere(p, {nullptr, bytes, alignment}, pools_.find(own_place()), at);
+        }
     }
 
     /// Returns true if `p` lies in a chunk of any shard (pool), in a live block or not.
@@ -478,6 +479,10 @@ private:
     [[nodiscard]] bool put(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
         member* const mine = pools_.find(place_of(s));
         return mine != nullptr && mine->core().try_deallocate(s, p, bytes, alignment);
+    }
+    [[nodiscard]] bool put_idle(void* p, std::size_t bytes, std::size_t alignment) noexcept {
+        member* const mine = pools_.find(own_place());
+        return mine != nullptr && mine->core().try_deallocate_sync(p, bytes, alignment);
     }
     [[gnu::noinline]] void put_elsewhere_on(stream s, void* p, std::size_t bytes,
                                             std::size_t alignment, call_site at) noexcept {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Assertions about the memory of a block of code, for doctest.
+/// Assertions about the memory of a block of code, for doctest, and `VRAM_FAIL_ON_SIM_REPORTS`.
 ///
 ///     VRAM_CHECK_NO_LEAK(memory) { train_step(memory); }
 ///     VRAM_CHECK_DELTA(memory, 4_KiB) { cache.warm(); }
@@ -21,7 +21,29 @@
 #include <vram/base/bytes.hpp>               // bytes
 #include <vram/probe/core/checked_scope.hpp> // checked_scope, checked_errors
 
+#include <atomic>  // atomic
 #include <cstddef> // size_t
+
+/// Makes each mistake that a simulated device reports fail the test case in which it occurs, with
+/// the text of the report and the line of the mistake. The program writes it once, and includes
+/// vram/sim/sim.hpp:
+///
+///     static auto const before = VRAM_FAIL_ON_SIM_REPORTS(); // in the file with the main function
+///
+/// Only nodes with `sim_on_report::print`, the default, do this. A mistake that a case makes on
+/// purpose is marked by `sim_expect`, or the case has a node with `sim_on_report::collect`. The
+/// result is the `sim_report_sink` before, for `set_sim_report_sink`.
+#define VRAM_FAIL_ON_SIM_REPORTS()                                                                 \
+    ::vram::set_sim_report_sink(+[](::vram::sim_report const& vram_report) {                       \
+        if (!::doctest::is_running_in_test) { return; }                                            \
+        static std::atomic<void const*> vram_failed{nullptr};                                      \
+        void const* const               vram_case = ::doctest::getContextOptions()->currentTest;   \
+        /* Of a mistake that is repeated, the first in each case fails the case. */                \
+        if (vram_failed.exchange(vram_case) == vram_case && vram_report.count > 1) { return; }     \
+        DOCTEST_ADD_FAIL_CHECK_AT(vram_report.second.where.file_name(),                            \
+                                  static_cast<int>(vram_report.second.where.line()),               \
+                                  ::doctest::String(vram_report.text().c_str()));                  \
+    })
 
 /// Fails if more memory is live at the end of the block than at its start.
 #define VRAM_CHECK_NO_LEAK(memory)                                                                 \

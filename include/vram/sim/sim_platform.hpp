@@ -107,6 +107,25 @@ struct sim_platform {
         detail::sim_host_copies(to, from, bytes, w);
     }
 
+    /// The part of vram in which the calling thread is: reports name the program's line.
+    [[nodiscard]] static detail::part_call const*& calling_part() noexcept {
+        return detail::calling_part;
+    }
+    /// Sets the name of a stream in reports.
+    static void name_stream(stream s, char const* name) noexcept {
+        detail::sim_stream_state& state = s.state();
+        std::unique_lock const    held{state.machine->mutex};
+        detail::name_actor(*state.machine, false, state.id, "stream", name);
+    }
+    /// Sets the name of the calling thread in reports, if it is a `sim_thread`.
+    static void name_thread(char const* name) noexcept {
+        detail::sim_machine&          m    = sim_node::current().machine();
+        detail::sim_host const* const host = detail::self(m.id).host;
+        if (host == nullptr) { return; }
+        std::unique_lock const held{m.mutex};
+        detail::name_actor(m, true, host->number, "host thread", name);
+    }
+
     /// Adds a free that a resource refused to the reports of the node.
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 

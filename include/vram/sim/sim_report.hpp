@@ -74,7 +74,8 @@ enum class sim_mistake : unsigned char {
     return "unknown";
 }
 
-/// The part of a program that queued an operation: the program itself, or a part of vram.
+/// The part of a program that queued an operation: the program itself, or a part of vram. A
+/// *handle* is a `buffer`, an `array` or another container.
 enum class sim_part : unsigned char { program, handle, loader, unloader, staging };
 
 /// One operation of a report: the stream or host thread that accessed memory, the operation's name,

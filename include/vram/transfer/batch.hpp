@@ -4,7 +4,8 @@
 /// \file
 /// `batch` is the device memory of one iteration of a loader's loop.
 
-#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/call_site.hpp> // call_site
+#include <vram/concepts/core/user_line.hpp>
 #include <vram/transfer/core/slot_ring.hpp> // slot_ring
 #include <vram/transfer/loader_error.hpp>   // loader_error
 
@@ -89,15 +90,17 @@ public:
 
     /// Adds a stream `s` that uses the batch. Later work on `s` waits for the copy of the batch,
     /// and the loader does not overwrite the memory before the work on `s` is complete.
-    void record_stream(stream s) {
+    void record_stream(stream s, call_site at = call_site::current()) {
+        detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 
     /// Releases the batch, which is then empty. The loader overwrites the memory after the work
     /// that was enqueued so far on the loop's stream (or on `s`, if given).
-    void release() noexcept { release(stream_); }
-    void release(stream s) noexcept {
+    void release() noexcept { release(stream_, call_site{}); }
+    void release(stream s, call_site at = call_site::current()) noexcept {
         if (slot_ == nullptr) { return; }
+        detail::user_line<Platform> const here{at};
         ring_->release(*std::exchange(slot_, nullptr), s);
         ring_.reset();
     }

@@ -7,6 +7,7 @@
 #include <vram/base/call_site.hpp>               // call_site
 #include <vram/base/core/what_text.hpp>          // naming
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
+#include <vram/concepts/core/user_line.hpp>      // user_line
 #include <vram/concepts/platform_of.hpp>         // platform_of
 #include <vram/transfer/batch.hpp>               // batch
 #include <vram/transfer/core/kept_by_value.hpp>  // kept_by_value
@@ -125,7 +126,7 @@ public:
     /// Must be called on the thread that runs the loop.
     void stop() noexcept {
         core_->request_stop();
-        current_.release();
+        current_.release(consumer_, at_);
         state_ = state::ended;
     }
 
@@ -135,6 +136,7 @@ public:
     void restart(call_site at = call_site::current())
         requires detail::restartable_source<Source>
     {
+        detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->restart(); });
         state_ = state::asking;
         begun_ = false;
@@ -164,6 +166,7 @@ private:
 
     template <class... Arguments>
     static std::shared_ptr<core> make_core(call_site at, Arguments&&... arguments) {
+        detail::user_line<Platform> const here{at};
         return detail::naming<loader_error>(at, [&] {
             return std::shared_ptr<core>{new core(std::forward<Arguments>(arguments)...),
                                          detail::delete_in_owning_process{}};
@@ -172,16 +175,17 @@ private:
 
     void fetch() {
         if (state_ != state::asking) { return; }
+        detail::user_line<Platform> const here{at_};
         auto* const s = detail::naming<loader_error>(at_, [&] { return core_->take(consumer_); });
         state_        = s == nullptr ? state::ended : state::there;
         if (s != nullptr) { current_ = batch{core_, *s, consumer_}; }
     }
     void advance() noexcept {
-        current_.release();
+        current_.release(consumer_, at_);
         if (state_ == state::there) { state_ = state::asking; }
     }
     void finish() noexcept {
-        current_.release();
+        current_.release(consumer_, at_);
         if (core_ != nullptr) { core_->shut_down(); }
     }
 

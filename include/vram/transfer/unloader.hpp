@@ -7,6 +7,7 @@
 #include <vram/base/call_site.hpp>               // call_site
 #include <vram/base/core/what_text.hpp>          // naming
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
+#include <vram/concepts/core/user_line.hpp>      // user_line, part_kind
 #include <vram/concepts/platform_of.hpp>         // platform_of
 #include <vram/transfer/core/kept_by_value.hpp>  // kept_by_value
 #include <vram/transfer/core/unloader_core.hpp>  // unloader_core
@@ -71,17 +72,18 @@ public:
 
     /// Allocates the unloader's blocks from a default-constructed `Device` and `Pinned` resource on
     /// the device of the stream `producer`, which writes the results.
-    explicit unloader(Sink sink, stream producer, unloader_options options = {})
+    explicit unloader(Sink sink, stream producer, unloader_options options = {},
+                      call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
-        : unloader{std::move(sink), producer, make<Device>(producer), make<Pinned>(producer),
-                   options} {}
+        : unloader{std::move(sink),        producer, make<Device>(producer),
+                   make<Pinned>(producer), options,  at} {}
 
     /// Allocates the unloader's blocks from the resources `device` and `pinned`, which the unloader
     /// then owns. To share a resource, pass a handle such as `shared` or `resource_ref`.
     unloader(Sink sink, stream producer, Device device, Pinned pinned,
-             unloader_options options = {})
-        : core_{new core(std::move(sink), producer, std::move(device), std::move(pinned), options),
-                detail::delete_in_owning_process{}},
+             unloader_options options = {}, call_site at = call_site::current())
+        : core_{make_core(at, std::move(sink), producer, std::move(device), std::move(pinned),
+                          options)},
           producer_{producer} {}
 
     unloader(unloader&&) noexcept = default;
@@ -96,7 +98,8 @@ public:
 
     /// Returns device memory for the next result. Waits while no device block is free.
     [[nodiscard]] result next(call_site at = call_site::current()) {
-        auto& slot = detail::naming<loader_error>(
+        detail::user_line<Platform> const here{at};
+        auto&                             slot = detail::naming<loader_error>(
             at, [&]() -> typename core::slot& { return core_->take(producer_); });
         return result{core_, slot, producer_};
     }
@@ -110,6 +113,8 @@ public:
                                             from.size(), core_->batch_bytes()}
                                    .from(at)};
         }
+        detail::user_line<Platform> const here{
+            at, {detail::part_kind::unloader, "unloader push of result", core_->sent()}};
         result r = next(at);
         if (!from.empty()) { Platform::copy(producer_, r.data(), from.data(), from.size()); }
         r.send(from.size(), at);
@@ -117,6 +122,7 @@ public:
 
     /// Blocks the calling thread until the sink has received all results that were sent.
     void finish(call_site at = call_site::current()) {
+        detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->finish(); });
     }
 
@@ -131,6 +137,12 @@ private:
     static Resource make(stream producer) {
         typename Platform::device_guard const on{Platform::device_of(producer)};
         return Resource{};
+    }
+    template <class... Arguments>
+    static std::shared_ptr<core> make_core(call_site at, Arguments&&... arguments) {
+        detail::user_line<Platform> const here{at};
+        return {new core(std::forward<Arguments>(arguments)...),
+                detail::delete_in_owning_process{}};
     }
     void shut_down() noexcept {
         if (core_ != nullptr) { core_->shut_down(); }
@@ -178,7 +190,8 @@ public:
 
     /// Adds a stream `s` that writes the result. Later work on `s` waits until the block's previous
     /// result is copied, and the copy of this result waits for the work on `s`.
-    void record_stream(stream s) {
+    void record_stream(stream s, call_site at = call_site::current()) {
+        detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
     /// Sends the first `bytes` bytes of the memory as the next result. The copy waits for the work
@@ -186,6 +199,7 @@ public:
     /// also has an index: the sink receives an empty span.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
+        detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->send(slot_, bytes, stream_); });
     }
     /// Sends all bytes of the memory as the next result.

@@ -18,11 +18,12 @@ sim_options exact() {
             .on_report      = sim_on_report::collect,
             .trace          = true};
 }
-/// "name start-end ..." of everything that was done, in microseconds.
+/// "name start-end ..." of everything that was done, in microseconds; copies without direction.
 std::string story(sim_node& node) {
     std::string text;
     for (auto const& t : node.trace()) {
-        text += (text.empty() ? "" : " ") + std::string{t.name} + " " +
+        std::string const name = t.name;
+        text += (text.empty() ? "" : " ") + (name.starts_with("copy ") ? "copy" : name) + " " +
                 std::to_string(t.start.count() / 1000) + "-" + std::to_string(t.end.count() / 1000);
     }
     return text;

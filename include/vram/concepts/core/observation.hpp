@@ -31,7 +31,7 @@ struct unseen {
 template <class Platform>
 class resource_call {
 public:
-    constexpr resource_call() noexcept {}
+    [[gnu::always_inline]] constexpr resource_call() noexcept {}
     resource_call(resource_call const&)            = delete;
     resource_call& operator=(resource_call const&) = delete;
 };

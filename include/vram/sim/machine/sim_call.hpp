@@ -4,6 +4,7 @@
 /// \file
 /// `sim_call` is the scope of one call of the simulated device by a host thread.
 
+#include <vram/sim/machine/sim_calling_part.hpp> // line_of_call
 #include <vram/sim/machine/sim_machine.hpp>
 #include <vram/sim/sim_interrupt.hpp>
 
@@ -68,7 +69,10 @@ private:
 
 inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::source_location from,
                           std::size_t bytes)
-    : machine{m}, held{m.mutex, std::defer_lock}, host{&m.turns.outside}, where{from} {
+    : machine{m},
+      held{m.mutex, std::defer_lock},
+      host{&m.turns.outside},
+      where{line_of_call(kind, from)} {
     if (detail::inside_effect) { throw sim_error{sim_status::not_permitted, where}; }
     sim_interrupt::count();
     detail::sim_self const& self = detail::self(m.id);
@@ -124,11 +128,11 @@ inline void sim_call::expect_ordered(sim_event_state& e, char const* name) {
     if (record.what == sim_event_of::kind::none || e.luck_reported) { return; }
     if (!machine.checker.on().races) { return; }
     if (sim_machine::follows(host->vclock, record.slot, record.count)) { return; }
-    e.luck_reported = true;
-    machine.checker.report({sim_mistake::unordered_wait, step(name, sim_event_of::kind::wait),
-                            record, 0, 0,
-                            "host thread " + std::to_string(host->number) +
-                                " must wait for host thread " + std::to_string(record.actor) +
+    e.luck_reported          = true;
+    sim_event_of const mine  = step(name, sim_event_of::kind::wait);
+    sim_names const&   names = machine.checker.names;
+    machine.checker.report({sim_mistake::unordered_wait, mine, record, 0, 0,
+                            names.of(mine) + " must wait for " + names.of(record) +
                                 " (a gate, a join) after the record; a wait for an event that is "
                                 "not recorded yet does not wait"});
 }

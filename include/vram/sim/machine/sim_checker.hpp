@@ -5,6 +5,7 @@
 /// `sim_checker` detects races and other wrong accesses to simulated memory.
 
 #include <vram/sim/machine/sim_advice.hpp>
+#include <vram/sim/machine/sim_calling_part.hpp>
 #include <vram/sim/machine/sim_conflicts.hpp>
 #include <vram/sim/machine/sim_late_order.hpp>
 #include <vram/sim/machine/sim_memory.hpp> // sim_memory, sim_block
@@ -373,7 +374,7 @@ private:
         if (log.repeated(kind, second, first)) { return; }
         sim_report r{kind, second, first, at, bytes, {}, block};
         names.complete(r);
-        r.missing = sim_advice(r);
+        r.missing = sim_advice(r, calling_part);
         log.add(std::move(r));
     }
 

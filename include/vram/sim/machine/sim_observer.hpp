@@ -159,6 +159,7 @@ private:
         std::uintptr_t const p  = address(e);
         place const          in = descend(p).divided;
         if (in.parts == nullptr) { return; }
+        m_.checker.names.forget({e.memory, e.bytes});
         // A block of `stream_ordered` may be used on any stream.
         bool const              anywhere = std::string_view{e.name} == "stream_ordered";
         sim_stream_state* const on       = stream_of(e);

@@ -31,6 +31,9 @@ struct sim_task {
     int         device = 0; ///< device that executes the operation
     sim_time    duration{};
     bool        copy = false; ///< true for a copy or a fill
+    /// The part of vram that queued the operation, and the number of its batch or result.
+    sim_part      part = sim_part::program;
+    std::uint32_t item = sim_event_of::no_item;
     /// True if a fault is injected: the operation has no effect.
     bool fails = false;
     /// True for a host function, which may pass work to host threads through a `sim_gate`.

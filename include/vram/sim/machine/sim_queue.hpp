@@ -55,6 +55,7 @@ public:
             return nullptr;
         }
         begin_action(s);
+        if (calling_part != nullptr) { name_part(task); }
         if (call_.fault) {
             task.duration += call_.fault->slow;
             task.fails = call_.fault->later;
@@ -267,9 +268,11 @@ private:
     [[nodiscard]] static sim_event_of event_of(sim_operation const& op, place const& at) noexcept {
         return {.name          = op.task.name,
                 .host_function = op.task.host_function,
+                .part          = op.task.part,
                 .number        = op.number,
                 .actor         = op.stream,
                 .device        = at.device,
+                .item          = op.task.item,
                 .time          = op.enqueued,
                 .where         = op.task.where,
                 .slot          = at.slot,
@@ -279,7 +282,8 @@ private:
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
     /// vector clock, for the threads to which it passes work through a `sim_gate`.
     void inspect(sim_operation& op, place const& at, vector_clock& vclock, sim_stream_state& s) {
-        if (op.task.uses.empty()) { count_unchecked(op.task); }
+        bool const mine = op.task.part == sim_part::program;
+        if (op.task.uses.empty() && mine) { count_unchecked(op.task); }
         for (sim_task::use const& use : op.task.uses) {
             bool peers = true;
             int  owner = at.device;
@@ -297,6 +301,15 @@ private:
                 detail::effect_vclock = nullptr;
             };
         }
+    }
+
+    /// Gives an operation of a part of vram the name of the work of that part.
+    static void name_part(sim_task& task) noexcept {
+        part_work const& work = calling_part->work;
+        task.part             = static_cast<sim_part>(work.part);
+        if (!task.copy || work.name == nullptr) { return; }
+        task.name = work.name;
+        if (work.item != part_work::none) { task.item = static_cast<std::uint32_t>(work.item); }
     }
 
     /// Counts a kernel or host function that declares no memory.

@@ -9,7 +9,8 @@
 #include <vram/base/error.hpp>                  // report_error
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/core/owning_process.hpp>
-#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/concepts/core/user_line.hpp> // name_stream
+#include <vram/concepts/resource.hpp>       // synchronous_resource
 #include <vram/concepts/sited.hpp>
 #include <vram/staging/core/piece_plan.hpp>
 #include <vram/staging/core/thread_team.hpp>
@@ -58,6 +59,7 @@ public:
           copies_{where},
           memory_{*this, options.resolved_threads()},
           team_{where, options.resolved_threads()} {
+        name_stream<Platform>(copies(), "staging copies");
         chunks_.reserve(memory_.chunks);
         for (std::size_t i = 0; i < memory_.chunks; ++i) {
             chunks_.emplace_back(where).memory = memory_.begin + i * chunk_bytes_;

@@ -7,6 +7,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/smaller_of.hpp>         // larger_of, smaller_of
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
+#include <vram/concepts/core/user_line.hpp>      // user_line, part_kind
 #include <vram/concepts/memory_kind.hpp>         // memory_kind, knows_memory, knows_page_tables
 #include <vram/concepts/resource.hpp>            // synchronous_resource
 #include <vram/staging/core/ring_transfer.hpp>
@@ -111,6 +112,7 @@ protected:
     /// Calls `body`, and rethrows each exception as a `staging_error` with the path and the bytes.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
+        user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};
         return detail::naming<staging_error>(at, [&] {
             transfer_path way = transfer_path::nothing;
             try {
@@ -160,7 +162,11 @@ protected:
         if (alone) {
             all.run(0);
         } else {
-            ring_->threads().run([&](unsigned thread) noexcept { all.run(thread); });
+            call_site const at = user_line<Platform>::caller();
+            ring_->threads().run([&](unsigned thread) noexcept {
+                user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};
+                all.run(thread);
+            });
         }
         if (all.failed()) { throw staging_error{all.cause(), way, all.whole(), bytes}; }
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};

@@ -7,6 +7,7 @@
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error_kind.hpp>
 #include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/user_line.hpp> // user_line, remembered_line, name_stream
 #include <vram/transfer/core/copies_in_progress.hpp>
 #include <vram/transfer/core/copy_lane.hpp>
 #include <vram/transfer/core/copy_problem.hpp>
@@ -78,7 +79,10 @@ public:
           blocks_{blocks},
           copies_{blocks},
           lane_{where, given, how.priority},
-          how_{how} {}
+          how_{how} {
+        if (given) { return; }
+        name_stream<Platform>(lane_.view(), how.downloads ? "unloader copies" : "loader copies");
+    }
     copy_channel(copy_channel&&) = delete;
 
     /// Returns the copy stream.
@@ -164,7 +168,13 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        bool                           started = false;
+        // Not the line of the loop, because any thread may copy: the line is the same in each run.
+        user_code<Platform> const outside;
+        user_line<Platform> const here{
+            made_.at(), how_.downloads
+                            ? s.last.work(part_kind::unloader, "unloader copy of result", p.index)
+                            : s.last.work(part_kind::loader, "loader copy of batch", p.index)};
+        bool started = false;
         try {
             stream const on = view();
             s.await_users(on);
@@ -250,6 +260,8 @@ private:
     copies_in_progress<pinned> copies_;
     copy_lane<Platform>        lane_;
     settings                   how_;
+    /// The program's line that made the loader or unloader, for reports of the platform.
+    [[no_unique_address]] remembered_line<Platform> made_;
 };
 
 } // namespace detail

@@ -8,6 +8,7 @@
 #include <vram/base/core/smaller_of.hpp>      // larger_of, smaller_of
 #include <vram/base/core/worker.hpp>          // the thread of platforms where time is real
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/core/user_line.hpp>   // user_line, user_code, remembered_line
 #include <vram/concepts/powers.hpp>           // synchronous_resource
 #include <vram/transfer/core/batch_plan.hpp>
 #include <vram/transfer/core/batch_source.hpp>
@@ -200,6 +201,7 @@ private:
 
     void run() {
         profiler_range<Platform>::name_thread("vram loader");
+        user_line<Platform> const  from{made_.at()};
         numa_local<Platform> const here{where_, this->options_.numa_local};
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->await_pinned()) { produce(*p); }
@@ -302,6 +304,7 @@ private:
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {
+            user_code<Platform> const theirs;
             try {
                 return call();
             } catch (...) { std::rethrow_exception(source_problem<Platform>(index, asked)); }
@@ -319,8 +322,10 @@ private:
     std::uint64_t                   epoch_ = 0;
     bool                            inline_;
     bool                            down_ = true;
-    kept_for_good                   kept_;
-    std::vector<thread>             threads_;
+    /// The program's line that made the loader, for reports of the platform.
+    [[no_unique_address]] remembered_line<Platform> made_;
+    kept_for_good                                   kept_;
+    std::vector<thread>                             threads_;
 };
 
 } // namespace detail

@@ -45,7 +45,7 @@ public:
         if constexpr (has_ranges<Platform>) { Platform::end_range(range); }
     }
     static void name_thread([[maybe_unused]] char const* name) noexcept {
-        if constexpr (has_ranges<Platform>) { Platform::name_thread(name); }
+        if constexpr (requires { Platform::name_thread(name); }) { Platform::name_thread(name); }
     }
 
 private:

@@ -5,6 +5,7 @@
 /// `slot` is a place for one batch on the device: a block of memory, and the events around it.
 
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/core/user_line.hpp>   // last_use
 #include <vram/order/core/sure_wait.hpp>
 #include <vram/transfer/core/pinned_slot.hpp>
 
@@ -56,6 +57,7 @@ struct slot {
     /// Index of the pair of events in `use_times` that measures the batch's use.
     std::size_t   use   = 0;
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
+    [[no_unique_address]] last_use<Platform> last{}; ///< for reports of the platform
     /// True if `released` is recorded and nothing has waited for it yet.
     bool in_use = false;
     /// True if neither an event nor a wait proves that the last use of the block is complete.
@@ -85,6 +87,7 @@ struct slot {
     void record_users(stream on) {
         Platform::record(released, on);
         in_use = true;
+        last.note(index, on);
         for (std::size_t i = 0; i < others.size(); ++i) {
             Platform::record(others_released[i], others[i]);
         }

@@ -11,6 +11,7 @@
 #include <vram/concepts/completion_flags.hpp>
 #include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
+#include <vram/concepts/core/user_line.hpp>     // user_line, remembered_line
 #include <vram/concepts/powers.hpp>             // resource, retiring_resource
 #include <vram/concepts/sited.hpp>
 #include <vram/order/core/sure_wait.hpp>
@@ -93,6 +94,7 @@ public:
     }
 
     ~slot_memory() {
+        user_line<Platform> const from{made_.at(), {part_kind::loader}};
         for (auto& p : on_host_) { give_back(p); }
         for (auto& s : on_device_) { give_back(s); }
         free_flags();
@@ -199,6 +201,8 @@ private:
     stream                       copies_;
     std::size_t                  bytes_ = 0;
     std::byte*                   flags_ = nullptr;
+    /// The program's line that made the loader or unloader, for reports of the platform.
+    [[no_unique_address]] remembered_line<Platform> made_;
 };
 
 } // namespace detail

@@ -8,6 +8,7 @@
 #include <vram/base/core/smaller_of.hpp>      // larger_of
 #include <vram/base/core/worker.hpp>          // the thread of platforms where time is real
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/core/user_line.hpp>   // user_line, user_code, remembered_line
 #include <vram/concepts/powers.hpp>           // synchronous_resource
 #include <vram/transfer/core/kept_for_good.hpp>
 #include <vram/transfer/core/numa_local.hpp>
@@ -85,12 +86,14 @@ private:
 
     void run() {
         profiler_range<Platform>::name_thread("vram unloader");
+        user_line<Platform> const  from{made_.at()};
         numa_local<Platform> const here{where_, this->options_.numa_local};
         while (pinned* const p = this->await_copied()) {
             std::exception_ptr problem;
             try {
                 if (std::exchange(p->in_flight, false)) { Platform::synchronize(p->copied); }
                 profiler_range<Platform> const shown{"vram sink"};
+                user_code<Platform> const      theirs;
                 sink_(std::span<std::byte const>{p->memory, p->size}, p->index);
             } catch (...) { problem = std::current_exception(); }
             this->written(*p, std::move(problem));
@@ -99,6 +102,8 @@ private:
 
     Sink   sink_;
     device where_;
+    /// The program's line that made the unloader, for reports of the platform.
+    [[no_unique_address]] remembered_line<Platform> made_;
     /// Keeps the producer's stream handle valid: the stream may be destroyed before its results.
     stream_hold<Platform>     held_;
     memory                    memory_;

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `user_line` tells a platform which line of the program called a part of vram, and its purpose.
+
+#include <vram/base/call_site.hpp> // call_site
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// The part of vram that makes a call of the platform, or the program itself.
+enum class part_kind : unsigned char { program, handle, loader, unloader, staging };
+
+/// A purpose of calls of the platform: a part, the text for reports, and the batch or result.
+struct part_work {
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+    part_kind   part   = part_kind::program;
+    char const* name   = nullptr; ///< text such as "loader copy of batch"
+    std::size_t item   = none;    ///< number of the batch or result
+    std::size_t before = none;    ///< number of the batch or result that the memory had before
+    /// Id of the stream that used that one, or 0.
+    std::uint64_t stream = 0;
+};
+
+/// The line of the program from which a thread called vram, and the work that it does there.
+struct part_call {
+    call_site        at{};
+    part_work        work{};
+    part_call const* outer = nullptr;
+};
+
+/// A platform that names the program's lines in reports. `P::calling_part()` is a reference to the
+/// calling thread's innermost `part_call`, which is null if the thread is not in a part of vram.
+template <class P>
+concept knows_callers = requires {
+    { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
+};
+
+/// As long as the object exists, calls of the platform by this thread have the line `at`, unless
+/// the thread is already in a part that the program called: the outermost line counts.
+///
+///     user_line<Platform> const here{at};
+///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};
+///
+/// Failure   Never throws.
+/// Threads   One thread uses the object. It must be destroyed by this thread, the newest first.
+/// Cost      None on other platforms: there are no members, and no code.
+template <class P>
+class [[maybe_unused]] user_line {
+public:
+    [[gnu::always_inline]] constexpr explicit user_line(call_site) noexcept {}
+    [[gnu::always_inline]] constexpr user_line(call_site, part_work const&) noexcept {}
+    user_line(user_line const&) = delete;
+
+    /// Returns the program's line, if the platform knows it.
+    [[nodiscard]] static constexpr call_site caller() noexcept { return {}; }
+};
+
+template <knows_callers P>
+class [[maybe_unused]] user_line<P> {
+public:
+    explicit user_line(call_site at) noexcept : call_{at, {}, P::calling_part()} { enter(); }
+    user_line(call_site at, part_work const& work) noexcept : call_{at, work, P::calling_part()} {
+        enter();
+    }
+    user_line(user_line const&)            = delete;
+    user_line& operator=(user_line const&) = delete;
+    ~user_line() { P::calling_part() = call_.outer; }
+
+    [[nodiscard]] static call_site caller() noexcept {
+        part_call const* const call = P::calling_part();
+        return call != nullptr ? call->at : call_site{};
+    }
+
+private:
+    void enter() noexcept {
+        if (part_call const* const outer = call_.outer) {
+            if (outer->at.known()) { call_.at = outer->at; }
+            if (call_.work.part == part_kind::program) { call_.work = outer->work; }
+        }
+        P::calling_part() = &call_;
+    }
+
+    part_call call_;
+};
+
+/// As long as the object exists, this thread runs code of the program that vram called, such as the
+/// source of a loader: its calls of the platform have their own lines.
+template <class P>
+class [[maybe_unused]] user_code {
+public:
+    [[gnu::always_inline]] constexpr user_code() noexcept {}
+    user_code(user_code const&) = delete;
+};
+
+template <knows_callers P>
+class [[maybe_unused]] user_code<P> {
+public:
+    user_code() noexcept : outer_{P::calling_part()} { P::calling_part() = nullptr; }
+    user_code(user_code const&)            = delete;
+    user_code& operator=(user_code const&) = delete;
+    ~user_code() { P::calling_part() = outer_; }
+
+private:
+    part_call const* outer_;
+};
+
+/// Stores a line of the program for later calls, on a platform that names lines in reports. The
+/// default constructor stores the line in which the calling thread is.
+template <class P>
+class remembered_line {
+public:
+    constexpr remembered_line() noexcept = default;
+    constexpr explicit remembered_line(call_site) noexcept {}
+    [[nodiscard]] static constexpr call_site at() noexcept { return {}; }
+};
+
+template <knows_callers P>
+class remembered_line<P> {
+public:
+    remembered_line() noexcept : at_{user_line<P>::caller()} {}
+    explicit remembered_line(call_site at) noexcept : at_{at} {}
+    [[nodiscard]] call_site at() const noexcept { return at_; }
+
+private:
+    call_site at_;
+};
+
+/// Stores the last use of a device block of a loader or unloader, for reports.
+template <class P>
+struct last_use {
+    constexpr void                           note(std::size_t, typename P::stream) noexcept {}
+    [[nodiscard]] static constexpr part_work work(part_kind, char const*, std::size_t) noexcept {
+        return {};
+    }
+};
+
+template <knows_callers P>
+struct last_use<P> {
+    /// The stream `s` has used the block for the batch or result `item`.
+    void note(std::size_t item, typename P::stream s) {
+        before = item;
+        stream = P::id(s);
+    }
+    /// Returns the description of a copy for the batch or result `item`.
+    [[nodiscard]] part_work work(part_kind part, char const* name,
+                                 std::size_t item) const noexcept {
+        return {part, name, item, before, stream};
+    }
+    std::size_t   before = part_work::none;
+    std::uint64_t stream = 0;
+};
+
+/// Names a stream of vram in reports, if the platform has names.
+template <class P>
+void name_stream([[maybe_unused]] typename P::stream s,
+                 [[maybe_unused]] char const*        name) noexcept {
+    if constexpr (requires { P::name_stream(s, name); }) { P::name_stream(s, name); }
+}
+
+} // namespace detail
+} // namespace vram

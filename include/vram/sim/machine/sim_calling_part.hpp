@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `calling_part` is the part of vram that calls the simulated device, for reports.
+
+#include <vram/concepts/core/user_line.hpp> // part_call
+#include <vram/sim/sim_faults.hpp>          // sim_call_kind
+
+#include <source_location> // source_location
+
+namespace vram {
+namespace detail {
+
+/// The part of vram in which the calling thread is, with the line of the program; null if none.
+inline constinit thread_local part_call const* calling_part = nullptr;
+
+/// Returns the line for the reports of a call at the line `from`: if a part of vram made the call,
+/// the line of the program that called the part. An allocation keeps its own line, so that a leak
+/// report names the part that holds the memory.
+[[nodiscard]] inline std::source_location line_of_call(sim_call_kind        kind,
+                                                       std::source_location from) noexcept {
+    bool const keeps = kind == sim_call_kind::allocate || kind == sim_call_kind::allocate_host ||
+                       kind == sim_call_kind::reserve || kind == sim_call_kind::create ||
+                       kind == sim_call_kind::map;
+    if (calling_part == nullptr || keeps || !calling_part->at.known()) { return from; }
+    return calling_part->at.location();
+}
+
+} // namespace detail
+} // namespace vram
