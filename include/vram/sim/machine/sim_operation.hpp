@@ -7,6 +7,7 @@
 #include <vram/sim/machine/sim_word.hpp> // sim_word_use
 #include <vram/sim/sim_figures.hpp>      // sim_engine
 #include <vram/sim/sim_range.hpp>        // sim_range, sim_access
+#include <vram/sim/sim_report.hpp>       // sim_part, sim_event_of
 #include <vram/sim/sim_time.hpp>
 
 #include <cstddef>         // size_t, byte
