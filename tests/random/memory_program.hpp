@@ -51,23 +51,40 @@ struct memory_step {
 /// The kinds of streams in a program.
 enum class stream_kind : unsigned char { plain, blocking, legacy };
 
+/// How blocks of a resource may be allocated and freed.
+struct memory_rules {
+    bool by_host  = false; ///< without a stream: the host must wait for all uses before a free
+    bool anywhere = false; ///< any stream may use a block as soon as the call has returned
+    /// Allocations and frees are calls of the host, not actions in the stream. They order nothing
+    /// by the rules of the legacy stream. A free that is unordered with the allocation, but not with
+    /// a use, need not be reported.
+    bool pooled = false;
+};
+
 /// The number of blocks that are not allocated from the resource under test.
 inline constexpr std::size_t outside = 2;
 
 /// The model of a program: what happens before each step, and the verdict on it.
 class memory_model {
 public:
-    memory_model(std::vector<stream_kind> const& streams, std::size_t blocks, bool by_host)
-        : kinds_{streams}, known_(streams.size()), blocks_(blocks), by_host_{by_host} {}
+    memory_model(std::vector<stream_kind> const& streams, std::size_t blocks, memory_rules rules,
+                 bool strict = false)
+        : kinds_{streams},
+          known_(streams.size()),
+          blocks_(blocks),
+          rules_{rules},
+          strict_{strict} {}
 
     /// Performs one step, and returns the verdict on it.
     verdict perform(memory_step const& s) {
         switch (s.what) {
-        case memory_step::kind::allocate:
+        case memory_step::kind::allocate: {
+            bool const on_host = rules_.by_host || rules_.anywhere || s.block < outside;
+            past       known;
             blocks_[s.block].live = true;
-            blocks_[s.block].history.allocate(
-                add(by_host_ || s.block < outside ? host() : s.stream));
+            blocks_[s.block].history.allocate(on_host ? add(host()) : call(s.stream, known));
             return {};
+        }
         case memory_step::kind::use: {
             std::size_t const op = add(s.stream);
             block&            b  = blocks_[s.block];
@@ -76,10 +93,16 @@ public:
             return b.history.access(known_[s.stream], op, s.first, s.last, s.how());
         }
         case memory_step::kind::free: {
-            add(by_host_ ? host() : s.stream);
+            past known;
+            if (rules_.by_host) {
+                add(host());
+                known = known_host_;
+            } else {
+                call(s.stream, known);
+            }
             block& b = blocks_[s.block];
             b.live   = false;
-            return b.history.release(by_host_ ? known_host_ : known_[s.stream]);
+            return b.history.release(known, rules_.pooled && !strict_);
         }
         case memory_step::kind::event:
             begin(s.other);
@@ -106,8 +129,8 @@ public:
     [[nodiscard]] std::optional<std::size_t> missing(memory_step const& s) const {
         bool const   free  = s.what == memory_step::kind::free;
         memory_model after = *this;
-        if (!(free && by_host_)) { after.begin(s.stream); }
-        past const& known = free && by_host_ ? known_host_ : after.known_[s.stream];
+        if (!(free && rules_.by_host)) { after.begin(s.stream); }
+        past const& known = free && rules_.by_host ? known_host_ : after.known_[s.stream];
         past const  all = free ? blocks_[s.block].history.unordered(known, 0, access_history::cells,
                                                                     vram::sim_access::write)
                                : blocks_[s.block].history.unordered(known, s.first, s.last, s.how());
@@ -133,6 +156,14 @@ private:
         begin(stream);
         return operations_.add(known_[stream]);
     }
+    /// Adds an allocation or a free on a stream. Sets `known` to what happens before it.
+    std::size_t call(std::size_t stream, past& known) {
+        past const        before = known_[stream];
+        std::size_t const op     = add(stream);
+        known                    = known_[stream];
+        if (rules_.pooled) { (known_[stream] = before).set(op); }
+        return op;
+    }
     void begin(std::size_t stream) {
         known_[stream] |= known_host_;
         if (kinds_[stream] == stream_kind::legacy) { known_[stream] |= known_blocking(); }
@@ -155,7 +186,8 @@ private:
     std::vector<block>       blocks_;
     operations               operations_;
     std::vector<std::size_t> owners_; ///< the stream of each operation, or `host()`
-    bool                     by_host_;
+    memory_rules             rules_;
+    bool                     strict_; ///< true if each free must also follow the allocation
 };
 
 /// What a program is meant to be.
@@ -175,17 +207,17 @@ struct memory_program {
     std::vector<stream_kind> streams;
     std::vector<std::size_t> sizes; ///< bytes of each block
     std::vector<memory_step> steps;
-    bool                     by_host = false; ///< memory is allocated and freed without a stream
+    memory_rules             rules;
 
     /// Makes a correct program with blocks of at most `largest` bytes.
-    memory_program(dice& d, std::size_t largest, bool host) : by_host{host} {
+    memory_program(dice& d, std::size_t largest, memory_rules given) : rules{given} {
         bool const legacy = d.one_in(4);
         for (std::size_t i = 0, n = 2 + d.below(3); i < n; ++i) {
             streams.push_back(i == 0 && legacy ? stream_kind::legacy
                               : d.one_in(4)    ? stream_kind::blocking
                                                : stream_kind::plain);
         }
-        memory_model model{streams, 64, by_host};
+        memory_model model{streams, 64, rules};
         for (std::size_t i = 0; i < outside; ++i) { allocate(d, model, largest); }
         for (std::size_t i = 0, n = 6 + d.below(24); i < n && model.room(); ++i) {
             switch (d.below(8)) {
@@ -207,10 +239,11 @@ struct memory_program {
         }
     }
 
-    /// Returns the verdict of the model on each step.
-    [[nodiscard]] std::vector<verdict> verdicts() const {
+    /// Returns the verdict of the model on each step. If `strict`, also on frees that are unordered
+    /// with the allocation.
+    [[nodiscard]] std::vector<verdict> verdicts(bool strict = false) const {
         std::vector<verdict> all;
-        memory_model         model{streams, sizes.size(), by_host};
+        memory_model         model{streams, sizes.size(), rules, strict};
         for (memory_step const& s : steps) { all.push_back(model.perform(s)); }
         return all;
     }
@@ -279,7 +312,7 @@ private:
     }
     /// Adds the step, after all waits that it needs.
     void ordered(dice& d, memory_model& model, memory_step const& s) {
-        bool const by_the_host = by_host && s.what == memory_step::kind::free;
+        bool const by_the_host = rules.by_host && s.what == memory_step::kind::free;
         for (;;) {
             std::optional<std::size_t> const other = model.missing(s);
             if (!other) { break; }

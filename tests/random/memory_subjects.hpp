@@ -32,49 +32,54 @@ std::unique_ptr<tested_memory> test(Resource r) {
     return std::make_unique<tested<Resource>>(std::move(r));
 }
 
-/// A resource, and whether it is called without a stream.
+/// A resource, and its rules.
 struct memory_subject {
-    char const* name;
-    char const* what;
-    bool        by_host;
-    make_memory make;
+    char const*  name;
+    char const*  what;
+    memory_rules rules;
+    make_memory  make;
 };
+
+inline constexpr memory_rules of_pools{.pooled = true};
+inline constexpr memory_rules of_stream_ordered{.anywhere = true, .pooled = true};
 
 inline constexpr vram::arena_options arenas_of_streams{.count = 2, .key = vram::arena_key::stream};
 
 inline constexpr memory_subject memory_subjects[] = {
-    {"sim_resource", "sim_resource", true, [] { return test(vram::sim_resource{}); }},
-    {"sim_async_resource", "sim_async_resource", false,
+    {"sim_resource", "sim_resource", {.by_host = true}, [] { return test(vram::sim_resource{}); }},
+    {"sim_async_resource",
+     "sim_async_resource",
+     {},
      [] { return test(vram::sim_async_resource{}); }},
-    {"stream_ordered", "stream_ordered<sim_resource>", false,
+    {"stream_ordered", "stream_ordered<sim_resource>", of_stream_ordered,
      [] { return test(ordered_device_memory{}); }},
-    {"pool_lazy", "pool<stream_ordered<sim_resource>>", false,
+    {"pool_lazy", "pool<stream_ordered<sim_resource>>", of_pools,
      [] { return test(vram::pool{ordered_device_memory{}}); }},
-    {"pool_eager", "the same with eager events", false,
+    {"pool_eager", "the same with eager events", of_pools,
      [] {
          return test(vram::pool{ordered_device_memory{}, {.events = vram::event_policy::eager}});
      }},
-    {"pool_small", "the same, of 64 KiB", false,
+    {"pool_small", "the same, of 64 KiB", of_pools,
      [] { return test(vram::pool{ordered_device_memory{}, {.max_size = 64 * 1024}}); }},
-    {"pool_async", "pool<sim_async_resource>", false,
+    {"pool_async", "pool<sim_async_resource>", of_pools,
      [] { return test(vram::pool{vram::sim_async_resource{}}); }},
-    {"pool_virtual", "pool<sim_virtual_resource>", false,
+    {"pool_virtual", "pool<sim_virtual_resource>", of_pools,
      [] { return test(vram::pool{vram::sim_virtual_resource{}}); }},
-    {"arena", "arena<stream_ordered<sim_resource>>, by stream", false,
+    {"arena", "arena<stream_ordered<sim_resource>>, by stream", of_pools,
      [] { return test(vram::arena{ordered_device_memory{}, arenas_of_streams}); }},
-    {"slab", "slab<stream_ordered<sim_resource>>", false,
+    {"slab", "slab<stream_ordered<sim_resource>>", of_pools,
      [] { return test(vram::slab{ordered_device_memory{}, largest_tested}); }},
-    {"binned", "binned<stream_ordered<sim_resource>>", false,
+    {"binned", "binned<stream_ordered<sim_resource>>", of_pools,
      [] { return test(vram::binned{ordered_device_memory{}}); }},
-    {"monotonic", "monotonic<stream_ordered<sim_resource>>", false,
+    {"monotonic", "monotonic<stream_ordered<sim_resource>>", of_pools,
      [] { return test(vram::monotonic{ordered_device_memory{}}); }},
-    {"arena_of_pool", "arena<pool<stream_ordered<sim_resource>>>, by stream", false,
+    {"arena_of_pool", "arena<pool<stream_ordered<sim_resource>>>, by stream", of_pools,
      [] { return test(vram::arena{vram::pool{ordered_device_memory{}}, arenas_of_streams}); }},
-    {"binned_of_pool", "binned<pool<stream_ordered<sim_resource>>>", false,
+    {"binned_of_pool", "binned<pool<stream_ordered<sim_resource>>>", of_pools,
      [] { return test(vram::binned{vram::pool{ordered_device_memory{}}}); }},
-    {"slab_of_pool", "slab<pool<stream_ordered<sim_resource>>>", false,
+    {"slab_of_pool", "slab<pool<stream_ordered<sim_resource>>>", of_pools,
      [] { return test(vram::slab{vram::pool{ordered_device_memory{}}, largest_tested}); }},
-    {"ordered_pool", "stream_ordered<pool<sim_resource>>", false,
+    {"ordered_pool", "stream_ordered<pool<sim_resource>>", of_stream_ordered,
      [] { return test(vram::stream_ordered{vram::pool{vram::sim_resource{}}}); }},
 };
 
@@ -86,7 +91,7 @@ inline memory_program memory_program_of(memory_subject const& subject, std::size
                                         std::uint64_t seed) {
     dice d{seed * static_cast<std::size_t>(memory_class::count) + of};
     for (;;) {
-        memory_program p{d, largest_tested, subject.by_host};
+        memory_program p{d, largest_tested, subject.rules};
         if (p.become(static_cast<memory_class>(of), d)) { return p; }
     }
 }

@@ -46,6 +46,16 @@ public:
                (its != 0) == (mine != 0);
     }
 
+    /// Returns this verdict without races that are not expected. In a pool they may follow from an
+    /// earlier mistake: two streams have the memory.
+    [[nodiscard]] verdict without_consequences(verdict expected) const {
+        verdict follow = vram::sim_mistake::race;
+        follow |= vram::sim_mistake::use_before_ready;
+        verdict rest = *this;
+        if ((expected.kinds_ & follow.kinds_) == 0) { rest.kinds_ &= ~follow.kinds_; }
+        return rest;
+    }
+
     [[nodiscard]] std::string text() const {
         std::string all;
         for (unsigned i = 0; i < 32; ++i) {
@@ -105,11 +115,16 @@ public:
         }
         return found;
     }
-    /// Returns the verdict on a free of the block after the operations in `known`.
-    [[nodiscard]] verdict release(past const& known) const {
-        return unordered(known, 0, cells, vram::sim_access::write).any()
-                   ? verdict{vram::sim_mistake::free_before_last_use}
-                   : verdict{};
+    /// Returns the verdict on a free of the block after the operations in `known`. If `uses_only`,
+    /// it need not happen after the allocation.
+    [[nodiscard]] verdict release(past const& known, bool uses_only = false) const {
+        for (cell const& c : all_) {
+            bool const written = c.written && !(uses_only && c.fresh) && !known.test(c.write);
+            if (written || (c.others_than(vram::sim_access::write) & ~known).any()) {
+                return vram::sim_mistake::free_before_last_use;
+            }
+        }
+        return {};
     }
     /// Returns the operations outside `known` that must happen before an access.
     [[nodiscard]] past unordered(past const& known, std::size_t first, std::size_t last,
