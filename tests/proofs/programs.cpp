@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs on the simulated device, for a second. The program random_programs runs more.
-#include "../random/memory_subjects.hpp" // checked_subjects, run_memory
+// Random programs with several host threads on the simulated device, for a second. The program
+// random_programs runs more.
+#include "../random/memory_subjects.hpp" // memory_subjects, run_memory
 #include "../random/order_run.hpp"       // run_orders, order_counts
 
 #include <doctest/doctest.h>
@@ -39,7 +40,7 @@ TEST_CASE("simulated device: its verdict on each operation of a random program i
 
 TEST_CASE("simulated device: in random programs on each resource it reports early frees, races, "
           "uses after free and out of bounds, and nothing else") {
-    for (trial::memory_subject const& subject : trial::checked_subjects) {
+    for (trial::memory_subject const& subject : trial::memory_subjects) {
         CAPTURE(subject.name);
         CHECK(for_some_programs(std::chrono::milliseconds{50}, [&](std::uint64_t seed) {
                   return trial::run_memory(subject, seed);

@@ -17,7 +17,6 @@
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 #include <memory>  // unique_ptr, make_unique
-#include <span>    // span
 #include <string>  // string
 #include <utility> // move
 
@@ -82,9 +81,6 @@ inline constexpr memory_subject memory_subjects[] = {
     {"ordered_pool", "stream_ordered<pool<sim_resource>>", of_stream_ordered,
      [] { return test(vram::stream_ordered{vram::pool{vram::sim_resource{}}}); }},
 };
-
-/// The resources whose blocks the checker knows.
-inline constexpr std::span checked_subjects{memory_subjects, 2};
 
 /// Returns the program of a class and a seed.
 inline memory_program memory_program_of(memory_subject const& subject, std::size_t of,

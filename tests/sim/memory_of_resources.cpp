@@ -265,3 +265,17 @@ TEST_CASE("sim: memory that a captured graph allocates from a pool is accessible
     for (sim_report const& r : node.reports()) { MESSAGE(r.text()); }
     CHECK(node.reports().empty());
 }
+
+TEST_CASE("sim: blocking streams may use a block that a pool allocated on the legacy stream") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    {
+        pool<stream_ordered<sim_resource>> memory;
+        sim_stream const                   s{sim_device{}, {.blocking = true}};
+        auto const                         legacy = sim_stream_view::legacy(sim_device{});
+        sim_launch(s, {});
+        void* const p = memory.allocate(legacy, block_users::size);
+        block_users::uses("on a blocking stream", s, p);
+        memory.deallocate(legacy, p, block_users::size);
+    }
+    CHECK(node.take_reports().empty());
+}

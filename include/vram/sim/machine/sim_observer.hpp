@@ -308,6 +308,7 @@ private:
             clocks_.push_back(&s->vclock);
             sim_device_state const& d = m_.at(s->device);
             if (s->legacy) {
+                ++s->work; // later work of blocking streams follows this step
                 for (sim_stream_state const* const other : d.streams) {
                     if (other->blocking) { clocks_.push_back(&other->vclock); }
                 }
