@@ -513,17 +513,20 @@ PAIR(unsafe_call_of_another_thread_during_a_capture, refused(sim_status::stream_
     static_cast<void>(sim_graph::end(s));
 }
 
-PAIR(work_of_a_thread_that_was_not_joined, race,
-     "Work that an unjoined thread queued has no order with other streams") {
+PAIR(hand_over_without_an_event, race, "A hand-over orders the threads, and not their streams") {
     block const      p;
     sim_stream const s, t;
-    sim_thread       a{sim_device{}, [&] { writes(s, p); }};
-    sim_thread       b{sim_device{}, [&] {
-                     sim_work(sim_time{50'000});
-                     if (right) { follows(t, s); }
-                     MISTAKE(reads(t, p));
-                 }};
-    sim_thread::join_together(a, b);
+    handover         h;
+    run_both(
+        [&] {
+            writes(s, p);
+            h.signal();
+        },
+        [&] {
+            h.await();
+            if (right) { follows(t, s); }
+            MISTAKE(reads(t, p));
+        });
 }
 
 PAIR(token_of_one_thread_of_two, race, "A token orders after the threads that declared it") {
