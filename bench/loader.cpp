@@ -364,5 +364,6 @@ int main(int argc, char** argv) {
     app.add_option("--device", o.device, "auto (the GPU if there is one), sim or cuda")
         ->check(CLI::IsMember({"auto", "sim", "cuda"}))
         ->capture_default_str();
+    add_profile(app);
     return cli::run(app, argc, argv, [&] { return run_there(o); });
 }

@@ -569,5 +569,6 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1U, 64U));
     app.add_option("--folder", o.folder, "where the file lies (the system's folder for such)");
     app.add_flag("--small-pages", o.small_pages, "host memory of 4 KiB pages");
+    add_profile(app);
     return cli::run(app, argc, argv, [&] { return run(o); });
 }

@@ -5,6 +5,7 @@
 /// `feeding` has the machines of the loader's benchmark, and the loops that it compares: each
 /// brings batches to the device and uses them there.
 
+#include "profile.hpp" // profiled
 #include "subject.hpp" // figures
 
 #include <vram/sim/sim.hpp>
@@ -68,13 +69,15 @@ public:
     static constexpr bool real = false;
 
     explicit feed_on_sim(bool trace = false)
-        : node_{{.capacity       = vram::operator""_GiB(16),
-                 .backed         = false,
-                 .host_bandwidth = 55'000'000'000,
-                 .copy_latency   = vram::sim_time{0},
-                 .trace          = trace}} {}
+        : node_{profiled({.capacity       = vram::operator""_GiB(16),
+                          .backed         = false,
+                          .host_bandwidth = 55'000'000'000,
+                          .copy_latency   = vram::sim_time{0},
+                          .trace          = trace})} {}
 
-    [[nodiscard]] static std::string name() { return "the simulated device, 55 GB/s"; }
+    [[nodiscard]] static std::string name() {
+        return profile().empty() ? "the simulated device, 55 GB/s" : "the simulated " + profile();
+    }
     [[nodiscard]] std::uint64_t now() { return static_cast<std::uint64_t>(node_.now().count()); }
     void work(std::uint64_t ns) { node_.work(vram::sim_time{static_cast<std::int64_t>(ns)}); }
     /// The time in which a thread copies `bytes`: 10 GB/s.

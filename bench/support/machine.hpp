@@ -5,6 +5,8 @@
 /// The machine of the transfer benchmarks: the GPU, in real time, or the simulated device, in
 /// virtual time.
 
+#include "profile.hpp" // profiled
+
 #include <vram/sim/sim.hpp>
 
 #if defined VRAM_BENCH_CUDA
@@ -28,16 +30,19 @@ public:
     static constexpr bool is_gpu = false;
 
     explicit on_sim(std::size_t capacity)
-        : node_{{.capacity            = capacity,
-                 .pinned_capacity     = capacity,
-                 .backed              = false,
-                 .host_bandwidth      = 55'500'000'000,
-                 .pageable_bandwidth  = 8'400'000'000,
-                 .host_copy_bandwidth = 7'100'000'000}} {}
+        : node_{profiled({.capacity            = capacity,
+                          .pinned_capacity     = capacity,
+                          .backed              = false,
+                          .host_bandwidth      = 55'500'000'000,
+                          .pageable_bandwidth  = 8'400'000'000,
+                          .host_copy_bandwidth = 7'100'000'000})} {}
 
     [[nodiscard]] static std::string name() {
+        if (!profile().empty()) { return "the simulated " + profile() + ", in virtual time"; }
         return "the simulated device (link 55.5 GB/s, a host thread 7.1 GB/s), in virtual time";
     }
+
+    [[nodiscard]] vram::sim_node& node() noexcept { return node_; }
 
 private:
     vram::sim_node node_;
