@@ -106,6 +106,22 @@ void memory_of_the_driver() {
     managed.deallocate_sync(shared, 64 * sizeof(int));
 }
 
+void costs_of_calls() {
+    // [profile]
+    sim_options machine = sim_options::h200(); // the costs of calls, measured on a GPU
+    machine.backed      = false;               // no contents
+    sim_costs& costs    = machine.costs;
+    costs.launch        = 2us; // another host launches kernels faster
+    costs.pin           = sim_cost{{0, 20us}, {1_GiB, 50ms}};
+    sim_node     node{machine};
+    sim_resource memory;
+    auto const   start = node.now();
+    void* const  p     = memory.allocate_sync(32_MiB); // 49.2 us, as cudaMalloc
+    expects(node.now() - start == machine.costs.allocate.of(32_MiB), "the call took its time");
+    memory.deallocate_sync(p, 32_MiB);
+    // [/profile]
+}
+
 void captures() {
     sim_node            node;
     sim_stream          stream;
@@ -133,5 +149,6 @@ int main() {
     overlap();
     peers();
     memory_of_the_driver();
+    costs_of_calls();
     captures();
 }

@@ -1,9 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_options.hpp> // first: the header must stand alone
 
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
 #include <doctest/doctest.h>
 
+#include <string>
+
 using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+/// Returns the virtual time of `call()` on the calling thread.
+template <class Call>
+sim_time cost_on(sim_node& node, Call call) {
+    sim_time const since = node.now();
+    call();
+    return node.now() - since;
+}
+/// A node with the costs of an H200, without contents.
+sim_options h200_without_contents() {
+    sim_options o = sim_options::h200();
+    o.backed      = false;
+    o.on_report   = sim_on_report::collect;
+    return o;
+}
+} // namespace
 
 TEST_CASE("sim_options: the defaults are one device and all checks that a correct program passes") {
     sim_options const o;
@@ -18,4 +42,181 @@ TEST_CASE("sim_options: the defaults are one device and all checks that a correc
     CHECK(o.host_copy_bandwidth == 0); // the host copies in no time
     CHECK_FALSE(o.host_page_tables);
     CHECK(o.threads == sim_order::by_time);
+    CHECK(o.kernel_latency + o.start_latency + o.costs.wake == sim_time{0});
+    CHECK(o.costs.allocate.empty());
+    CHECK(o.devices_per_root == 1);
+    CHECK_FALSE(o.kernels_share);
+}
+
+TEST_CASE("sim_cost: linear between points, constant before the first, one slope after the last") {
+    // [sim/sim_options]
+    sim_cost const allocate{{0, 1us}, {2_MiB, 35us}, {1_GiB, 200us}};
+    CHECK(allocate.of(1_MiB) == 18us);
+    // [/sim/sim_options]
+    CHECK(allocate.of(0) == 1us);
+    CHECK(allocate.of(2_MiB) == 35us);
+    CHECK(allocate.of(1_GiB) == 200us);
+    CHECK(allocate.of(2_GiB) > 360us);
+    CHECK(sim_cost{7us}.of(5_GiB) == 7us);
+    CHECK(sim_cost{}.of(5_GiB) == 0us);
+    CHECK(sim_cost{{4_KiB, 2us}, {8_KiB, 3us}}.of(1) == 2us);
+    CHECK(sim_cost{{0, 1us}, {3, 2us}}.of(1) == sim_time{1333}); // rounded down
+    CHECK(sim_cost{{0, 0us}, {16_GiB, 16s}}.of(8_GiB) == 8s);    // no overflow
+}
+
+TEST_CASE("sim_costs: without a profile calls take no virtual time") {
+    sim_node node{{.backed = false}};
+    {
+        sim_resource        memory;
+        sim_pinned_resource pinned;
+        sim_async_resource  async;
+        sim_stream          s;
+        sim_event           e;
+        void* const         p = memory.allocate_sync(64_MiB);
+        void* const         h = pinned.allocate_sync(64_MiB);
+        void* const         a = async.allocate(s, 64_MiB);
+        e.record(s);
+        e.wait(s);
+        e.synchronize();
+        async.deallocate(s, a, 64_MiB);
+        s.synchronize();
+        pinned.deallocate_sync(h, 64_MiB);
+        memory.deallocate_sync(p, 64_MiB);
+    }
+    CHECK(node.now() == sim_time{0});
+}
+
+TEST_CASE("sim_costs: each call advances the clock of its thread by its cost") {
+    sim_options const o = h200_without_contents();
+    sim_costs const&  c = o.costs;
+    sim_node          node{o};
+    {
+        sim_resource               memory;
+        sim_pinned_resource        pinned;
+        sim_async_resource         async{sim_device{}, {.release_threshold = unsatisfiable}};
+        detail::sim_virtual_memory pages;
+        void *                     p = nullptr, *h = nullptr, *at = nullptr;
+        std::uint64_t              handle = 0;
+        CHECK(cost_on(node, [&] { p = memory.allocate_sync(64_MiB); }) == c.allocate.of(64_MiB));
+        CHECK(cost_on(node, [&] { memory.deallocate_sync(p, 64_MiB); }) == c.free.of(64_MiB));
+        CHECK(cost_on(node, [&] { h = pinned.allocate_sync(1_GiB); }) == c.pin.of(1_GiB));
+        CHECK(cost_on(node, [&] { pinned.deallocate_sync(h, 1_GiB); }) == c.unpin.of(1_GiB));
+        sim_stream s, t;
+        CHECK(cost_on(node, [&] { p = async.allocate(s, 1_GiB); }) ==
+              c.allocate_async.of(1_GiB) + c.grow_async.of(1_GiB));
+        CHECK(cost_on(node, [&] { async.deallocate(s, p, 1_GiB); }) == c.free_async.of(1_GiB));
+        CHECK(cost_on(node, [&] { p = async.allocate(s, 1_GiB); }) == c.allocate_async.of(1_GiB));
+        async.deallocate(s, p, 1_GiB);
+        CHECK(cost_on(node, [&] { at = pages.reserve(128_MiB, 2_MiB); }) == c.reserve.of(128_MiB));
+        CHECK(cost_on(node, [&] { handle = pages.create(64_MiB); }) == c.create.of(64_MiB));
+        CHECK(cost_on(node, [&] { pages.map(at, handle, 64_MiB); }) == c.map.of(64_MiB));
+        CHECK(cost_on(node, [&] { pages.set_access(at, 64_MiB); }) == c.set_access.of(64_MiB));
+        CHECK(cost_on(node, [&] { pages.unmap(at, 64_MiB); }) == c.unmap.of(64_MiB));
+        CHECK(cost_on(node, [&] { pages.destroy(handle, 64_MiB); }) == c.destroy.of(64_MiB));
+        CHECK(cost_on(node, [&] { pages.release(at, 128_MiB); }) == c.release.of(128_MiB));
+        CHECK(cost_on(node, [&] { sim_stream other; }) == c.create_stream.of(0));
+        sim_event e;
+        CHECK(cost_on(node, [&] { e.record(s); }) == c.record.of(0));
+        CHECK(cost_on(node, [&] { e.wait(t); }) == c.wait.of(0));
+        CHECK(cost_on(node, [&] { CHECK(e.done()); }) == c.query.of(0));
+        CHECK(cost_on(node, [&] { e.synchronize(); }) == c.synchronize.of(0));
+        CHECK(cost_on(node, [&] { sim_launch(s, {}); }) == c.launch.of(0));
+        CHECK(cost_on(node, [&] { sim_call_host(s, [](void*) {}, nullptr); }) ==
+              c.host_function.of(0));
+        s.synchronize();
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_costs: one call that maps many pieces costs as much as one call for each") {
+    sim_options const o = h200_without_contents();
+    sim_node          node{o};
+    {
+        detail::sim_virtual_memory pages;
+        auto* const                at = static_cast<std::byte*>(pages.reserve(20_MiB, 2_MiB));
+        std::uint64_t made[] = {pages.create(2_MiB), pages.create(2_MiB), pages.create(2_MiB)};
+        for (std::size_t i = 0; i < 3; ++i) { pages.map(at + i * 2_MiB, made[i], 2_MiB); }
+        CHECK(cost_on(node, [&] { pages.set_access(at, 6_MiB); }) ==
+              3 * o.costs.set_access.of(2_MiB));
+        CHECK(cost_on(node, [&] { pages.unmap(at, 6_MiB); }) == 3 * o.costs.unmap.of(2_MiB));
+        for (std::uint64_t const handle : made) { pages.destroy(handle, 2_MiB); }
+        pages.release(at, 20_MiB);
+    }
+}
+
+TEST_CASE("sim_costs: cudaMalloc places small blocks in pages of 2 MiB, and pays for each page") {
+    sim_options const o = h200_without_contents();
+    sim_costs const&  c = o.costs;
+    sim_node          node{o};
+    {
+        sim_resource memory;
+        void*        p[3]  = {};
+        auto const   small = c.allocate_small.of(1_MiB);
+        CHECK(cost_on(node, [&] { p[0] = memory.allocate_sync(1_MiB); }) ==
+              small + c.allocate_page);
+        CHECK(cost_on(node, [&] { p[1] = memory.allocate_sync(1_MiB); }) == small);
+        CHECK(cost_on(node, [&] { p[2] = memory.allocate_sync(1); }) == small + c.allocate_page);
+        CHECK(cost_on(node, [&] { memory.deallocate_sync(p[2], 1); }) ==
+              c.free_small.of(1) + c.free_page);
+        CHECK(cost_on(node, [&] { memory.deallocate_sync(p[1], 1_MiB); }) ==
+              c.free_small.of(1_MiB));
+        memory.deallocate_sync(p[0], 1_MiB);
+    }
+}
+
+TEST_CASE("sim_costs: a copy takes the issue, the start, the link, and the thread's waking") {
+    sim_options const o = h200_without_contents();
+    sim_node          node{o};
+    {
+        sim_resource        memory;
+        sim_pinned_resource pinned;
+        sim_stream          s;
+        void* const         d       = memory.allocate_sync(64_MiB);
+        void* const         h       = pinned.allocate_sync(64_MiB);
+        sim_time const      on_link = o.copy_latency + sim_transfer_time(64_MiB, o.host_bandwidth);
+        sim_time const      alone   = cost_on(node, [&] {
+            sim_copy(s, d, h, 64_MiB);
+            s.synchronize();
+        });
+        CHECK(alone == o.costs.copy.of(0) + o.start_latency + on_link + o.costs.wake);
+        // One after the other, the calls are hidden behind the link.
+        sim_time const ten = cost_on(node, [&] {
+            for (int i = 0; i < 10; ++i) { sim_copy(s, d, h, 64_MiB); }
+            s.synchronize();
+        });
+        CHECK(ten == o.costs.copy.of(0) + o.start_latency + 10 * on_link + o.costs.wake);
+        memory.deallocate_sync(d, 64_MiB);
+        pinned.deallocate_sync(h, 64_MiB);
+    }
+}
+
+TEST_CASE("sim_costs: the advantage of a pool over cudaMalloc is visible in virtual time") {
+    auto const time_of = [](auto make) {
+        sim_node node{h200_without_contents()};
+        sim_time taken{};
+        {
+            auto       memory = make();
+            sim_stream s;
+            taken = cost_on(node, [&] {
+                for (int i = 0; i < 100; ++i) {
+                    void* const p = memory.allocate(s, 32_MiB);
+                    memory.deallocate(s, p, 32_MiB);
+                }
+            });
+        }
+        return taken;
+    };
+    sim_time const direct = time_of([] { return stream_ordered{sim_resource{}}; });
+    sim_time const pooled = time_of([] { return pool{stream_ordered{sim_resource{}}}; });
+    CHECK(direct > 9ms);
+    CHECK(pooled < direct / 50);
+    CHECK(time_of([] { return pool{stream_ordered{sim_resource{}}}; }) == pooled);
+}
+
+TEST_CASE("sim_options: a profile is a description that a program may change") {
+    sim_options o = sim_options::h200();
+    o.backed      = false; // memory without contents
+    sim_node node{o};
+    CHECK(node.options().capacity > sim_options::h100().capacity);
+    CHECK(node.options().host_bandwidth == sim_options::h100().host_bandwidth);
 }

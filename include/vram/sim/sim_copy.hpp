@@ -33,12 +33,17 @@ struct sim_route {
             device    = from_device;
             bandwidth = o.device_bandwidth;
             latency   = o.copy_latency;
+            shared    = sim_link_number(sim_link_kind::memory, device);
             if (engine == sim_engine::peer) { link(o); }
         } else if (to_dev || from_dev) {
-            engine    = to_dev ? sim_engine::to_device : sim_engine::to_host;
-            device    = to_dev ? to_device : from_device;
-            bandwidth = pageable() ? o.pageable_bandwidth : o.host_bandwidth;
-            latency   = o.copy_latency;
+            engine          = to_dev ? sim_engine::to_device : sim_engine::to_host;
+            device          = to_dev ? to_device : from_device;
+            bandwidth       = pageable() ? o.pageable_bandwidth : o.host_bandwidth;
+            latency         = o.copy_latency;
+            using kind      = sim_link_kind;
+            kind const up   = pageable() ? kind::pageable_to_device : kind::to_device;
+            kind const down = pageable() ? kind::pageable_to_host : kind::to_host;
+            shared = sim_link_number(to_dev ? up : down, device / std::max(o.devices_per_root, 1));
         } else {
             engine    = sim_engine::host;
             bandwidth = o.host_bandwidth;
@@ -67,6 +72,7 @@ struct sim_route {
     std::size_t bandwidth = 0;
     sim_time    latency{};
     bool        reachable = true;
+    std::size_t shared    = 0; ///< number of the link that copies of this route share
 
 private:
     void link(sim_options const& o) {
@@ -80,6 +86,7 @@ private:
         }
         bandwidth = used.bandwidth;
         latency   = used.latency;
+        shared    = sim_link_number(sim_link_kind::peer, from_device, to_device);
     }
 };
 
@@ -147,20 +154,31 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
 
 /// Queues the copy `c` on stream `s`. Then the calling thread waits, if CUDA does so for these
 /// kinds of memory.
-inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c) {
+inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
+                         bool of_batch = false) {
     sim_machine&      m     = call.machine;
     std::size_t const rows  = c.height * c.depth;
     std::size_t const bytes = c.width * rows;
     sim_route const   route{m, sim_address(c.to), sim_address(c.from), s.device};
     if (!route.reachable) { throw sim_error{sim_status::peer_not_reachable, call.where}; }
+    sim_costs const& costs = m.options.costs;
+    call.pay(of_batch                              ? costs.copy_batched
+             : route.engine == sim_engine::compute ? costs.copy_within
+                                                   : costs.copy);
 
-    sim_task task{.name     = route.name(),
-                  .engine   = route.engine,
-                  .device   = route.device,
-                  .duration = route.latency + sim_transfer_time(bytes, route.bandwidth),
-                  .copy     = true,
-                  .bytes    = bytes,
-                  .where    = call.where};
+    sim_cost const& known =
+        route.engine == sim_engine::to_host ? costs.pageable_to_host : costs.pageable_to_device;
+    bool const     listed = route.pageable() && route.engine != sim_engine::host && !known.empty();
+    sim_time const transfer = listed ? known.of(bytes) : sim_transfer_time(bytes, route.bandwidth);
+    sim_task       task{.name     = route.name(),
+                        .engine   = route.engine,
+                        .device   = route.device,
+                        .duration = route.latency + transfer,
+                        .transfer = transfer,
+                        .link     = route.shared,
+                        .copy     = true,
+                        .bytes    = bytes,
+                        .where    = call.where};
     // Rows without a gap between them are declared as one range.
     for (std::size_t z = 0; z < c.depth; ++z) {
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
@@ -347,7 +365,8 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                               .from       = from[i],
                               .from_pitch = bytes[i],
                               .from_slice = bytes[i],
-                              .width      = bytes[i]});
+                              .width      = bytes[i]},
+                             true);
     }
     call.throw_report();
     return true;
@@ -363,15 +382,21 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     detail::sim_call          call{m, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
     if (bytes == 0) { return; }
+    call.pay(m.options.costs.fill);
     detail::sim_route const route{m, detail::sim_address(to), detail::sim_address(to), s.device};
     bool const              accessible = route.to_kind != detail::sim_kind::pageable;
-    detail::sim_task        task{.name     = "fill",
-                                 .engine   = sim_engine::compute,
-                                 .device   = s.device,
-                                 .duration = sim_transfer_time(bytes, m.options.device_bandwidth),
-                                 .copy     = accessible || m.options.host_page_tables,
-                                 .uses     = {{{to, bytes}, sim_access::write}},
-                                 .where    = where};
+    sim_time const          transfer =
+        sim_transfer_time(bytes, m.options.fill_bandwidth != 0 ? m.options.fill_bandwidth
+                                                               : m.options.device_bandwidth);
+    detail::sim_task task{.name     = "fill",
+                          .engine   = sim_engine::compute,
+                          .device   = s.device,
+                          .duration = transfer,
+                          .transfer = transfer,
+                          .link  = detail::sim_link_number(detail::sim_link_kind::memory, s.device),
+                          .copy  = accessible || m.options.host_page_tables,
+                          .uses  = {{{to, bytes}, sim_access::write}},
+                          .where = where};
     if (std::uintptr_t const at = m.memory.view(detail::sim_address(to))) {
         task.effect = [at, value, bytes] {
             std::memset(reinterpret_cast<void*>(at), static_cast<int>(value), bytes);

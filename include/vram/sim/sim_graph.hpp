@@ -89,6 +89,7 @@ public:
         detail::sim_stream_state& s = stream.state();
         detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
         call.admit();
+        call.pay(s.machine->options.costs.launch);
         detail::sim_queue{call}.launch(graph_, s);
         call.throw_report();
     }

@@ -103,13 +103,17 @@ void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
     detail::sim_stream_state& s = stream.state();
     detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
+    call.pay(s.machine->options.costs.launch);
     detail::sim_task task{.name     = kernel.name,
                           .engine   = sim_engine::compute,
                           .device   = s.device,
-                          .duration = kernel.duration,
-                          .uses     = detail::declared_uses(kernel),
-                          .effect   = std::forward<Body>(body),
-                          .where    = where};
+                          .duration = s.machine->options.kernel_latency + kernel.duration,
+                          .transfer =
+                              s.machine->options.kernels_share ? kernel.duration : sim_time{},
+                          .link = detail::sim_link_number(detail::sim_link_kind::memory, s.device),
+                          .uses = detail::declared_uses(kernel),
+                          .effect = std::forward<Body>(body),
+                          .where  = where};
     detail::sim_queue{call}.enqueue(s, std::move(task));
     call.throw_report();
 }
@@ -135,6 +139,7 @@ void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& bod
     detail::sim_stream_state& s = stream.state();
     detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
+    call.pay(s.machine->options.costs.host_function);
     detail::sim_queue{call}.enqueue(s, {.name          = work.name,
                                         .engine        = sim_engine::host,
                                         .device        = s.device,

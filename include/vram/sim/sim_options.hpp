@@ -7,9 +7,11 @@
 #include <vram/base/bytes.hpp>   // size literals
 #include <vram/sim/sim_time.hpp> // sim_time
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <vector>  // vector
+#include <concepts>         // convertible_to
+#include <cstddef>          // size_t
+#include <cstdint>          // uint64_t, int64_t
+#include <initializer_list> // initializer_list
+#include <vector>           // vector
 
 namespace vram {
 
@@ -62,6 +64,89 @@ enum class sim_order : unsigned char {
 /// The meaning of a default stream view: the legacy default stream, or one for each thread.
 enum class sim_default_stream : unsigned char { legacy, per_thread };
 
+/// The virtual time (simulated time) that a call costs its thread: constant, or a function of the
+/// number of bytes, linear between points.
+///
+///     sim_cost const allocate{{0, 1us}, {2_MiB, 35us}, {1_GiB, 200us}};
+///     CHECK(allocate.of(1_MiB) == 18us);
+class sim_cost {
+public:
+    /// The cost of a call for this many bytes.
+    struct point {
+        std::size_t bytes;
+        sim_time    time;
+    };
+
+    sim_cost() = default; ///< no cost
+    template <std::convertible_to<sim_time> Duration>
+    sim_cost(Duration each) : points_{{0, each}} {}
+    /// `points` are in ascending order of bytes. Beyond the last one, the last slope continues.
+    sim_cost(std::initializer_list<point> points) : points_{points} {}
+
+    /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.
+    [[nodiscard]] sim_time of(std::size_t bytes) const noexcept {
+        if (points_.size() < 2 || bytes <= points_.front().bytes) {
+            return points_.empty() ? sim_time{} : points_.front().time;
+        }
+        std::size_t last = 1;
+        while (last + 1 < points_.size() && points_[last].bytes < bytes) { ++last; }
+        point const &from = points_[last - 1], &to = points_[last];
+        __extension__ using wide = __int128;
+        wide const rise          = static_cast<wide>((to.time - from.time).count()) *
+                          static_cast<wide>(bytes - from.bytes);
+        return from.time +
+               sim_time{static_cast<std::int64_t>(rise / static_cast<wide>(to.bytes - from.bytes))};
+    }
+    /// Returns true if calls cost nothing.
+    [[nodiscard]] bool empty() const noexcept { return points_.empty(); }
+
+private:
+    std::vector<point> points_;
+};
+
+/// The costs of the calls of a device, by default nothing. `sim_options::h200()` has measured ones.
+struct sim_costs {
+    sim_cost allocate = {}; ///< `cudaMalloc`, by bytes, for more than 1 MiB
+    sim_cost free     = {}; ///< `cudaFree`, after its wait for the device
+    /// `cudaMalloc` of up to 1 MiB. The driver places such blocks in pages of 2 MiB.
+    sim_cost allocate_small = {};
+    sim_cost free_small     = {};
+    sim_time allocate_page{};     ///< added if small blocks need one page more
+    sim_time free_page{};         ///< added if small blocks need one page less
+    sim_cost allocate_async = {}; ///< `cudaMallocAsync`
+    sim_cost grow_async     = {}; ///< added if the driver's pool grows, by the bytes of growth
+    sim_cost free_async     = {};
+    sim_cost pin            = {}; ///< `cudaMallocHost`
+    sim_cost unpin          = {};
+    sim_cost reserve        = {}; ///< `cuMemAddressReserve`
+    sim_cost create         = {}; ///< `cuMemCreate`
+    sim_cost map            = {};
+    sim_cost set_access     = {}; ///< `cuMemSetAccess`, for each mapping in the range
+    sim_cost unmap          = {}; ///< `cuMemUnmap`, for each mapping in the range
+    sim_cost destroy        = {}; ///< `cuMemRelease`
+    sim_cost release        = {}; ///< `cuMemAddressFree`
+    sim_cost copy           = {}; ///< `cudaMemcpyAsync` until it returns, without a wait
+    sim_cost copy_within    = {}; ///< the same, within a device
+    sim_cost copy_batched   = {}; ///< each copy of a batch
+    sim_cost fill           = {};
+    sim_cost launch         = {};
+    sim_cost host_function  = {};
+    sim_cost write_value    = {}; ///< `cuStreamWriteValue32`, `cuStreamWaitValue32`
+    sim_cost create_stream  = {};
+    sim_cost create_event   = {};
+    sim_cost record         = {};
+    sim_cost wait           = {}; ///< `cudaStreamWaitEvent`
+    sim_cost query          = {};
+    sim_cost synchronize    = {}; ///< a wait of the host for work that is complete
+    /// Added to a wait of the host for work that was not complete: the time from its end until the
+    /// thread runs.
+    sim_time wake{};
+    /// The time of a copy from pageable memory to a device, without a latency; replaces
+    /// `sim_options::pageable_bandwidth`.
+    sim_cost pageable_to_device = {};
+    sim_cost pageable_to_host   = {};
+};
+
 /// The description of a simulated node. The defaults are one device with round numbers, and all
 /// checks that a correct program always passes.
 struct sim_options {
@@ -81,27 +166,47 @@ struct sim_options {
     /// Speed of copies between pageable memory and a device, in bytes per second.
     std::size_t pageable_bandwidth = 5_GB;
     std::size_t device_bandwidth   = 1000_GB;
+    std::size_t fill_bandwidth     = 0; ///< of fills of device memory; 0: `device_bandwidth`
     /// Speed at which one host thread copies memory, in bytes per second, for copies that are
     /// declared with `sim_host_copies`. With 0 they take no virtual (simulated) time.
     std::size_t host_copy_bandwidth = 0;
+    /// The same for copies out of pinned memory, and for reads of a file in the page cache. With 0,
+    /// `host_copy_bandwidth`.
+    std::size_t pinned_read_bandwidth = 0;
+    std::size_t file_read_bandwidth   = 0;
     /// True if devices access pageable memory through the host's page tables (as devices with full
     /// unified memory report). Such accesses have the speed `pageable_bandwidth`.
     bool     host_page_tables = false;
     sim_time copy_latency{1000};
+    sim_time kernel_latency{0};      ///< added to the duration of each kernel
+    sim_time write_value_latency{0}; ///< duration of a write of a word by a stream
+    /// Time from the end of a call until its work can start.
+    sim_time start_latency{0};
     /// The links between devices. If empty, every pair has a link with the defaults of `sim_link`.
     std::vector<sim_link> links = {};
     /// If true, kernels may access the memory of all devices (see `sim_device::set_peer_access`).
     bool peer_access = true;
 
-    int compute_slots   = 1; ///< number of kernels that a device runs at the same time
-    int to_device_slots = 1; ///< number of host-to-device copy engines of a device
+    int compute_slots = 1; ///< number of kernels that a device runs at the same time
+    /// Number of host-to-device copy engines of a device. Copies that run at the same time share
+    /// the link: each of two has half of `host_bandwidth`.
+    int to_device_slots = 1;
     int to_host_slots   = 1;
     int peer_slots      = 1;
+    /// Number of devices that share one link of `host_bandwidth` to the host, for each direction:
+    /// devices 0 to `devices_per_root - 1`, and so on.
+    int devices_per_root = 1;
+    /// If true, kernels that run at the same time share the speed of the device with each other and
+    /// with copies within the device: each of two takes twice its duration. If false, only copies
+    /// within the device share `device_bandwidth`.
+    bool kernels_share = false;
 
     /// Virtual (simulated) time by which each call advances the clock of the calling thread.
     sim_time call_cost{0};
     /// Simulated time that a query costs if its result is "not complete", so that polling ends.
     sim_time query_cost{200};
+    /// Virtual (simulated) time by which calls advance the clock of their thread.
+    sim_costs costs = {};
 
     sim_default_stream default_stream = sim_default_stream::legacy;
     sim_checks         checks         = {};
@@ -116,9 +221,91 @@ struct sim_options {
     std::vector<unsigned> choices = {};
     /// With `by_choice`: how many times in one run a thread may be stopped that could continue.
     unsigned preemptions = 2;
+
+    /// Return the description of one H100 (80 GB, SXM) or H200 on PCIe Gen5, with measured
+    /// bandwidths, latencies and costs of calls. Change members as needed:
+    ///
+    ///     sim_options o = sim_options::h200();
+    ///     o.backed      = false; // memory without contents
+    ///     sim_node node{o};
+    [[nodiscard]] static sim_options h100();
+    [[nodiscard]] static sim_options h200();
 };
 
 /// The threads that must not make unsafe calls during a capture: all, the capturing one, none.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
+
+// The source of each number is listed in docs/simulator.md.
+inline sim_options sim_options::h200() {
+    auto const  us = [](double n) { return sim_time{static_cast<std::int64_t>(n * 1000)}; };
+    sim_options o;
+    o.capacity              = 143'771_MiB;
+    o.pinned_capacity       = 128_GiB;
+    o.host_bandwidth        = 55'500'000'000;
+    o.pageable_bandwidth    = 9'060'000'000;
+    o.device_bandwidth      = 2115_GB;
+    o.fill_bandwidth        = 4470_GB;
+    o.host_copy_bandwidth   = 9'000'000'000;
+    o.pinned_read_bandwidth = 13'200'000'000;
+    o.file_read_bandwidth   = 7'300'000'000;
+    o.copy_latency          = us(2.65);
+    o.kernel_latency        = us(1.48);
+    o.write_value_latency   = us(1.79);
+    o.start_latency         = us(2.0);
+    o.compute_slots         = 128;
+    o.query_cost            = sim_time{0};
+    sim_costs& c            = o.costs;
+    c.allocate              = {{2_MiB, us(34.8)},   {8_MiB, us(34.6)},   {32_MiB, us(49.2)},
+                               {128_MiB, us(52.1)}, {512_MiB, us(84.5)}, {2_GiB, us(217)}};
+    c.free                  = {{2_MiB, us(30.2)},   {8_MiB, us(32.8)},    {32_MiB, us(49.1)},
+                               {128_MiB, us(71.2)}, {512_MiB, us(189.2)}, {2_GiB, us(848)}};
+    c.allocate_small        = us(1.3);
+    c.free_small            = us(1.3);
+    c.allocate_page         = us(29);
+    c.free_page             = us(25.5);
+    c.allocate_async        = {{0, us(1.09)}, {128_MiB, us(1.3)}, {2_GiB, us(2.2)}};
+    c.grow_async            = {{0, us(0)}, {1_GiB, us(1030)}};
+    c.free_async            = {{0, us(0.71)}, {128_MiB, us(0.88)}, {2_GiB, us(1.82)}};
+    c.pin     = {{64_KiB, us(19.7)}, {1_MiB, us(361)}, {64_MiB, us(21'898)}, {1_GiB, us(372'023)}};
+    c.unpin   = {{64_KiB, us(8.9)}, {1_MiB, us(110)}, {64_MiB, us(5'717)}, {1_GiB, us(88'186)}};
+    c.reserve = us(9.2);
+    c.create  = {{4_MiB, us(9)}, {64_MiB, us(10.7)}, {512_MiB, us(16.3)}, {2_GiB, us(50.8)}};
+    c.map     = us(0.63);
+    c.set_access  = {{2_MiB, us(22.8)}, {64_MiB, us(24.1)}, {512_MiB, us(41.8)}, {2_GiB, us(79.9)}};
+    c.unmap       = {{64_MiB, us(15.6)}, {512_MiB, us(21.5)}, {2_GiB, us(36)}};
+    c.destroy     = {{2_MiB, us(16.3)},
+                     {20_MiB, us(21.1)},
+                     {64_MiB, us(32.4)},
+                     {512_MiB, us(160)},
+                     {2_GiB, us(552)}};
+    c.release     = us(12);
+    c.copy        = us(1.26);
+    c.copy_within = us(3.7);
+    c.copy_batched       = us(0.41);
+    c.fill               = us(3.1);
+    c.launch             = us(3.75);
+    c.host_function      = us(0.89);
+    c.write_value        = us(0.77);
+    c.create_stream      = us(2.24);
+    c.create_event       = us(0.26);
+    c.record             = us(0.17);
+    c.wait               = us(0.16);
+    c.query              = us(0.2);
+    c.synchronize        = us(0.29);
+    c.wake               = us(1.8);
+    c.pageable_to_device = {{4_KiB, us(2)},     {64_KiB, us(10)},    {256_KiB, us(21)},
+                            {1_MiB, us(73)},    {4_MiB, us(255)},    {16_MiB, us(999)},
+                            {64_MiB, us(4256)}, {1_GiB, us(118'475)}};
+    c.pageable_to_host   = {{4_KiB, us(3)},     {64_KiB, us(10)},   {256_KiB, us(26)},
+                            {1_MiB, us(94)},    {4_MiB, us(295)},   {16_MiB, us(1005)},
+                            {64_MiB, us(4020)}, {1_GiB, us(68'460)}};
+    return o;
+}
+inline sim_options sim_options::h100() {
+    sim_options o      = h200();
+    o.capacity         = 81'559_MiB;
+    o.device_bandwidth = 1500_GB;
+    return o;
+}
 
 } // namespace vram

@@ -31,11 +31,14 @@ inline bool enqueue_word(sim_stream_view stream, char const* name, std::uint32_t
     use.where = reinterpret_cast<std::uintptr_t>(where);
     if (use.where % sizeof *where != 0) { throw sim_error{sim_status::invalid_value, from}; }
     if (!streams_reach(*s.machine, where)) { return false; }
-    sim_queue{call}.enqueue(s, {.name   = name,
-                                .device = s.device,
-                                .uses   = {{{where, sizeof *where}, sim_access::atomic}},
-                                .where  = from,
-                                .word   = std::make_shared<sim_word_use const>(use)});
+    sim_options const& o = s.machine->options;
+    call.pay(o.costs.write_value);
+    sim_queue{call}.enqueue(s, {.name     = name,
+                                .device   = s.device,
+                                .duration = use.waits ? sim_time{} : o.write_value_latency,
+                                .uses     = {{{where, sizeof *where}, sim_access::atomic}},
+                                .where    = from,
+                                .word     = std::make_shared<sim_word_use const>(use)});
     call.throw_report();
     return true;
 }

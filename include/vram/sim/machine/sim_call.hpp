@@ -49,6 +49,8 @@ public:
     /// Throws the first report that has not been thrown yet as `sim_race`, if
     /// `sim_options::on_report` is `throw_it`.
     void throw_report();
+    /// Advances the clock of the calling thread by the cost of a call for `bytes` bytes.
+    void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
 
     /// Called for calls that are illegal during a capture by this thread, or by any thread if the
     /// mode of the capture is global. If there is such a capture, invalidates it and throws
@@ -63,6 +65,8 @@ public:
     sim_status                   refusal = sim_status::ok;
 
 private:
+    /// The cost of calls of `kind`. Those of the kinds that are left out call `pay` themselves.
+    [[nodiscard]] static sim_cost const* cost_of(sim_costs const& c, sim_call_kind kind) noexcept;
     /// Returns a description of this call. It has the number of the operation queued last.
     [[nodiscard]] sim_event_of step(char const* name, sim_event_of::kind what) const;
 };
@@ -84,6 +88,7 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
         host->clock = std::max(host->clock, m.schedule.now());
     }
     host->clock += m.options.call_cost;
+    if (sim_cost const* const cost = cost_of(m.options.costs, kind)) { pay(*cost, bytes); }
     fault               = m.faults.next(kind, device, bytes);
     sim_device_state& d = m.at(device);
     if (fault) {
@@ -94,6 +99,22 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
         }
     }
     if (d.lost) { refusal = sim_status::device_lost; }
+}
+
+inline sim_cost const* sim_call::cost_of(sim_costs const& c, sim_call_kind kind) noexcept {
+    switch (kind) {
+    case sim_call_kind::pin: return &c.pin;
+    case sim_call_kind::reserve: return &c.reserve;
+    case sim_call_kind::create: return &c.create;
+    case sim_call_kind::map: return &c.map;
+    case sim_call_kind::create_stream: return &c.create_stream;
+    case sim_call_kind::create_event: return &c.create_event;
+    case sim_call_kind::record: return &c.record;
+    case sim_call_kind::wait: return &c.wait;
+    case sim_call_kind::query: return &c.query;
+    case sim_call_kind::synchronize: return &c.synchronize;
+    default: return nullptr;
+    }
 }
 
 inline sim_event_of sim_call::host_step(char const* name) {

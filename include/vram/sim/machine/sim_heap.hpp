@@ -44,6 +44,8 @@ public:
         block->device = device;
         remember(*block, call_.host_step("allocate"));
         start(*block, counts ? counted : 0);
+        if (counts) { pay_direct(device, counted, true); }
+        if (kind == sim_kind::pinned) { call_.pay(m_.options.costs.pin, bytes); }
         if (!counts) { host_used(kind) += counted; }
         return reinterpret_cast<void*>(block->begin);
     }
@@ -58,6 +60,8 @@ public:
         m_.checker.released(*block, step, call_.host->vclock, in_resource_call());
         block->freed = block->busy = true;
         sim_wait{call_}.wait_idle(device);
+        if (kind == sim_kind::device) { pay_direct(device, block->counted, false); }
+        if (kind == sim_kind::pinned) { call_.pay(m_.options.costs.unpin, block->bytes); }
         m_.at(device).used -= block->counted;
         if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
         end(*block); // may erase the block
@@ -69,6 +73,7 @@ public:
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
         if (refused()) { return refuse(pool.device, bytes); }
+        call_.pay(m_.options.costs.allocate_async, counted);
         if (s.capture) { return allocate_captured(pool, s, bytes, alignment); }
         sim_queue{call_}.begin_action(s);
         if (!make_room(pool, s, counted)) { return refuse(pool.device, bytes); }
@@ -90,6 +95,7 @@ public:
     /// waits for the stream instead. Returns false if `p` is not a live block of `pool`.
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
+        call_.pay(m_.options.costs.free_async, bytes);
         if (s.capture) {
             if (sim_block* const block = captured_block(*s.capture, p)) {
                 free_captured(*pool, s, *block);
@@ -153,6 +159,20 @@ private:
         sim_machine& m;
         sim_pool&    pool;
     };
+
+    /// Adds the cost of `cudaMalloc` or `cudaFree`. Blocks of up to 1 MiB are placed in pages of
+    /// 2 MiB, and a call that needs one page more or less costs more.
+    void pay_direct(int device, std::size_t bytes, bool allocates) {
+        static constexpr std::size_t page  = std::size_t{2} << 20;
+        sim_costs const&             c     = m_.options.costs;
+        std::size_t&                 small = m_.at(device).small;
+        if (bytes > page / 2) { return call_.pay(allocates ? c.allocate : c.free, bytes); }
+        std::size_t const pages = (small + page - 1) / page;
+        small                   = allocates ? small + bytes : small - bytes;
+        bool const moves        = (small + page - 1) / page != pages;
+        call_.pay(allocates ? c.allocate_small : c.free_small, bytes);
+        if (moves) { call_.pay(allocates ? c.allocate_page : c.free_page); }
+    }
 
     [[nodiscard]] bool refused() const noexcept { return call_.refusal != sim_status::ok; }
 
@@ -335,6 +355,7 @@ private:
         }
         if (bytes - room > allowed) { return false; }
         pool.reserved += bytes - room;
+        call_.pay(m_.options.costs.grow_async, bytes - room);
         pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
         d.used += bytes - room;
         note_used(pool.device);

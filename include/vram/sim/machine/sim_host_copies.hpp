@@ -22,7 +22,13 @@ inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
     if (to != nullptr) { sim_touch({to, bytes}, sim_access::write, where); }
-    std::size_t const bandwidth = sim_node::current().options().host_copy_bandwidth;
+    sim_node&          node      = sim_node::current();
+    sim_options const& o         = node.options();
+    bool const         pinned    = from != nullptr && node.machine().is_pinned(from);
+    std::size_t const  special   = from == nullptr ? o.file_read_bandwidth
+                                   : pinned        ? o.pinned_read_bandwidth
+                                                   : 0;
+    std::size_t const  bandwidth = special != 0 ? special : o.host_copy_bandwidth;
     if (bandwidth != 0) { sim_work(sim_transfer_time(bytes, bandwidth), where); }
 }
 

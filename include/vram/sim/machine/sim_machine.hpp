@@ -246,6 +246,13 @@ public:
         checker.report({.kind = sim_mistake::deadlock, .missing = schedule.stuck_text()});
         schedule.release_stuck();
     }
+    /// Returns true if `p` is in pinned host memory. Locks the machine.
+    [[nodiscard]] bool is_pinned(void const* p) {
+        std::lock_guard const held{mutex};
+        int                   device = 0;
+        sim_kind const        kind   = memory.kind_of(reinterpret_cast<std::uintptr_t>(p), device);
+        return kind == sim_kind::pinned || kind == sim_kind::registered;
+    }
 
     [[nodiscard]] sim_device_state& at(int device) {
         return devices[static_cast<std::size_t>(device)];

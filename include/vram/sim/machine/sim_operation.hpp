@@ -31,6 +31,8 @@ struct sim_task {
     sim_engine  engine = sim_engine::none;
     int         device = 0; ///< device that executes the operation
     sim_time    duration{};
+    sim_time    transfer{};   ///< part of `duration` that takes longer if the link is shared
+    std::size_t link = 0;     ///< number of that link
     bool        copy = false; ///< true for a copy or a fill
     /// The part of vram that queued the operation, and the number of its batch or result.
     sim_part      part = sim_part::program;
@@ -60,6 +62,9 @@ struct sim_operation {
     sim_time      ready{};
     sim_time      start{};
     sim_time      end{};
+    /// Number of times that the end of the operation on a shared link has moved.
+    unsigned moves  = 0;
+    bool     shares = false; ///< true while the operation uses a shared link
     /// Number of unfinished operations that this one waits for.
     unsigned                    blockers = 0;
     std::vector<sim_operation*> followers; ///< operations that wait for this one

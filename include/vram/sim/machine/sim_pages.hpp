@@ -122,6 +122,7 @@ public:
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
         for_each(r, p, bytes, [&](sim_block& block) {
+            call_.pay(m_.options.costs.set_access, block.bytes);
             if (block.granted) { return; }
             m_.checker.allocated(block, call_.host_step("set access"));
             block.granted = true;
@@ -140,6 +141,7 @@ public:
         if (r.space.backed()) { sim_frames::hide(r.space.view(address(p)), bytes); }
         for_each(r, p, bytes, [&](sim_block& block) {
             std::uint64_t const handle = block.physical;
+            call_.pay(m_.options.costs.unmap, block.bytes);
             r.space.erase(block);
             sim_physical& memory = m_.memory.physical.at(handle);
             --memory.mappings;

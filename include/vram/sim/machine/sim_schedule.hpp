@@ -5,23 +5,25 @@
 /// `sim_schedule` runs queued operations in the order of virtual time.
 
 #include <vram/sim/machine/sim_operation.hpp> // sim_operation, sim_task, sim_moment
+#include <vram/sim/machine/sim_shared_link.hpp>
 #include <vram/sim/machine/vector_clock.hpp>
 #include <vram/sim/sim_figures.hpp>
 #include <vram/sim/sim_options.hpp>
 
-#include <algorithm>  // max
-#include <cstddef>    // size_t
-#include <cstdint>    // uint64_t
-#include <deque>      // deque
-#include <exception>  // exception_ptr, current_exception
-#include <functional> // greater, function
-#include <limits>     // numeric_limits
-#include <mutex>      // unique_lock
-#include <queue>      // priority_queue
-#include <string>     // string, to_string
-#include <tuple>      // tie
-#include <utility>    // move, exchange
-#include <vector>     // vector
+#include <algorithm>     // max
+#include <cstddef>       // size_t
+#include <cstdint>       // uint64_t
+#include <deque>         // deque
+#include <exception>     // exception_ptr, current_exception
+#include <functional>    // greater, function
+#include <limits>        // numeric_limits
+#include <mutex>         // unique_lock
+#include <queue>         // priority_queue
+#include <string>        // string, to_string
+#include <tuple>         // tie
+#include <unordered_map> // unordered_map
+#include <utility>       // move, exchange
+#include <vector>        // vector
 
 namespace vram {
 namespace detail {
@@ -35,8 +37,9 @@ inline thread_local vector_clock const* effect_vclock = nullptr;
 
 /// A discrete-event simulator of the devices. An operation is *ready* if it was submitted and all
 /// operations that it waits for have ended. It starts when its engine is free; of several ready
-/// operations, the one that was ready first. Its effect runs when it ends. The caller determines
-/// how far virtual time advances.
+/// operations, the one that was ready first. Operations that use a link at the same time share its
+/// speed. The effect of an operation runs when it ends. The caller determines how far virtual time
+/// advances.
 ///
 /// Threads   The caller holds the machine's lock, which `step` releases while it runs an effect.
 /// Cost      Two heap operations per operation. No allocation after a warm-up.
@@ -51,6 +54,7 @@ public:
         : figures_(static_cast<std::size_t>(options.devices)),
           failures_(static_cast<std::size_t>(options.devices)),
           engines_(static_cast<std::size_t>(options.devices)),
+          start_latency_{options.start_latency},
           trace_on_{options.trace} {
         for (auto& e : engines_) {
             e.lanes[0].slots = options.compute_slots;
@@ -58,6 +62,8 @@ public:
             e.lanes[2].slots = options.to_host_slots;
             e.lanes[3].slots = options.peer_slots;
             e.lanes[4].slots = 1;
+            for (lane& l : e.lanes) { l.shares = l.slots > 1; }
+            if (options.devices_per_root > 1) { e.lanes[1].shares = e.lanes[2].shares = true; }
         }
     }
 
@@ -76,7 +82,8 @@ public:
         op->number   = ++count_;
         op->stream   = stream;
         op->enqueued = op->ready = when;
-        op->blockers             = 0;
+        if (op->task.engine != sim_engine::none) { op->ready += start_latency_; }
+        op->blockers = 0;
         return *op;
     }
 
@@ -89,7 +96,7 @@ public:
 
     /// Permits `op` to run as soon as the operations that it waits for have ended.
     void submit(sim_operation& op) {
-        if (op.blockers == 0) { push(op, op.ready, false); }
+        if (op.blockers == 0) { push(op, op.ready, event::start); }
     }
 
     /// Returns the (simulated) time of the next event, or the largest time if nothing is queued.
@@ -105,16 +112,21 @@ public:
     void step(std::unique_lock<std::mutex>& lock) {
         item const next = agenda_.top();
         agenda_.pop();
+        drop_moved();
         now_ = std::max(now_, next.time);
-        if (next.ends) {
+        if (next.what == event::end) {
             finish(*next.operation, lock);
+        } else if (next.what == event::join) {
+            join(*next.operation);
         } else if (next.operation->task.engine == sim_engine::none) {
             if (next.operation->task.word && !may_end(*next.operation)) {
                 stuck_.push_back(next.operation);
                 return;
             }
-            next.operation->start = next.operation->end = next.time;
-            finish(*next.operation, lock);
+            sim_operation& op = *next.operation;
+            op.start          = next.time;
+            op.end            = next.time + op.task.duration;
+            op.task.duration != sim_time{} ? push(op, op.end, event::end) : finish(op, lock);
         } else {
             begin_or_queue(*next.operation);
         }
@@ -124,7 +136,7 @@ public:
     void retry() {
         std::erase_if(stuck_, [&](sim_operation* const op) {
             if (!may_end(*op)) { return false; }
-            push(*op, now_, false);
+            push(*op, now_, event::start);
             return true;
         });
     }
@@ -134,7 +146,7 @@ public:
     void release_stuck() {
         for (sim_operation* const op : stuck_) {
             op->task.word.reset();
-            push(*op, now_, false);
+            push(*op, now_, event::start);
         }
         stuck_.clear();
     }
@@ -167,16 +179,22 @@ public:
     std::uint64_t                               next_number() noexcept { return ++count_; }
 
 private:
+    /// The events of an operation: it ends, begins to use a shared link, or starts. At equal times,
+    /// they run in this order.
+    enum class event : unsigned char { end, join, start };
+
     struct item {
         sim_time       time;
-        bool           ends;
+        event          what;
         std::uint64_t  number;
         sim_operation* operation;
+        unsigned       moves; ///< `operation->moves`; otherwise the end of the operation has moved
 
-        /// At equal times, operations end before others start.
         friend bool operator>(item const& a, item const& b) noexcept {
-            bool const a_starts = !a.ends, b_starts = !b.ends;
-            return std::tie(a.time, a_starts, a.number) > std::tie(b.time, b_starts, b.number);
+            return std::tie(a.time, a.what, a.number) > std::tie(b.time, b.what, b.number);
+        }
+        [[nodiscard]] bool over() const noexcept {
+            return operation->number != number || operation->moves != moves;
         }
     };
     struct agenda : std::priority_queue<item, std::vector<item>, std::greater<>> {
@@ -186,9 +204,12 @@ private:
     struct lane {
         int slots = 1;
         int busy  = 0;
+        /// True if operations of the lane may use a link at the same time.
+        bool shares = false;
         /// Ready operations that wait until the engine is free, the earliest first.
         agenda queue = {};
     };
+    using link_map = std::unordered_map<std::size_t, sim_shared_link>;
     struct engines {
         lane     lanes[sim_engines];
         unsigned set = 0; ///< bit set of the engines that are busy
@@ -207,8 +228,8 @@ private:
         room_ = more;
     }
 
-    void push(sim_operation& op, sim_time time, bool ends) {
-        agenda_.push({time, ends, op.number, &op});
+    void push(sim_operation& op, sim_time time, event what) {
+        agenda_.push({time, what, op.number, &op, op.moves});
     }
 
     lane& lane_of(sim_operation const& op) {
@@ -219,7 +240,7 @@ private:
     void begin_or_queue(sim_operation& op) {
         lane& l = lane_of(op);
         if (l.busy == l.slots) {
-            l.queue.push({op.ready, false, op.number, &op});
+            l.queue.push({op.ready, event::start, op.number, &op, op.moves});
         } else {
             begin(op, l);
         }
@@ -227,9 +248,37 @@ private:
 
     void begin(sim_operation& op, lane& l) {
         op.start = now_;
-        op.end   = now_ + op.task.duration;
         account(op, true, l);
-        push(op, op.end, true);
+        if (!l.shares || op.task.transfer == sim_time{}) {
+            op.end = now_ + op.task.duration;
+            push(op, op.end, event::end);
+        } else if (op.task.duration == op.task.transfer) {
+            join(op);
+        } else {
+            push(op, now_ + op.task.duration - op.task.transfer, event::join);
+        }
+    }
+
+    /// The operation begins to use its link, after its latency.
+    void join(sim_operation& op) {
+        sim_shared_link& link = links_[op.task.link];
+        link.add(op, now_);
+        op.shares = true;
+        announce(link);
+    }
+    /// Puts the next end of an operation of the link on the agenda, instead of the previous one.
+    void announce(sim_shared_link& link) {
+        if (link.announced != nullptr) { ++link.announced->moves; }
+        link.announced = link.first();
+        if (link.announced != nullptr) {
+            link.announced->end = link.first_end();
+            push(*link.announced, link.announced->end, event::end);
+        }
+        drop_moved();
+    }
+    /// Removes ends that have moved from the top of the agenda, so that its time is exact.
+    void drop_moved() {
+        while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }
 
     void finish(sim_operation& op, std::unique_lock<std::mutex>& lock) {
@@ -243,6 +292,12 @@ private:
             if (!failure) { failure = thrown; }
         }
         if (op.task.engine != sim_engine::none) {
+            if (std::exchange(op.shares, false)) {
+                sim_shared_link& link = links_[op.task.link];
+                link.remove(op, now_);
+                link.announced = nullptr;
+                announce(link);
+            }
             lane& l = lane_of(op);
             account(op, false, l);
             if (!l.queue.empty()) {
@@ -259,7 +314,7 @@ private:
         if (on_end) { on_end(op); }
         for (sim_operation* const f : op.followers) {
             f->ready = std::max(f->ready, op.end);
-            if (--f->blockers == 0) { push(*f, f->ready, false); }
+            if (--f->blockers == 0) { push(*f, f->ready, event::start); }
         }
         op.followers.clear();
         op.task.effect = op.task.completed = nullptr;
@@ -290,7 +345,7 @@ private:
         l.busy += begins ? 1 : -1;
         e.set = l.busy > 0 ? e.set | (1U << i) : e.set & ~(1U << i);
         if (!begins) {
-            f.work[i] += op.task.duration;
+            f.work[i] += now_ - op.start;
             ++f.operations[i];
         }
     }
@@ -302,11 +357,13 @@ private:
     std::vector<sim_figures>        figures_;
     std::vector<std::exception_ptr> failures_;
     std::vector<engines>            engines_;
+    link_map                        links_;
     std::vector<sim_trace>          trace_;
     sim_time                        now_{};
     std::uint64_t                   count_     = 0;
     std::size_t                     room_      = 0;
     bool                            executing_ = false;
+    sim_time                        start_latency_;
     bool                            trace_on_;
 };
 

@@ -49,7 +49,10 @@ public:
         return sim_pages{call}.reserve(device_.index(), bytes, alignment);
     }
     void release(void* p, std::size_t bytes, at w = at::current()) const noexcept {
-        free(p, bytes, w, [&](sim_call& call) { sim_pages{call}.release(p, bytes); });
+        free(p, bytes, w, [&](sim_call& call) {
+            sim_pages{call}.release(p, bytes);
+            call.pay(call.machine.options.costs.release, bytes);
+        });
     }
 
     [[nodiscard]] handle create(std::size_t bytes, at w = at::current()) const {
@@ -67,7 +70,10 @@ public:
         return made;
     }
     void destroy(handle h, std::size_t bytes, at w = at::current()) const noexcept {
-        free(nullptr, bytes, w, [&](sim_call& call) { sim_pages{call}.destroy(h); });
+        free(nullptr, bytes, w, [&](sim_call& call) {
+            sim_pages{call}.destroy(h);
+            call.pay(call.machine.options.costs.destroy, bytes);
+        });
     }
 
     void map(void* p, handle h, std::size_t bytes, at w = at::current()) const {

@@ -175,6 +175,7 @@ private:
         waiting(sim_machine& m, sim_host& h, int d)
             : machine{m}, host{h}, device{d}, since{h.clock} {}
         ~waiting() {
+            if (host.clock > since) { host.clock += machine.options.costs.wake; }
             sim_figures& f = machine.schedule.figures(device);
             ++f.host_waits;
             f.host_waiting += host.clock - since;

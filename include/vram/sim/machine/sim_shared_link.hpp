@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_shared_link` divides the speed of a link among the operations that use it.
+
+#include <vram/sim/machine/sim_operation.hpp> // sim_operation
+#include <vram/sim/sim_time.hpp>
+
+#include <algorithm> // min_element, find_if
+#include <cstddef>   // size_t
+#include <cstdint>   // int64_t
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// The things that operations share: the link to or from the host, for pinned or pageable memory;
+/// the link to another device; and the memory of a device.
+enum class sim_link_kind : unsigned char {
+    to_device,
+    to_host,
+    pageable_to_device,
+    pageable_to_host,
+    peer,
+    memory
+};
+
+/// Returns the number of a link: of that kind, from (or of) `device`, to the device `other`.
+[[nodiscard]] constexpr std::size_t sim_link_number(sim_link_kind kind, int device,
+                                                    int other = 0) noexcept {
+    return (static_cast<std::size_t>(kind) << 48U) | (static_cast<std::size_t>(device) << 24U) |
+           static_cast<std::size_t>(other);
+}
+
+/// The operations that use one link, or the memory of a device, at the same time: each of k has
+/// 1/k of its speed. Their ends are exact to the nanosecond for up to 16 operations, and rounded up.
+///
+/// Threads   The caller holds the machine's lock.
+/// Cost      O(operations of the link).
+class sim_shared_link {
+public:
+    /// Adds an operation that needs `op.task.transfer` if it has the link alone.
+    void add(sim_operation& op, sim_time now) {
+        advance(now);
+        users_.push_back({&op, served_ + static_cast<wide>(op.task.transfer.count()) * scale});
+    }
+    /// Removes an operation that has ended.
+    void remove(sim_operation const& op, sim_time now) {
+        advance(now);
+        users_.erase(std::find_if(users_.begin(), users_.end(),
+                                  [&](use const& u) { return u.operation == &op; }));
+        if (users_.empty()) { served_ = 0; }
+    }
+
+    /// Returns the operation that ends first if no other joins, or null if there is none.
+    [[nodiscard]] sim_operation* first() const {
+        auto const at = next();
+        return at == users_.end() ? nullptr : at->operation;
+    }
+    /// Returns the time at which the operation `first()` ends if no other joins.
+    [[nodiscard]] sim_time first_end() const {
+        wide const goal = next()->goal;
+        wide const left = goal > served_ ? (goal - served_) * users_.size() : 0;
+        return since_ + sim_time{static_cast<std::int64_t>((left + scale - 1) / scale)};
+    }
+
+    sim_operation* announced = nullptr; ///< the operation whose end is on the scheduler's agenda
+
+private:
+    __extension__ using wide = unsigned __int128;
+    /// A multiple of 1 to 16, so that the share of each operation is a whole number.
+    static constexpr wide scale = 720720;
+
+    struct use {
+        sim_operation* operation;
+        wide           goal; ///< `served_` at the end of the operation
+    };
+
+    [[nodiscard]] std::vector<use>::const_iterator next() const {
+        return std::min_element(users_.begin(), users_.end(), [](use const& a, use const& b) {
+            return a.goal != b.goal ? a.goal < b.goal : a.operation->number < b.operation->number;
+        });
+    }
+    void advance(sim_time now) {
+        if (!users_.empty()) {
+            served_ += static_cast<wide>((now - since_).count()) * scale / users_.size();
+        }
+        since_ = now;
+    }
+
+    std::vector<use> users_;
+    wide             served_ = 0; ///< work done for each user since the link was idle
+    sim_time         since_{};    ///< time of the last change
+};
+
+} // namespace detail
+} // namespace vram
