@@ -424,7 +424,7 @@ TEST_CASE("slab: a block cannot be freed while the host waits for it") {
     sim_stream             s;
     slab  mr{doubles::interrupted_memory{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB}};
     void* p = mr.allocate(s, 1); // the size is a valid epoch number
-    busy(s, p, 1_MiB);
+    busy(s, p, 1);
     mr.deallocate(s, p, 1);
     platform::meanwhile = [&] {
         for (std::size_t const bytes : {1_B, 2_B, 1_MiB}) { mr.deallocate_sync(p, bytes); }
