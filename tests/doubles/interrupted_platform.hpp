@@ -22,6 +22,7 @@ struct interrupted_platform : vram::sim_platform {
         sim_platform::synchronize(e, where);
     }
     static void interrupt() {
+        vram::detail::sim_program_call const other; // the calls of another thread
         if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
     }
 

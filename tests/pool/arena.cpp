@@ -767,6 +767,7 @@ TEST_CASE("arena: of two remote frees of one block the second is reported") {
     arena       mr{sim_resource{}, {.count = 8, .key = arena_key::stream}, exact_growth{}};
     void* const has_a_pool[] = {mr.allocate(b, 1000), mr.allocate(c, 1000)};
     void* const p            = mr.allocate(a, 1_MiB);
+    a.synchronize(); // now each stream may use the block
     doubles::busy(b, p, 1_MiB, 5ms);
     mr.deallocate(b, p, 1_MiB);
     mr.deallocate(c, p, 1_MiB); // once more
@@ -875,6 +876,7 @@ TEST_CASE("arena: a stream with remote frees may be retired and destroyed") {
     sim_stream             s;
     auto                   mr = lean(sim_resource{}, {.count = 4});
     void* const            p  = mr.allocate(s, 1_MiB);
+    s.synchronize(); // now each stream may use the block
     elsewhere([&] {
         sim_stream const other;
         doubles::busy(other, p, 1_MiB, 5ms);

@@ -115,9 +115,10 @@ TEST_CASE(
     monotonic mr{sim_resource{}, {.initial_size = 4_MiB, .events = event_policy::eager}};
     std::optional<sim_stream> s{std::in_place};
     void* const               a = mr.allocate(*s, 1_MiB);
-    (void)mr.allocate(*s, 1_MiB);
+    void* const               b = mr.allocate(*s, 1_MiB);
     (void)mr.allocate(other, 1_MiB);
-    doubles::busy(*s, a, 2_MiB, 5ms);
+    doubles::busy(*s, a, 1_MiB, 5ms);
+    doubles::busy(*s, b, 1_MiB, 5ms);
     mr.deallocate(*s, a, 1_MiB);
     CHECK(mr.usage().events == 0);
     mr.reset(other);

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_interrupt` runs a function of a test before a chosen call of the simulated device.
 
-#include <vram/base/requirements.hpp>
+#include <vram/sim/machine/sim_resource_call.hpp> // sim_program_call
 
 #include <cstdint>    // uint64_t
 #include <functional> // function
@@ -37,7 +37,9 @@ public:
     /// Counts one call of the simulated device, and runs the function if its call is reached.
     static void count() {
         sim_interrupt& mine = self();
-        if (mine.calls_ != 0 && --mine.calls_ == 0) { std::exchange(mine.what_, nullptr)(); }
+        if (mine.calls_ == 0 || --mine.calls_ != 0) { return; }
+        detail::sim_program_call const program;
+        std::exchange(mine.what_, nullptr)();
     }
 
 private:

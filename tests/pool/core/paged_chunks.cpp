@@ -359,6 +359,7 @@ TEST_CASE("pool of pages: pages in pieces of many streams are moved") {
             sim_stream              other;
             std::vector<void*>      blocks;
             for (int i = 0; i < 1024; ++i) { blocks.push_back(mr.allocate(s[0], bytes)); }
+            s[0].synchronize(); // now each stream may use the blocks
             std::size_t const held = mr.usage().reserved;
             for (std::size_t i = 0; i < blocks.size(); ++i) {
                 if (i % 64 == 63) { continue; } // so that no 8 pages lie side by side

@@ -149,12 +149,14 @@ public:
     /// marks). Each stream that allocated or freed some of them, and the stream `on` (null: no
     /// other stream), may still use them. Returns the bytes that were live. If the use by `on` can
     /// be neither recorded nor waited for, reports that, frees nothing and returns 0. Calls
-    /// `visit(address, bytes)` for each range of blocks before it is free.
+    /// `visit(address, bytes)` for each range of blocks, before any of them is free.
     template <class Visit>
     std::size_t unwind(std::uint64_t serial, stream const* on, Visit const& visit) noexcept {
         if (on != nullptr && !record_unwind(serial, *on)) { return 0; }
         stack_.each_since(serial, [&](chunk& c, std::uintptr_t to) {
             if (to != c.top()) { visit(reinterpret_cast<void*>(to), c.top() - to); }
+        });
+        stack_.each_since(serial, [&](chunk& c, std::uintptr_t to) {
             c.unwind(to, [this](auto const& u) { return this->pending(u); });
             if (!eager_) { return; }
             for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }

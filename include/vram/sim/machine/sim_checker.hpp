@@ -135,6 +135,8 @@ public:
         interval_map<sim_history> history;
     };
     freed_block undo;
+    /// Memory for the vector clocks of one event, kept so that events need not allocate it.
+    std::vector<vector_clock const*> scratch;
 
     /// Reports the operations in `found`, unless a wait for work that is queued later orders them,
     /// or may still do so. `block` is the block with their memory.

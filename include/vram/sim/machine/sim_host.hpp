@@ -69,14 +69,6 @@ struct sim_self {
         {};
 };
 
-/// Number of calls of resources that the calling thread is in: a call of a stack is one for each of
-/// its resources. Only resources that notify observers are counted.
-inline constinit thread_local unsigned resource_depth = 0;
-
-/// Returns true while the calling thread is in a call of a resource. Waits and records are then those
-/// of the resource, not of the program.
-[[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
-
 /// The calling thread's state on each node that it has used. It is a pointer because objects in
 /// static storage, which may use it, are destroyed after the thread-local objects of the main
 /// thread.

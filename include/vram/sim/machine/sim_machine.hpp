@@ -7,6 +7,7 @@
 #include <vram/sim/machine/sim_checker.hpp>
 #include <vram/sim/machine/sim_host.hpp> // sim_host, self
 #include <vram/sim/machine/sim_memory.hpp>
+#include <vram/sim/machine/sim_resource_call.hpp> // in_resource_call
 #include <vram/sim/machine/sim_schedule.hpp>
 #include <vram/sim/machine/sim_state.hpp> // sim_stream_state, sim_event_state, sim_device_state
 #include <vram/sim/machine/sim_turns.hpp>

@@ -39,7 +39,8 @@ public:
     explicit sim_observer(sim_machine& machine)
         : m_{machine},
           self_{detail::self(machine.id)},
-          host_{self_.host != nullptr ? *self_.host : machine.turns.outside} {}
+          host_{self_.host != nullptr ? *self_.host : machine.turns.outside},
+          clocks_{machine.checker.scratch} {}
 
     /// Passes an event to the node with its memory. Ignores memory of no node.
     static void observe(event const& e) noexcept {
@@ -148,7 +149,8 @@ private:
             assign(p, p + bytes, *in.allocated);
             parts.for_each(p, p + bytes,
                            [&](sim_inner_block& part, std::uintptr_t from, std::uintptr_t to) {
-                               assign(from, to, part.freed ? part.released : part.allocated);
+                               bool const known = part.freed && !part.disputed;
+                               assign(from, to, known ? part.released : part.allocated);
                            });
         }
         parts.remove_chunk(p, p + bytes);
@@ -201,12 +203,14 @@ private:
         }
         if (part.graph || old.graph) { return; }
         if (!old.freed) { return sim_checker::collect(found, old, from, to); }
-        found.look(from, to, old.released);
+        if (!old.disputed) { found.look(from, to, old.released); }
         if (from == part.begin) { part.before = old.released; }
     }
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
+        // Which of two frees the resource refuses, is not known: an arena may process the second first.
+        if (part != nullptr && part->freed) { part->disputed = true; }
         // The resource refuses a double free, and one with another size.
         if (part == nullptr || part->freed || part->bytes != e.bytes) { return; }
         sim_stream_state* const s = stream_of(e);
@@ -300,11 +304,12 @@ private:
     /// would call now.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
-        clocks_ = {&host_.vclock};
+        clocks_.assign(1, &host_.vclock);
         if (s == nullptr) {
             host_.advance();
         } else {
-            s->count = s->vclock.advance(s->slot);
+            // A free is no operation: it completes with the earlier work of the stream.
+            if (what == sim_event_of::kind::allocation) { s->count = s->vclock.advance(s->slot); }
             clocks_.push_back(&s->vclock);
             sim_device_state const& d = m_.at(s->device);
             if (s->legacy) {
@@ -329,10 +334,10 @@ private:
                 .count  = s != nullptr ? s->count : host_.vclock[host_.slot]};
     }
 
-    sim_machine&                     m_;
-    sim_self&                        self_;
-    sim_host&                        host_;
-    std::vector<vector_clock const*> clocks_;
+    sim_machine&                      m_;
+    sim_self&                         self_;
+    sim_host&                         host_;
+    std::vector<vector_clock const*>& clocks_;
 };
 
 } // namespace detail

@@ -36,7 +36,8 @@ struct sim_inner_block {
     char const*    resource = ""; ///< kind of the resource, such as "pool"
     bool           freed    = false;
     /// True if a captured graph may use the block. Only races are checked then.
-    bool         graph = false;
+    bool         graph    = false;
+    bool         disputed = false; ///< true if the block was freed twice
     sim_event_of allocated{};
     sim_event_of released{};
     sim_event_of before{}; ///< free of the block that was at this address before, if any
@@ -119,8 +120,12 @@ public:
     }
     /// Adds a block, in place of all pieces of earlier blocks in its range.
     sim_inner_block& put(sim_inner_block part) {
-        cut(part.begin, part.end());
-        part.last = part.end();
+        part.last       = part.end();
+        auto const same = parts_.find(part.begin);
+        if (same != parts_.end() && same->second.last == part.last) {
+            return same->second = std::move(part);
+        }
+        cut(part.begin, part.last);
         return parts_.insert_or_assign(part.begin, std::move(part)).first->second;
     }
 

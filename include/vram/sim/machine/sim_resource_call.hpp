@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `in_resource_call` tells the calls of a resource from those of the program.
+
+#include <vram/base/requirements.hpp>
+
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// Number of calls of resources that the calling thread is in: a call of a stack is one for each of
+/// its resources. Only resources that notify observers are counted.
+inline constinit thread_local unsigned resource_depth = 0;
+
+/// Returns true while the calling thread is in a call of a resource. Waits and records are then those
+/// of the resource, not of the program.
+[[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
+
+/// As long as this object exists, the calling thread is not in a call of a resource: for a function
+/// of the program that runs within one.
+class sim_program_call {
+public:
+    sim_program_call() noexcept : depth_{std::exchange(resource_depth, 0)} {}
+    sim_program_call(sim_program_call const&)            = delete;
+    sim_program_call& operator=(sim_program_call const&) = delete;
+    ~sim_program_call() { resource_depth = depth_; }
+
+private:
+    unsigned depth_;
+};
+
+} // namespace detail
+} // namespace vram
