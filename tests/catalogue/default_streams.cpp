@@ -52,7 +52,7 @@ PAIR(legacy_stream_of_another_device, race, "Each device has its own legacy defa
 }
 
 PAIR(default_stream_of_the_current_device, race, "The default stream is that of the current device",
-     .devices = 2) {
+     .devices = 2, .peer_access = true) {
     block const            p;
     sim_stream const       s = blocking_stream();
     sim_device_guard const current{sim_device{right ? 0 : 1}};

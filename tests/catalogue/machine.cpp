@@ -42,7 +42,8 @@ PAIR(kernel_instead_of_a_peer_copy, peer_access,
     }
 }
 
-PAIR(streams_of_two_devices, race, "Streams of different devices have no order", .devices = 2) {
+PAIR(streams_of_two_devices, race, "Streams of different devices have no order", .devices = 2,
+     .peer_access = true) {
     block const      p;
     sim_stream const s, t = stream_of(1);
     writes(s, p);
@@ -78,7 +79,7 @@ PAIR(peer_copy_in_the_default_stream, race,
 }
 
 PAIR(default_streams_of_two_devices, race, "Each device has its own legacy default stream",
-     .devices = 2) {
+     .devices = 2, .peer_access = true) {
     block const p;
     writes(legacy(0), p);
     if (right) { follows(legacy(1), legacy(0)); }
@@ -117,12 +118,14 @@ PAIR(pool_memory_of_another_device_without_peers, peer_access,
     memory.deallocate_sync(p, 4096);
 }
 
-PAIR(pool_memory_of_another_device_with_peers, not_checked(peer_access),
+PAIR(pool_memory_of_another_device_with_peers, peer_access,
      "cudaMemPoolSetAccess: cudaDeviceEnablePeerAccess does not apply to the memory of a pool",
      .devices = 2) {
-    sim_async_resource memory{sim_device{right ? 1 : 0}};
-    sim_stream const   s = stream_of(1);
-    void* const        p = memory.allocate_sync(4096);
+    sim_async_resource memory{sim_device{0}};
+    sim_device{1}.set_peer_access(sim_device{0}, true);
+    if (right) { memory.allow_access(sim_device{1}); }
+    sim_stream const s = stream_of(1);
+    void* const      p = memory.allocate_sync(4096);
     MISTAKE(writes(s, {p, 4096}));
     s.synchronize();
     memory.deallocate_sync(p, 4096);
@@ -146,7 +149,7 @@ PAIR(synchronous_peer_copy_as_a_wait, race, "cudaMemcpy between devices does not
 }
 
 PAIR(event_of_another_device_recorded_too_early, race,
-     "cudaStreamWaitEvent accepts an event of another device", .devices = 2) {
+     "cudaStreamWaitEvent accepts an event of another device", .devices = 2, .peer_access = true) {
     block const      p;
     sim_stream const s, t = stream_of(1);
     sim_event        e;

@@ -321,6 +321,7 @@ TEST_CASE("sim_copy: the host does not wait for sim_copy_sync between devices") 
     machine      t{even(2)};
     sim_resource far{sim_device{1}};
     void* const  p = far.allocate_sync(1000);
+    sim_device{0}.set_peer_access(sim_device{1}, true);
     sim_copy_sync(p, t.d, 1000);
     CHECK(t.node.now() == 0us);
     sim_launch(t.s, {.reads = {{p, 1000}}});

@@ -178,3 +178,110 @@ TEST_CASE("sim_call_host: a declared host function takes its duration") {
     t.a.synchronize();
     CHECK(t.node.now() == 30us);
 }
+
+namespace {
+
+/// A node with two devices, a stream and memory on each.
+struct ranks_scene {
+    ~ranks_scene() {
+        for (int i : {0, 1}) { sim_device{i}.synchronize(); }
+        memory0.deallocate_sync(x, 1024);
+        memory1.deallocate_sync(y, 1024);
+    }
+    std::vector<sim_report> reports() { return node.take_reports(); }
+
+    sim_node         node{{.devices = 2, .on_report = sim_on_report::collect}};
+    sim_resource     memory0{sim_device{0}}, memory1{sim_device{1}};
+    sim_stream       s0{sim_device{0}}, s1{sim_device{1}};
+    void*            x = memory0.allocate_sync(1024);
+    void*            y = memory1.allocate_sync(1024);
+    sim_communicator all{2};
+};
+
+} // namespace
+
+TEST_CASE("sim_collective: the ranks meet, and run for the longest duration") {
+    ranks_scene t;
+    sim_launch(t.s0, {.duration = 30us});
+    sim_collective(t.s0, t.all, 0, {.name = "sum", .duration = 5us});
+    sim_collective(t.s1, t.all, 1, {.name = "sum", .duration = 7us});
+    t.s1.synchronize();
+    CHECK(t.node.now() == 37us);
+    CHECK(t.all.ranks() == 2);
+    CHECK(t.reports().empty());
+}
+
+TEST_CASE("sim_collective: work before one rank's part happens before work after another's") {
+    ranks_scene         t;
+    sim_pinned_resource pinned;
+    void* const         h = pinned.allocate_sync(1024);
+    SUBCASE("the rank that waits is queued last") {
+        sim_copy(t.s0, h, t.x, 1024);
+        sim_collective(t.s0, t.all, 0, {.name = "sum"});
+        sim_collective(t.s1, t.all, 1, {.name = "sum"});
+        sim_copy(t.s1, t.y, h, 1024);
+        CHECK(t.reports().empty());
+    }
+    SUBCASE("the rank that waits is queued first") {
+        sim_collective(t.s1, t.all, 1, {.name = "sum"});
+        sim_copy(t.s1, t.y, h, 1024);
+        sim_copy(t.s0, h, t.x, 1024);
+        sim_collective(t.s0, t.all, 0, {.name = "sum"});
+        CHECK(t.reports().empty());
+    }
+    SUBCASE("work after the collective is not ordered") {
+        sim_collective(t.s1, t.all, 1, {.name = "sum"});
+        sim_copy(t.s1, t.y, h, 1024);
+        sim_collective(t.s0, t.all, 0, {.name = "sum"});
+        sim_copy(t.s0, h, t.x, 1024);
+        CHECK(t.reports().size() == 1);
+    }
+    t.s0.synchronize();
+    t.s1.synchronize();
+    pinned.deallocate_sync(h, 1024);
+}
+
+TEST_CASE("sim_collective: different orders on two ranks are a deadlock, with both orders") {
+    ranks_scene      t;
+    sim_communicator other{2};
+    SUBCASE("of one communicator") {
+        sim_collective(t.s0, t.all, 0, {.name = "sum"});
+        sim_collective(t.s0, t.all, 0, {.name = "gather"});
+        sim_collective(t.s1, t.all, 1, {.name = "gather"});
+        sim_collective(t.s1, t.all, 1, {.name = "sum"});
+    }
+    SUBCASE("of two communicators on one stream for each device") {
+        sim_collective(t.s0, t.all, 0, {.name = "sum"});
+        sim_collective(t.s0, other, 0, {.name = "gather"});
+        sim_collective(t.s1, other, 1, {.name = "gather"});
+        sim_collective(t.s1, t.all, 1, {.name = "sum"});
+    }
+    SUBCASE("of two communicators on two streams, with one kernel at a time") {
+        sim_stream const second{sim_device{1}};
+        sim_collective(t.s0, t.all, 0, {.name = "sum"});
+        sim_collective(t.s0, other, 0, {.name = "gather"});
+        sim_collective(second, other, 1, {.name = "gather"});
+        sim_collective(t.s1, t.all, 1, {.name = "sum"});
+    }
+    t.node.machine().stuck_patience = 20ms;
+    sim_device{0}.synchronize();
+    sim_device{1}.synchronize();
+    auto const all = t.reports();
+    REQUIRE(!all.empty());
+    CHECK(all.front().kind == sim_mistake::deadlock);
+    CHECK(all.front().text().find("`sum`") != std::string::npos);
+    CHECK(all.front().text().find("`gather`") != std::string::npos);
+}
+
+TEST_CASE("sim_collective: a rank that never comes is a deadlock; errors are thrown") {
+    ranks_scene t;
+    CHECK_THROWS_AS(sim_collective(t.s0, t.all, 2, {}), sim_error);
+    sim_graph::begin(t.s0);
+    CHECK_THROWS_AS(sim_collective(t.s0, t.all, 0, {}), sim_error);
+    auto const graph = sim_graph::end(t.s0);
+    sim_collective(t.s0, t.all, 0, {.name = "sum"});
+    t.node.machine().stuck_patience = 20ms;
+    t.s0.synchronize();
+    REQUIRE(t.node.reports().size() == 1);
+    CHECK(t.reports().front().text().find("waits for the other ranks") != std::string::npos);
+}

@@ -21,6 +21,7 @@
 #include <cstddef>         // size_t
 #include <memory>          // shared_ptr
 #include <source_location> // source_location
+#include <vector>          // vector
 
 namespace vram {
 
@@ -55,7 +56,15 @@ public:
         owner_->pool->device    = device.index();
         owner_->pool->threshold = options.release_threshold;
         owner_->pool->maximum   = options.maximum;
+        owner_->pool->peers     = std::make_shared<std::vector<bool>>(
+            device.machine().options.devices, device.machine().options.peer_access);
     }
+
+    /// Lets kernels of `peer` access all memory of the pool, as cudaMemPoolSetAccess does. Without
+    /// it the checker reports them: `sim_device::set_peer_access` has no effect on pools.
+    void allow_access(sim_device peer) { set_access(peer, true); }
+    /// Ends the access of `peer` to the pool's memory.
+    void deny_access(sim_device peer) { set_access(peer, false); }
 
     [[nodiscard]] void* allocate(sim_stream_view stream, std::size_t bytes,
                                  std::size_t alignment = default_alignment, at w = at::current()) {
@@ -194,6 +203,11 @@ private:
         detail::sim_machine&              machine;
         std::shared_ptr<detail::sim_pool> pool;
     };
+
+    void set_access(sim_device peer, bool allowed) {
+        std::unique_lock const held{device_.machine().mutex};
+        owner_->pool->peers->at(static_cast<std::size_t>(peer.index())) = allowed;
+    }
 
     /// Frees a block in the order of `stream`. Returns false, and does nothing, if `p` is not a
     /// live block of the pool.

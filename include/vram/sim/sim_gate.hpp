@@ -210,7 +210,7 @@ private:
         } else {
             used_outside_ = used_outside_ || !detail::inside_effect;
             while (held_) { machine_->turns.progress.wait(held); }
-            if (!detail::inside_effect) { machine_->acquire(machine_->turns.outside, vclock_); }
+            if (!detail::inside_effect) { machine_->acquire(machine_->caller(), vclock_); }
         }
         held_ = true;
     }
@@ -237,7 +237,7 @@ private:
             if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
             return;
         }
-        detail::sim_host& holder = self != nullptr ? *self : machine_->turns.outside;
+        detail::sim_host& holder = machine_->caller();
         vclock_.join(holder.vclock);
         holder.advance();
     }

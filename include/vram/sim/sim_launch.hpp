@@ -11,8 +11,10 @@
 
 #include <cstddef>         // size_t
 #include <functional>      // function
+#include <memory>          // make_shared, shared_ptr
 #include <source_location> // source_location
 #include <span>            // span
+#include <string_view>     // string_view
 #include <type_traits>     // is_void_v
 #include <utility>         // forward
 #include <vector>          // vector
@@ -120,6 +122,73 @@ void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
 inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
                        std::source_location where = std::source_location::current()) {
     sim_launch(stream, kernel, std::function<void()>{}, where);
+}
+
+/// The ranks of a group of devices that run collectives together, such as an NCCL communicator. The
+/// n-th collective of each rank belong together. A plain value: copies stand for the same group.
+class sim_communicator {
+public:
+    explicit sim_communicator(std::size_t ranks)
+        : state_{std::make_shared<detail::sim_meetings>()} {
+        state_->by_rank.resize(ranks);
+    }
+    [[nodiscard]] std::size_t ranks() const noexcept { return state_->by_rank.size(); }
+
+    /// Returns the collectives queued so far. Only `sim_collective` uses it.
+    [[nodiscard]] detail::sim_meetings& state() const noexcept { return *state_; }
+
+private:
+    std::shared_ptr<detail::sim_meetings> state_;
+};
+
+/// Queues the part of `rank` of a collective on `stream`. It occupies the device as a kernel does,
+/// from the moment when the stream reaches it, until the parts of all ranks have been reached and
+/// have run. The work before each part happens before the work after every part. `work` declares
+/// the memory that this part accesses on its own device.
+///
+///     sim_communicator const all{2};
+///     sim_collective(left, all, 0, {.name = "all_reduce", .writes = {{x, n}}});
+///     sim_collective(right, all, 1, {.name = "all_reduce", .writes = {{y, n}}});
+///
+/// Ranks that queue collectives of one communicator in different orders, or of two communicators so
+/// that they wait for each other, are a `deadlock` report. The simulation then continues.
+///
+/// Failure   Throws `sim_error{invalid_value}` if there is no such rank.
+/// Streams   The part runs in stream order. It cannot be captured: `sim_error{not_permitted}`.
+inline void sim_collective(sim_stream_view stream, sim_communicator const& communicator,
+                           std::size_t rank, sim_kernel const& work,
+                           std::source_location where = std::source_location::current()) {
+    if (rank >= communicator.ranks()) { throw sim_error{sim_status::invalid_value, where}; }
+    detail::sim_stream_state& s = stream.state();
+    detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
+    call.admit();
+    if (s.capture) { throw sim_error{sim_status::not_permitted, where}; }
+    detail::sim_meetings& all   = communicator.state();
+    std::size_t const     index = all.by_rank[rank].size();
+    all.by_rank[rank].push_back({work.name, where});
+    if (index == all.meetings.size()) {
+        all.meetings.push_back(std::make_shared<detail::sim_meeting>());
+        all.meetings.back()->ranks = communicator.ranks();
+    }
+    for (std::size_t other = 0; other < communicator.ranks(); ++other) {
+        auto const& theirs = all.by_rank[other];
+        if (theirs.size() <= index || std::string_view{theirs[index].name} == work.name) {
+            continue;
+        }
+        s.machine->checker.report(
+            {.kind    = sim_mistake::deadlock,
+             .missing = all.order_of(other) + "; " + all.order_of(rank) +
+                        "; the ranks must queue the same collectives in the same order"});
+        break;
+    }
+    detail::sim_queue{call}.enqueue(s, {.name     = work.name,
+                                        .engine   = sim_engine::compute,
+                                        .device   = s.device,
+                                        .duration = work.duration,
+                                        .uses     = detail::declared_uses(work),
+                                        .where    = where,
+                                        .meeting  = all.meetings[index]});
+    call.throw_report();
 }
 
 /// Runs `body()` on the host in the order of `stream`, as cudaLaunchHostFunc does, with the accesses

@@ -75,9 +75,8 @@ public:
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
-        return self.host != nullptr
-                   ? self.host->clock
-                   : std::max(machine_.turns.outside.clock, machine_.schedule.now());
+        return self.host != nullptr ? self.host->clock
+                                    : std::max(machine_.caller().clock, machine_.schedule.now());
     }
 
     /// Advances the calling host thread's virtual clock (simulated time) by `duration`.

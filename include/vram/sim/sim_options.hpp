@@ -61,6 +61,21 @@ enum class sim_order : unsigned char {
     freely,
 };
 
+/// The order that the checker assumes between the calls of host threads.
+///
+///     sim_node node{{.host_threads = sim_host_order::checked}};
+enum class sim_host_order : unsigned char {
+    /// `ordered` among ordinary threads (`std::thread`), `checked` if one is a `sim_thread`.
+    by_kind,
+    /// Each call is ordered after everything that the other threads have called before it. No
+    /// correct program is reported, and no missing order between threads is found.
+    ordered,
+    /// Only the order that the program requested counts. For a `sim_thread` these are its creation
+    /// and join, `sim_gate` and `sim_platform::lock`. Everything else, and all order of ordinary
+    /// threads, must be declared with `sim_happens_before` and `sim_happens_after`.
+    checked,
+};
+
 /// The meaning of a default stream view: the legacy default stream, or one for each thread.
 enum class sim_default_stream : unsigned char { legacy, per_thread };
 
@@ -184,8 +199,9 @@ struct sim_options {
     sim_time start_latency{0};
     /// The links between devices. If empty, every pair has a link with the defaults of `sim_link`.
     std::vector<sim_link> links = {};
-    /// If true, kernels may access the memory of all devices (see `sim_device::set_peer_access`).
-    bool peer_access = true;
+    /// If true, kernels may access the memory of all devices. As in CUDA they may not, unless
+    /// `sim_device::set_peer_access` or `sim_async_resource::allow_access` permits it.
+    bool peer_access = false;
 
     int compute_slots = 1; ///< number of kernels that a device runs at the same time
     /// Number of host-to-device copy engines of a device. Copies that run at the same time share
@@ -216,9 +232,10 @@ struct sim_options {
     /// If true, every completed operation is stored for `sim_node::trace`.
     bool trace = false;
 
-    sim_order             threads = sim_order::by_time;
-    std::uint64_t         seed    = 1;
-    std::vector<unsigned> choices = {};
+    sim_order             threads      = sim_order::by_time;
+    sim_host_order        host_threads = sim_host_order::by_kind;
+    std::uint64_t         seed         = 1;
+    std::vector<unsigned> choices      = {};
     /// With `by_choice`: how many times in one run a thread may be stopped that could continue.
     unsigned preemptions = 2;
 

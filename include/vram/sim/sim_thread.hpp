@@ -98,12 +98,14 @@ private:
         std::unique_lock     held{m.mutex};
         detail::sim_turns&   turns = m.turns;
         if (self.host == nullptr) {
-            turns.outside.clock = std::max(turns.outside.clock, m.schedule.now());
-            self.host          = &turns.enter(turns.outside, m.checker.actor(turns.outside.vclock));
-            self.host->started = true;
+            detail::sim_host& before = m.caller();
+            before.clock             = std::max(before.clock, m.schedule.now());
+            self.host                = &turns.enter(before, m.checker.actor(before.vclock));
+            self.host->started       = true;
             turns.begin(held, *self.host);
         }
         host_        = &turns.enter(*self.host, m.checker.actor(self.host->vclock));
+        host_->child = true;
         host_->maker = self.host;
         ++self.host->children;
     }
@@ -146,6 +148,7 @@ private:
         // If it is null, the thread called `sim_node::finish`, which has already removed it.
         if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->vclock[host->slot]);
+            m.thread_ended(*host);
             m.turns.leave(*host);
             detail::self(m.id).host = nullptr;
             m.turns.hand_off(held);
@@ -192,7 +195,7 @@ private:
         } else {
             m.turns.block(held, *me, gone);
         }
-        detail::sim_host& joiner = me != nullptr ? *me : m.turns.outside;
+        detail::sim_host& joiner = me != nullptr ? *me : m.caller();
         for (std::size_t i = 0; i < count; ++i) {
             detail::sim_host* const h = all[i]->host_;
             if (h == nullptr) { continue; }

@@ -54,9 +54,7 @@ inline void word_seen(std::uint32_t const* where) noexcept {
     try {
         sim_machine&           m = sim_node::current().machine();
         std::unique_lock const held{m.mutex};
-        sim_host* const        self = detail::self(m.id).host;
-        m.word_read(self != nullptr ? *self : m.turns.outside,
-                    reinterpret_cast<std::uintptr_t>(where));
+        m.word_read(m.caller(), reinterpret_cast<std::uintptr_t>(where));
     } catch (...) {
         // Without host memory to join the vector clocks, the thread loses this order.
         report_caught({.kind = error_kind::platform_error, .call = "reading a completion flag"});
@@ -82,6 +80,8 @@ inline void sim_write_value(sim_stream_view stream, std::uint32_t* where, std::u
 }
 
 /// The value at which a wait ends: `value` or more (in a cyclic order), or exactly `value`.
+///
+///     sim_wait_value(stream, flag, 0, sim_value_is::equal);
 enum class sim_value_is : unsigned char { at_least, equal };
 
 /// Makes the later work of `stream` wait until the word at `where` has the value, as
@@ -122,6 +122,9 @@ sim_read_value(std::uint32_t const* where,
 /// Writes `value` to the word at `where` from the calling thread, for streams that wait for it. The
 /// earlier work of the thread happens before the work of the streams and threads that see the
 /// value.
+///
+///     sim_wait_value(stream, flag, 1); // the work after it starts
+///     sim_set_value(flag, 1);          // now
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory.
 /// Threads   Any thread may call it.

@@ -9,7 +9,8 @@
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
-#include <memory>  // unique_ptr, weak_ptr
+#include <memory>  // shared_ptr, unique_ptr, weak_ptr
+#include <vector>  // vector
 
 namespace vram {
 namespace detail {
@@ -37,6 +38,8 @@ struct sim_block {
     bool                granted = true;
     std::weak_ptr<void> graph;          ///< graph with a node that allocates this block, if any
     sim_pool const*     pool = nullptr; ///< pool from which the block was allocated, if any
+    /// The devices with kernels that may access the memory of this pool.
+    std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
     std::uint64_t             physical = 0;
     sim_event_of              allocated{};

@@ -73,20 +73,17 @@ private:
 
 inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::source_location from,
                           std::size_t bytes)
-    : machine{m},
-      held{m.mutex, std::defer_lock},
-      host{&m.turns.outside},
-      where{line_of_call(kind, from)} {
+    : machine{m}, held{m.mutex, std::defer_lock}, host{nullptr}, where{line_of_call(kind, from)} {
     if (detail::inside_effect) { throw sim_error{sim_status::not_permitted, where}; }
     sim_interrupt::count();
-    detail::sim_self const& self = detail::self(m.id);
     held.lock();
-    if (self.host != nullptr) {
-        host = self.host;
-        m.turns.preemption_point(held, *host);
-    } else {
+    host = &m.caller();
+    if (host->ordinary) {
         host->clock = std::max(host->clock, m.schedule.now());
+    } else {
+        m.turns.preemption_point(held, *host);
     }
+    m.order_caller(*host);
     host->clock += m.options.call_cost;
     if (sim_cost const* const cost = cost_of(m.options.costs, kind)) { pay(*cost, bytes); }
     fault               = m.faults.next(kind, device, bytes);

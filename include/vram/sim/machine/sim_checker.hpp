@@ -356,10 +356,14 @@ private:
                     "copy it to host memory first", block.description()});
             return false;
         }
+        bool const pooled = block.pool_peers != nullptr;
+        if (pooled) { peers = (*block.pool_peers)[static_cast<std::size_t>(step.device)]; }
         if (block.device != step.device && !peers) {
+            std::string const from = "device " + std::to_string(step.device);
             report({sim_mistake::peer_access, step, block.allocated, range.begin(), range.bytes,
-                    "enable peer access from device " + std::to_string(step.device) +
-                        " to device " + std::to_string(block.device),
+                    pooled ? "the pool must allow access from " + from + " (allow_access)"
+                           : "enable peer access from " + from + " to device " +
+                                 std::to_string(block.device),
                     block.description()});
             return false;
         }

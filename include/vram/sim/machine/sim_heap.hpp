@@ -81,9 +81,10 @@ public:
         sim_block* const block =
             m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
         if (block == nullptr) { return refuse(pool.device, bytes); }
-        block->kind   = sim_kind::device_async;
-        block->device = pool.device;
-        block->pool   = &pool;
+        block->kind       = sim_kind::device_async;
+        block->device     = pool.device;
+        block->pool       = &pool;
+        block->pool_peers = pool.peers;
         remember(*block, stream_step("allocate", s));
         start(*block, counted);
         pool.live += counted;
@@ -242,6 +243,7 @@ private:
         block->kind                       = sim_kind::device_async;
         block->device                     = pool.device;
         block->pool                       = &pool;
+        block->pool_peers                 = pool.peers;
         block->graph                      = s.capture;
         block->freed                      = true;
         add_node(s, "allocate").allocates = block;

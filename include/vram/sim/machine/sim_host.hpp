@@ -27,7 +27,9 @@ struct sim_host {
     /// real time, unseen by the simulation, so that other threads run (`away`), or has ended.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
-    std::uint64_t number = 0;
+    std::uint64_t number   = 0;
+    bool          child    = false; ///< true if `sim_thread` started the thread
+    bool          ordinary = false; ///< true for threads that are no `sim_thread`
     sim_time      clock{};
     /// Vector clock: the operations that happen before the next step of this thread.
     vector_clock vclock;
@@ -61,6 +63,8 @@ struct sim_self {
     int           device = 0;
     /// The thread's state in simulated time; null for an ordinary thread (not a `sim_thread`).
     sim_host* host = nullptr;
+    /// The state of an ordinary thread, if its calls are not ordered (`sim_host_order::checked`).
+    sim_host* own = nullptr;
     /// True within a `sim_capture_guard`: no call of this thread invalidates a capture.
     bool                           relaxed = false;
     bool                           child   = false; ///< true if `sim_thread` started the thread

@@ -84,7 +84,7 @@ private:
     /// Returns the state of the participating thread (`sim_thread`) `self`. For null, returns the
     /// common state of all ordinary threads.
     [[nodiscard]] sim_host& state_of(sim_host* self) const noexcept {
-        return self != nullptr ? *self : machine_->turns.outside;
+        return self != nullptr ? *self : machine_->caller();
     }
 
     void take() const {

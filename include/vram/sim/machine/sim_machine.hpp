@@ -21,10 +21,12 @@
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t
 #include <deque>           // deque
+#include <filesystem>      // directory_iterator
 #include <functional>      // not_fn
 #include <iterator>        // back_inserter
 #include <mutex>           // mutex, unique_lock
 #include <source_location> // source_location
+#include <system_error>    // error_code
 #include <unordered_map>   // unordered_map
 #include <utility>         // move
 #include <vector>          // vector
@@ -47,7 +49,8 @@ public:
           checker{memory, options},
           turns{schedule, options},
           devices(static_cast<std::size_t>(options.devices)) {
-        turns.outside.slot = checker.actor(turns.outside.vclock);
+        turns.outside.ordinary = true;
+        turns.outside.slot     = checker.actor(turns.outside.vclock);
         turns.outside.advance();
         turns.on_deadlock = [this](std::string waits) {
             checker.report({.kind = sim_mistake::deadlock, .missing = std::move(waits)});
@@ -189,7 +192,44 @@ public:
         checker.retire(me.slot, me.vclock[me.slot]);
         turns.leave(me);
         detail::self(id).host = nullptr;
+        if (options.host_threads == sim_host_order::checked) { acquire(caller(), me.vclock); }
         turns.hand_off(held);
+    }
+
+    /// Returns the state of the calling thread: its own if it is in virtual time (`sim_thread`), or
+    /// that of all ordinary threads together, unless they are checked.
+    [[nodiscard]] sim_host& caller() {
+        sim_self& self = detail::self(id);
+        if (self.host != nullptr) { return *self.host; }
+        if (options.host_threads != sim_host_order::checked) { return turns.outside; }
+        if (self.own == nullptr) {
+            vector_clock none;
+            self.own = &turns.ordinary(checker.actor(none));
+        }
+        return *self.own;
+    }
+    /// If the options order the calls of the thread `h`, it follows everything that the other
+    /// threads, or with `by_kind` the threads that are no `sim_thread`, have called before.
+    void order_caller(sim_host& h) {
+        sim_host_order const order = options.host_threads;
+        if (order == sim_host_order::checked || !checker.on().races) { return; }
+        bool const all = order == sim_host_order::ordered;
+        if (h.child && !all) { return; }
+        bool       changed = false;
+        auto const follow  = [&](sim_host const& other) {
+            if ((other.child && !all) || h.vclock.includes(other.slot, other.vclock[other.slot])) {
+                return;
+            }
+            h.vclock.join(other.vclock);
+            changed = true;
+        };
+        turns.for_each(follow);
+        follow(turns.outside);
+        if (changed) { h.advance(); }
+    }
+    /// The `sim_thread` `h` has ended, perhaps before threads that the options order after it.
+    void thread_ended(sim_host const& h) {
+        if (options.host_threads == sim_host_order::ordered) { acquire(turns.outside, h.vclock); }
     }
 
     // Words that streams write and wait for.
@@ -270,8 +310,8 @@ public:
             turns.progress.notify_all();
         } else if (patience == sim_turns::forever && schedule.stuck() && turns.outside_may_step()) {
             std::uint64_t const seen = schedule.count();
-            bool const          late =
-                turns.progress.wait_for(held, stuck_patience) == std::cv_status::timeout;
+            bool const late = only_thread() || turns.progress.wait_for(held, stuck_patience) ==
+                                                   std::cv_status::timeout;
             bool const same = schedule.count() == seen && schedule.next() == sim_time::max();
             if (late && same && schedule.stuck()) { resolve_stuck(); }
         } else if (patience == sim_turns::forever) {
@@ -313,6 +353,13 @@ public:
     std::size_t managed_used = 0;
 
 private:
+    /// Returns true if the process has no other thread, which the system says on Linux alone.
+    [[nodiscard]] static bool only_thread() noexcept {
+        std::error_code                     failed;
+        std::filesystem::directory_iterator tasks{"/proc/self/task", failed};
+        return !failed && tasks != std::filesystem::directory_iterator{} &&
+               ++tasks == std::filesystem::directory_iterator{};
+    }
     void break_capture(sim_stream_state& s) noexcept {
         if (!s.capture) { return; }
         s.capture->broken = true;

@@ -39,7 +39,7 @@ public:
     explicit sim_observer(sim_machine& machine)
         : m_{machine},
           self_{detail::self(machine.id)},
-          host_{self_.host != nullptr ? *self_.host : machine.turns.outside},
+          host_{machine.caller()},
           clocks_{machine.checker.scratch} {}
 
     /// Passes an event to the node with its memory. Ignores memory of no node.

@@ -4,6 +4,7 @@
 /// \file
 /// `sim_operation` is one operation of a simulated engine, such as a copy or a kernel.
 
+#include <vram/sim/machine/sim_meeting.hpp>
 #include <vram/sim/machine/sim_word.hpp> // sim_word_use
 #include <vram/sim/sim_figures.hpp>      // sim_engine
 #include <vram/sim/sim_range.hpp>        // sim_range, sim_access
@@ -50,6 +51,8 @@ struct sim_task {
     std::source_location  where     = {};
     /// Word in memory that the operation writes or waits for, if any.
     std::shared_ptr<sim_word_use const> word = {};
+    /// Collective that the operation is a part of, if any.
+    std::shared_ptr<sim_meeting> meeting = {};
 };
 
 /// A queued operation. Objects are reused for later operations; `number` identifies one of them.

@@ -11,7 +11,9 @@
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 #include <map>     // map
+#include <memory>  // shared_ptr
 #include <set>     // set
+#include <vector>  // vector
 
 namespace vram {
 namespace detail {
@@ -28,7 +30,9 @@ struct sim_pool {
         std::uint64_t ticket = 0;
     };
 
-    int           device    = 0;
+    int device = 0;
+    /// The devices with kernels that may access the memory of the pool.
+    std::shared_ptr<std::vector<bool>> peers;
     std::size_t   threshold = 0; ///< reserved bytes up to which unused memory is kept
     std::size_t   maximum   = unsatisfiable;
     std::size_t   reserved  = 0;

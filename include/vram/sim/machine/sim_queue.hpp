@@ -294,6 +294,7 @@ private:
             m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
         }
         if (op.task.word && !op.task.fails) { use_word(op, vclock, s); }
+        if (op.task.meeting) { join_meeting(op, vclock, s); }
         if (op.task.host_function && m_.checker.on().races) {
             op.task.effect = [effect = std::move(op.task.effect), vclock] {
                 detail::effect_vclock = &vclock;
@@ -336,12 +337,32 @@ private:
         }
         // A word with such a value that no stream wrote: the program's own write.
         if (use.ends_at(m_.value_at(use.where))) { return; }
+        begin_wait(vclock, s);
+        word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
+    }
+
+    /// Orders an operation of a collective after the work of the other ranks before theirs.
+    void join_meeting(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
+        if (!m_.checker.on().races) { return; }
+        sim_meeting& meeting = *op.task.meeting;
+        meeting.vclock.join(vclock);
+        begin_wait(vclock, s);
+        meeting.queued.push_back({&s, s.id.load(), s.wait_slot, s.waits_so_far});
+        if (meeting.queued.size() < meeting.ranks) { return; }
+        for (sim_meeting::party const& each : meeting.queued) {
+            m_.checker.end_wait(each.slot, each.count, meeting.vclock);
+            if (each.stream->id == each.id) { each.stream->vclock.join(meeting.vclock); }
+        }
+        meeting.queued.clear();
+        vclock.join(meeting.vclock);
+    }
+    /// Begins a wait of `s` for work that is not queued yet.
+    void begin_wait(vector_clock& vclock, sim_stream_state& s) {
         if (s.waits_so_far == 0) {
             s.wait_slot    = m_.checker.actor(s.vclock);
             s.waits_so_far = s.vclock[s.wait_slot];
         }
         vclock.raise(s.wait_slot, ++s.waits_so_far);
-        word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
         m_.checker.begin_wait(s.wait_slot, s.waits_so_far);
     }
 

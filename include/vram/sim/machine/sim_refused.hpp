@@ -33,10 +33,9 @@ namespace detail {
 /// Threads   Any thread may call it.
 inline void sim_refused(error const& e) noexcept {
     try {
-        sim_machine&           m    = sim_node::current().machine();
-        sim_host* const        self = detail::self(m.id).host;
+        sim_machine&           m = sim_node::current().machine();
         std::unique_lock const held{m.mutex};
-        sim_host const&        caller = self != nullptr ? *self : m.turns.outside;
+        sim_host const&        caller = m.caller();
         auto const             at     = reinterpret_cast<std::uintptr_t>(e.pointer);
         sim_report             r{.kind    = sim_mistake_of(e.kind),
                                  .second  = {.name   = "refused free",

@@ -135,32 +135,39 @@ public:
     /// Evaluates again the conditions of the operations that wait for a word in memory.
     void retry() {
         std::erase_if(stuck_, [&](sim_operation* const op) {
-            if (!may_end(*op)) { return false; }
+            if (!op->task.word || !may_end(*op)) { return false; }
             push(*op, now_, event::start);
             return true;
         });
     }
-    /// Returns true if an operation waits for a word in memory.
+    /// Returns true if an operation waits for a word in memory or for other ranks.
     [[nodiscard]] bool stuck() const noexcept { return !stuck_.empty(); }
     /// Lets all such operations end without their condition.
     void release_stuck() {
-        for (sim_operation* const op : stuck_) {
-            op->task.word.reset();
-            push(*op, now_, event::start);
+        for (sim_operation* const op : std::exchange(stuck_, {})) {
+            if (op->task.word) {
+                op->task.word.reset();
+                push(*op, now_, event::start);
+            } else if (!op->task.meeting->arrived.empty()) {
+                op->task.meeting->given_up = true;
+                end_meeting(*op->task.meeting);
+            }
         }
-        stuck_.clear();
     }
     /// Returns a description of these operations.
     [[nodiscard]] std::string stuck_text() const {
         std::string text;
         for (sim_operation const* const op : stuck_) {
-            sim_word_use const& word = *op->task.word;
             text += (text.empty() ? "`" : "; `") + std::string{op->task.name} + "` #" +
                     std::to_string(op->number) + " on stream " + std::to_string(op->stream) +
                     " of device " + std::to_string(op->task.device) + " (called at " +
-                    op->task.where.file_name() + ":" + std::to_string(op->task.where.line()) +
-                    ") waits until " + std::to_string(word.value) + (word.equal ? "" : " or more") +
-                    " is written";
+                    op->task.where.file_name() + ":" + std::to_string(op->task.where.line()) + ") ";
+            if (sim_word_use const* const word = op->task.word.get()) {
+                text += "waits until " + std::to_string(word->value) +
+                        (word->equal ? "" : " or more") + " is written";
+            } else {
+                text += "waits for the other ranks of the collective";
+            }
         }
         return text;
     }
@@ -249,6 +256,7 @@ private:
     void begin(sim_operation& op, lane& l) {
         op.start = now_;
         account(op, true, l);
+        if (op.task.meeting) { return meet(op); }
         if (!l.shares || op.task.transfer == sim_time{}) {
             op.end = now_ + op.task.duration;
             push(op, op.end, event::end);
@@ -279,6 +287,23 @@ private:
     /// Removes ends that have moved from the top of the agenda, so that its time is exact.
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
+    }
+
+    /// The operation `op` of a collective has begun. If it is the last one, all end together.
+    void meet(sim_operation& op) {
+        sim_meeting& m = *op.task.meeting;
+        m.duration     = std::max(m.duration, op.task.duration);
+        m.arrived.push_back(&op);
+        stuck_.push_back(&op);
+        if (m.arrived.size() == m.ranks || m.given_up) { end_meeting(m); }
+    }
+    void end_meeting(sim_meeting& m) {
+        for (sim_operation* const each : m.arrived) {
+            std::erase(stuck_, each);
+            each->end = now_ + m.duration;
+            push(*each, each->end, event::end);
+        }
+        m.arrived.clear();
     }
 
     void finish(sim_operation& op, std::unique_lock<std::mutex>& lock) {

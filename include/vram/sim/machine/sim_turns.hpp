@@ -69,6 +69,22 @@ public:
         return h;
     }
 
+    /// Returns a new state for an ordinary thread, with an index in vector clocks.
+    sim_host& ordinary(std::size_t slot) {
+        sim_host& h = all_.emplace_back();
+        h.number    = ++count_;
+        h.ordinary  = true;
+        h.slot      = slot;
+        h.clock     = outside.clock;
+        h.advance();
+        return h;
+    }
+    /// Calls `visit` with each participating thread that has not ended.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (sim_host const* const h : hosts_) { visit(*h); }
+    }
+
     /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 

@@ -29,7 +29,7 @@ public:
     /// again during the wait.
     void await(sim_moment m) {
         sim_host& h = *call_.host;
-        if (&h != &m_.turns.outside) {
+        if (!h.ordinary) {
             m_.turns.block(call_.held, h, [&] {
                 if (!m.pending()) { return true; }
                 h.operation = m;
@@ -101,8 +101,8 @@ public:
 
     /// Before a query, runs queued work up to the virtual (simulated) time of the calling thread.
     void reach() {
-        bool const outside = call_.host == &m_.turns.outside;
-        if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
+        if (call_.host->ordinary ? !m_.turns.outside_may_step()
+                                 : m_.turns.order() == sim_order::by_time) {
             return;
         }
         while (!m_.schedule.executing() && m_.schedule.next() <= call_.host->clock &&

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_meeting` is one collective: an operation of each rank, which all run at the same time.
+
+#include <vram/sim/machine/vector_clock.hpp>
+#include <vram/sim/sim_time.hpp>
+
+#include <cstddef>         // size_t
+#include <cstdint>         // uint64_t
+#include <memory>          // shared_ptr
+#include <source_location> // source_location
+#include <string>          // string, to_string
+#include <vector>          // vector
+
+namespace vram {
+namespace detail {
+
+struct sim_operation;
+struct sim_stream_state;
+
+/// One collective. The operation of a rank takes its place on the device when it is reached, and
+/// ends when those of all ranks have been reached and the longest duration has passed.
+struct sim_meeting {
+    struct party {
+        sim_stream_state* stream; ///< stream of the rank
+        std::uint64_t     id;     ///< id of this stream
+        std::size_t       slot;   ///< index in vector clocks, and count, of the wait for the others
+        std::uint64_t     count;
+    };
+
+    std::size_t                 ranks = 0;
+    std::vector<party>          queued; ///< the ranks whose operations are queued
+    vector_clock                vclock; ///< of these operations
+    std::vector<sim_operation*> arrived;
+    sim_time                    duration{};
+    bool given_up = false; ///< true after a deadlock: each operation ends when it is reached
+};
+
+/// The collectives of a communicator: the n-th of each rank belong together.
+struct sim_meetings {
+    struct issued {
+        char const*          name;
+        std::source_location where;
+    };
+
+    /// Returns the names of the collectives of `rank`, in order, at most the last eight.
+    [[nodiscard]] std::string order_of(std::size_t rank) const {
+        std::vector<issued> const& all   = by_rank[rank];
+        std::size_t const          first = all.size() > 8 ? all.size() - 8 : 0;
+        std::string                text  = "rank " + std::to_string(rank) + " queued ";
+        for (std::size_t i = first; i < all.size(); ++i) {
+            text += (i == first ? "`" : ", `") + std::string{all[i].name} + "` (" +
+                    all[i].where.file_name() + ":" + std::to_string(all[i].where.line()) + ")";
+        }
+        return text;
+    }
+
+    std::vector<std::vector<issued>>          by_rank;
+    std::vector<std::shared_ptr<sim_meeting>> meetings;
+};
+
+} // namespace detail
+} // namespace vram
