@@ -94,7 +94,9 @@ public:
 
     sim_cost() = default; ///< no cost
     template <std::convertible_to<sim_time> Duration>
-    sim_cost(Duration each) : points_{{0, each}} {}
+    sim_cost(Duration each) {
+        if (each != Duration{}) { points_ = {{0, each}}; }
+    }
     /// `points` are in ascending order of bytes. Beyond the last one, the last slope continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 

@@ -196,11 +196,6 @@ private:
     /// Called for the block `part` and an earlier one, `old`, which had the range before it.
     static void replace(sim_inner_block& part, sim_inner_block& old, sim_conflicts& found,
                         std::uintptr_t from, std::uintptr_t to) {
-        if (part.graph && old.graph) { // nodes of the graph may use both blocks
-            std::uintptr_t const end = std::max(part.end(), old.end());
-            part.begin               = std::min(part.begin, old.begin);
-            part.bytes               = end - part.begin;
-        }
         if (part.graph || old.graph) { return; }
         if (!old.freed) { return sim_checker::collect(found, old, from, to); }
         if (!old.disputed) { found.look(from, to, old.released); }
@@ -214,7 +209,7 @@ private:
         // The resource refuses a double free, and one with another size.
         if (part == nullptr || part->freed || part->bytes != e.bytes) { return; }
         sim_stream_state* const s = stream_of(e);
-        if (s != nullptr && s->capture) {
+        if (part->graph || (s != nullptr && s->capture)) {
             part->graph = true; // the block stays accessible for launches of the graph
             return;
         }

@@ -145,15 +145,15 @@ private:
             }
         }
     }
-    /// Keeps the piece of a freed block from `from` on.
+    /// Keeps the piece from `from` on of a block that is freed, or that a graph may still use.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
-        if (!part.freed) { return; }
+        if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];
         rest.begin            = part.begin;
         rest.bytes            = part.bytes;
         rest.last             = part.last;
         rest.resource         = part.resource;
-        rest.freed            = true;
+        rest.freed            = part.freed;
         rest.graph            = part.graph;
         rest.allocated        = part.allocated;
         rest.released         = part.released;
