@@ -286,7 +286,7 @@ private:
     sim_expect(detail::sim_expected expected, std::source_location where)
         : machine_{sim_node::current().machine()}, expected_{std::move(expected)}, where_{where} {
         std::lock_guard const held{machine_.mutex};
-        machine_.checker.log.expect(expected_);
+        machine_.checker.log.add_expected(expected_);
     }
 
     detail::sim_machine& machine_;

@@ -107,9 +107,9 @@ public:
         }
         std::size_t last = 1;
         while (last + 1 < points_.size() && points_[last].bytes < bytes) { ++last; }
-        point const &from = points_[last - 1], &to = points_[last];
-        __extension__ using wide = __int128;
-        wide const rise          = static_cast<wide>((to.time - from.time).count()) *
+        point const &                  from = points_[last - 1], &to = points_[last];
+        __extension__ typedef __int128 wide;
+        wide const                     rise = static_cast<wide>((to.time - from.time).count()) *
                           static_cast<wide>(bytes - from.bytes);
         return from.time +
                sim_time{static_cast<std::int64_t>(rise / static_cast<wide>(to.bytes - from.bytes))};

@@ -29,14 +29,14 @@ struct unseen {
 /// Tells an observing platform that the calls until the end of the object are a resource's own.
 /// Notifies nothing: for calls that neither allocate nor free. Does nothing on other platforms.
 template <class Platform>
-class resource_call {
+class [[maybe_unused]] resource_call {
 public:
     [[gnu::always_inline]] constexpr resource_call() noexcept {}
     resource_call(resource_call const&)            = delete;
     resource_call& operator=(resource_call const&) = delete;
 };
 template <observing_platform Platform>
-class resource_call<Platform> {
+class [[maybe_unused]] resource_call<Platform> {
 public:
     resource_call() noexcept { Platform::begin_resource_call(); }
     resource_call(resource_call const&)            = delete;
@@ -55,7 +55,7 @@ public:
 /// Threads   One thread uses the object.
 /// Cost      Without an observer none: there are no members, and all functions are empty.
 template <class R>
-class observation {
+class [[maybe_unused]] observation {
 public:
     using stream = typename R::platform::stream;
 

@@ -333,11 +333,16 @@ private:
         if (!within) {
             if (on_.bounds) {
                 bool const freed = block != nullptr && block->freed && range.begin() < block->end();
-                bool const known = block != nullptr && (freed || !block->freed);
-                report({freed ? sim_mistake::use_after_free : sim_mistake::out_of_bounds, step,
-                        freed ? block->released : sim_event_of{}, range.begin(), range.bytes,
-                        freed ? "the memory was freed before" : "",
-                        known ? block->description() : sim_block_of{}});
+                sim_report r{sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, ""};
+                if (block != nullptr && (freed || !block->freed)) {
+                    r.block = block->description(); // not in the initializer: nvcc 13.0 crashes
+                }
+                if (freed) {
+                    r.kind    = sim_mistake::use_after_free;
+                    r.first   = block->released;
+                    r.missing = "the memory was freed before";
+                }
+                report(std::move(r));
             }
             return nullptr;
         }

@@ -34,7 +34,8 @@ public:
     explicit sim_memory(sim_options const& options) {
         for (int i = 0; i < options.devices; ++i) {
             bool const        plain  = options.backed && options.dereferenceable;
-            std::size_t const ranges = options.devices * (options.backed && !plain ? 2 : 1);
+            std::size_t const each   = options.backed && !plain ? 2 : 1;
+            std::size_t const ranges = static_cast<std::size_t>(options.devices) * each;
             spaces_.push_back(reserve(options.capacity, plain, zones, all_addresses / ranges));
             if (options.backed && !plain) { spaces_.back()->back(); }
         }

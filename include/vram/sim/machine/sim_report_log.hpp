@@ -109,7 +109,7 @@ public:
     [[nodiscard]] std::size_t ignored() const noexcept { return ignored_; }
 
     /// `expected` swallows matching reports until `forget` is called; the newest comes first.
-    void expect(sim_expected& expected) { expected_.push_back(&expected); }
+    void add_expected(sim_expected& expected) { expected_.push_back(&expected); }
     void forget(sim_expected& expected) noexcept { std::erase(expected_, &expected); }
 
 private:

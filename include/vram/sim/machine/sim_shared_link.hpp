@@ -68,7 +68,7 @@ public:
     sim_operation* announced = nullptr; ///< the operation whose end is on the scheduler's agenda
 
 private:
-    __extension__ using wide = unsigned __int128;
+    __extension__ typedef unsigned __int128 wide;
     /// A multiple of 1 to 16, so that the share of each operation is a whole number.
     static constexpr wide scale = 720720;
 
