@@ -16,7 +16,7 @@ enum class memory_event_kind : unsigned char {
     allocated,    ///< a block was allocated; the caller does not have it yet
     freed,        ///< a block is about to be freed; the resource has not reused it yet
     free_refused, ///< the resource refused the free of the event `freed` before, and kept the block
-    all_freed,    ///< all blocks in the range are free (`reset` or `rewind` of `monotonic`)
+    all_freed,    ///< all blocks in the range are free (`reset` or `unwind` of `monotonic`)
     chunk_added,  ///< the resource got a chunk, and will allocate blocks in it
     chunk_removed,  ///< the resource returns a chunk to its upstream
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
@@ -54,16 +54,17 @@ struct memory_event {
 };
 
 /// An object that resources notify of events. `observe` must not throw, and must not call the
-/// resource. Several threads may call it at the same time. Of one block, the events arrive in order:
-/// `freed` arrives before the resource can allocate the memory again.
+/// resource. Several threads may call it at the same time. Of one block, the events arrive in
+/// order: `freed` arrives before the resource can allocate the memory again.
 template <class O, class Stream>
 concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
 /// A platform that observes all resources on it, with a static function `observe`. The resource
-/// calls the platform's `begin_resource_call` before, and `end_resource_call` after, everything that
-/// it does in one call of the program. So the platform can tell its own calls from the program's.
+/// calls the platform's `begin_resource_call` before, and `end_resource_call` after, everything
+/// that it does in one call of the program. So the platform can tell its own calls from the
+/// program's.
 ///
 ///     struct my_platform : cuda_platform {
 ///         static void observe(memory_event<stream> const& e) noexcept;

@@ -24,7 +24,7 @@ namespace vram {
 ///
 ///     pool<observed<stream_ordered<cuda_resource>, my_log>> memory;
 ///     memory.observer().print();
-///     auto mr = sim_resource{} | with::stream_ordered | with::observed(std::ref(log)) | with::pool;
+///     auto mr = cuda_resource{} | with::stream_ordered | with::observed(log) | with::pool;
 ///
 /// The layer notifies nothing of its own calls: resources below it are not observed. The observer
 /// is stored in the layer and moves with it; a `std::reference_wrapper` refers to an object of the

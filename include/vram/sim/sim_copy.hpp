@@ -332,8 +332,8 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
 }
 
 /// Queues copies of `bytes[i]` bytes from `from[i]` to `to[i]` in the order of `stream`, at the
-/// host cost of one call. Within the batch the copies have no order. Returns false, and queues nothing, on a default stream or during a
-/// capture, as CUDA does.
+/// host cost of one call. Within the batch the copies have no order. Returns false, and queues
+/// nothing, on a default stream or during a capture, as CUDA does.
 ///
 ///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size
 ///

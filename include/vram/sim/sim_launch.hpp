@@ -191,11 +191,11 @@ inline void sim_collective(sim_stream_view stream, sim_communicator const& commu
     call.throw_report();
 }
 
-/// Runs `body()` on the host in the order of `stream`, as cudaLaunchHostFunc does, with the accesses
-/// to host memory that `work` declares. They are checked as those of a kernel are, also in pageable
-/// memory. Calls of the simulated device throw `sim_error{not_permitted}` there. The function may
-/// lock and notify a `sim_gate` (mutex and condition variable). The earlier work of the stream then
-/// happens before the work of a thread that acquires the gate afterwards.
+/// Runs `body()` on the host in the order of `stream`, as cudaLaunchHostFunc does, with the
+/// accesses to host memory that `work` declares. They are checked as those of a kernel are, also in
+/// pageable memory. Calls of the simulated device throw `sim_error{not_permitted}` there. The
+/// function may lock and notify a `sim_gate` (mutex and condition variable). The earlier work of
+/// the stream then happens before the work of a thread that acquires the gate afterwards.
 ///
 ///     sim_call_host(stream, sim_host_work{.name = "sum", .reads = {{pinned, n}}}, [=] { ... });
 ///

@@ -85,8 +85,8 @@ public:
         call.host->clock += duration;
     }
 
-    /// Returns the mistakes reported so far that `take_reports` has not removed, oldest first. There
-    /// is one report for each kind of mistake and pair of source lines (`sim_report::count`).
+    /// Returns the mistakes reported so far that `take_reports` has not removed, oldest first.
+    /// There is one report for each kind of mistake and pair of source lines (`sim_report::count`).
     [[nodiscard]] std::vector<sim_report> reports() const {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.all();

@@ -129,8 +129,8 @@ struct sim_platform {
     /// Adds a free that a resource refused to the reports of the node.
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
-    /// Passes an event of a resource to the checker, which then knows the blocks in the chunks of the
-    /// resource. Does not stop a `sim_thread`, and takes no virtual time (time of the simulated
+    /// Passes an event of a resource to the checker, which then knows the blocks in the chunks of
+    /// the resource. Does not stop a `sim_thread`, and takes no virtual time (time of the simulated
     /// device).
     static void observe(memory_event<stream> const& e) noexcept {
         detail::sim_observer::observe(e);

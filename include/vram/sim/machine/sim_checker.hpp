@@ -232,8 +232,8 @@ private:
     }
 
     /// Checks and records an access to memory of `block`, of which resources divide the chunks in
-    /// `parts`. `block` is a `sim_block`, `sim_inner_block` or `sim_reservation`. Returns false if it
-    /// reported a mistake.
+    /// `parts`. `block` is a `sim_block`, `sim_inner_block` or `sim_reservation`. Returns false if
+    /// it reported a mistake.
     template <class Block>
     bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
                      vector_clock const& clock, sim_range range, sim_access access) {

@@ -153,8 +153,8 @@ public:
         spare_events_.push_back(&e);
     }
 
-    // Order between streams and host threads (the happens-before relation). In a call of a resource,
-    // it is added to the full order only, because the program must not rely on it.
+    // Order between streams and host threads (the happens-before relation). In a call of a
+    // resource, it is added to the full order only, because the program must not rely on it.
 
     /// Everything that `then` includes happens before the next step of the owner of `clock`.
     static void take_over(vector_clock& clock, vector_clock const& then) {

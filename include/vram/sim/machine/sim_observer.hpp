@@ -204,7 +204,8 @@ private:
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
-        // Which of two frees the resource refuses, is not known: an arena may process the second first.
+        // Which of two frees the resource refuses, is not known: an arena may process the second
+        // first.
         if (part != nullptr && part->freed) { part->disputed = true; }
         // The resource refuses a double free, and one with another size.
         if (part == nullptr || part->freed || part->bytes != e.bytes) { return; }
@@ -245,10 +246,10 @@ private:
         sim_event_of const       step = make_step(e, s, "free all", sim_event_of::kind::release);
         std::vector<std::size_t> awaited;
         auto const               each = [&](auto visit) {
-            (*in.parts)->for_each(address(e), address(e) + e.bytes,
-                                                [&](sim_inner_block& part, std::uintptr_t, std::uintptr_t) {
-                                      if (part.begin >= address(e) && !part.graph) { visit(part); }
-                                  });
+            auto const live = [&](sim_inner_block& part, std::uintptr_t, std::uintptr_t) {
+                if (part.begin >= address(e) && !part.graph) { visit(part); }
+            };
+            (*in.parts)->for_each(address(e), address(e) + e.bytes, live);
         };
         each([&](sim_inner_block const& part) {
             awaited.push_back(part.allocated.slot);

@@ -27,8 +27,8 @@ struct sim_history {
     std::vector<sim_event_of> reads;
 };
 
-/// A block that a resource allocated in one of its chunks. A freed block is kept until its memory is
-/// allocated again; then only a piece of it may be left.
+/// A block that a resource allocated in one of its chunks. A freed block is kept until its memory
+/// is allocated again; then only a piece of it may be left.
 struct sim_inner_block {
     std::uintptr_t begin    = 0; ///< range of the block
     std::size_t    bytes    = 0;

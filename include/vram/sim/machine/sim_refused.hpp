@@ -37,6 +37,7 @@ inline void sim_refused(error const& e) noexcept {
         std::unique_lock const held{m.mutex};
         sim_host const&        caller = m.caller();
         auto const             at     = reinterpret_cast<std::uintptr_t>(e.pointer);
+        auto const             line   = e.caller.known() ? e.caller.location() : e.where;
         sim_report             r{.kind    = sim_mistake_of(e.kind),
                                  .second  = {.name   = "refused free",
                                              .what   = sim_event_of::kind::release,
@@ -44,7 +45,7 @@ inline void sim_refused(error const& e) noexcept {
                                              .number = m.schedule.next_number(),
                                              .actor  = caller.number,
                                              .time   = caller.clock,
-                                             .where = e.caller.known() ? e.caller.location() : e.where},
+                                             .where  = line},
                                  .address = at,
                                  .bytes   = e.bytes,
                                  .missing = error_text{e}.c_str()};

@@ -15,8 +15,8 @@ namespace detail {
 /// its resources. Only resources that notify observers are counted.
 inline constinit thread_local unsigned resource_depth = 0;
 
-/// Returns true while the calling thread is in a call of a resource. Waits and records are then those
-/// of the resource, not of the program.
+/// Returns true while the calling thread is in a call of a resource. Waits and records are then
+/// those of the resource, not of the program.
 [[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
 
 /// As long as this object exists, the calling thread is not in a call of a resource: for a function

@@ -33,8 +33,8 @@ enum class sim_link_kind : unsigned char {
            static_cast<std::size_t>(other);
 }
 
-/// The operations that use one link, or the memory of a device, at the same time: each of k has
-/// 1/k of its speed. Their ends are exact to the nanosecond for up to 16 operations, and rounded up.
+/// The operations that use one link, or the memory of a device, at the same time: each of k has 1/k
+/// of its speed. Their ends are exact to the nanosecond for up to 16 operations, and rounded up.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(operations of the link).

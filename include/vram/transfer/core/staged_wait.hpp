@@ -205,8 +205,8 @@ private:
 
     /// Polls the completion flag of the last copy of `p`. The lock `held` is released during the
     /// polls. If `eager` is true, first polls for up to 30 us without sleeping. Then sleeps once,
-    /// until `ready()` returns true, but at most 20 us. Returns true if the copy is complete. On the
-    /// simulated device it sleeps until the device writes the flag, or `ready()` returns true.
+    /// until `ready()` returns true, but at most 20 us. Returns true if the copy is complete. On
+    /// the simulated device it sleeps until the device writes the flag, or `ready()` returns true.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // ns of polling without sleep
