@@ -35,6 +35,7 @@ template class vram::fallback<later, later>;
 template class vram::limiting<later>;
 template class vram::limiting<direct>;
 template class vram::locked<later>;
+static_assert(observer<tests::event_counts, later::platform::stream>);
 template class vram::observed<later, tests::event_counts>;
 template class vram::pool<observed<later, tests::event_counts>>;
 template class vram::segregated<later, later>;

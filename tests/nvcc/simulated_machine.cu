@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint> // uint32_t
 #include <cstring> // memset
 #include <span>    // span
 #include <vector>  // vector
@@ -77,7 +78,7 @@ TEST_CASE("nvcc: a graph, injected faults and threads of the simulated device") 
     CHECK_THROWS_AS((void)sim_graph::end(stream), sim_error); // no capture has begun
 
     sim_platform::lock lock;
-    sim_platform::gate gate;
+    sim_gate           gate; // sim_platform::gate
     bool               ready = false;
     {
         sim_thread worker{sim_device::current(), [&] {
@@ -92,6 +93,23 @@ TEST_CASE("nvcc: a graph, injected faults and threads of the simulated device") 
         worker.join();
     }
     CHECK(ready);
+}
+
+TEST_CASE("nvcc: a stream of the simulated device waits for a value in memory") {
+    sim_node         node;
+    sim_resource     memory;
+    sim_stream const writer, waiter;
+    auto* const      flag = static_cast<std::uint32_t*>(memory.allocate_sync(256));
+    sim_range const  word{flag + 8, sizeof(*flag)};
+    sim_write_value(writer, flag, 0);
+    writer.synchronize();
+    sim_launch(writer, {.name = "fill", .writes = {word}});
+    sim_write_value(writer, flag, 1);
+    sim_wait_value(waiter, flag, 1, sim_value_is::equal);
+    sim_launch(waiter, {.name = "use", .reads = {word}});
+    waiter.synchronize();
+    memory.deallocate_sync(flag, 256);
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("nvcc: every order of two threads of the simulated device") {

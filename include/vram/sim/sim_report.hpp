@@ -130,6 +130,9 @@ struct sim_event_of {
 };
 
 /// The block that contains the memory of a report. `bytes` is 0 if the block is not known.
+///
+///     sim_block_of const& block = node.reports().front().block;
+///     std::printf("%s of %zu bytes\n", block.resource, block.bytes);
 struct sim_block_of {
     char const*    resource = ""; ///< the kind of a resource that divides chunks, such as "pool"
     std::uintptr_t address  = 0;
