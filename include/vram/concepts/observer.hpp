@@ -44,11 +44,13 @@ enum class memory_event_kind : unsigned char {
 /// `freed` than `free_refused` since it was allocated.
 template <class Stream>
 struct memory_event {
-    memory_event_kind     kind{};
-    char const*           name     = "";      ///< kind of resource, such as "pool"; text of a mark
-    void const*           resource = nullptr; ///< identifies the resource until it is moved
-    void*                 memory   = nullptr;
-    std::size_t           bytes    = 0;
+    /// The kind of the event.
+    memory_event_kind kind{};
+    char const*       name     = "";      ///< kind of resource, such as "pool"; text of a mark
+    void const*       resource = nullptr; ///< identifies the resource until it is moved
+    void*             memory   = nullptr;
+    /// The size that the caller requested.
+    std::size_t           bytes = 0;
     std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
     call_site             at{};     ///< line of the caller, if it is known
 };

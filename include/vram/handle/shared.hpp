@@ -175,6 +175,7 @@ public:
         get().raise_peaks(before);
     }
 
+    /// Returns the observer of the resource.
     [[nodiscard]] decltype(auto) observer() const
         requires observed_resource<R>
     {

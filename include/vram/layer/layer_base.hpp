@@ -99,6 +99,7 @@ public:
     {
         upstream_.raise_peaks(before);
     }
+    /// Returns the observer of the upstream.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<Upstream>
     {

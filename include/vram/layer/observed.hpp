@@ -44,6 +44,7 @@ public:
     using typename base::stream;
     using base::allocate;
     using base::deallocate;
+    /// The type of the observer.
     using observer_type = std::unwrap_reference_t<Observer>;
 
     observed()
@@ -112,21 +113,25 @@ public:
     {
         return this->upstream_.extend(p, bytes, more);
     }
+    /// Calls `shrink` of the upstream.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept
         requires expandable_resource<Upstream>
     {
         return this->upstream_.shrink(p, bytes, less);
     }
+    /// Returns the page size of the upstream.
     [[nodiscard]] std::size_t page_size() const
         requires expandable_resource<Upstream>
     {
         return this->upstream_.page_size();
     }
+    /// Calls `widen` of the upstream.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.widen(p, bytes, more);
     }
+    /// Calls `mapped` of the upstream.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept
         requires remappable_resource<Upstream>
     {
@@ -137,16 +142,19 @@ public:
     {
         return this->upstream_.fill(q, n);
     }
+    /// Calls `drop` of the upstream.
     std::size_t drop(void* q, std::size_t n) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.drop(q, n);
     }
+    /// Calls `remap` of the upstream.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.remap(from, n, to, m);
     }
+    /// Calls `moved_to` of the upstream.
     [[nodiscard]] void* moved_to(void const* q) const noexcept
         requires remappable_resource<Upstream>
     {

@@ -40,6 +40,7 @@ public:
     class guard {
     public:
         guard() = default;
+        /// Acquires the gate.
         explicit guard(sim_gate& gate) : gate_{&gate} { gate.acquire(); }
         guard(guard&& other) noexcept : gate_{std::exchange(other.gate_, nullptr)} {}
         guard& operator=(guard&& other) noexcept {
@@ -48,9 +49,11 @@ public:
         }
         ~guard() { unlock(); }
 
+        /// Releases the gate.
         void unlock() noexcept {
             if (gate_ != nullptr) { std::exchange(gate_, nullptr)->release(); }
         }
+        /// Returns true if the guard holds the gate.
         [[nodiscard]] bool owns_lock() const noexcept { return gate_ != nullptr; }
 
     private:

@@ -29,16 +29,21 @@ struct sim_kernel {
     std::vector<sim_range> reads    = {};
     std::vector<sim_range> writes   = {};
     sim_time               duration = sim_time{1000};
-    std::vector<sim_range> atomics  = {};
+    /// Ranges that the kernel changes with atomic operations, which do not conflict.
+    std::vector<sim_range> atomics = {};
 };
 
 /// The declaration of a host function in a stream (`sim_call_host`), like that of a kernel.
 struct sim_host_work {
-    char const*            name     = "host call";
-    std::vector<sim_range> reads    = {};
-    std::vector<sim_range> writes   = {};
-    sim_time               duration = sim_time{0};
-    std::vector<sim_range> atomics  = {};
+    char const* name = "host call";
+    /// Ranges that the function reads.
+    std::vector<sim_range> reads = {};
+    /// Ranges that the function writes.
+    std::vector<sim_range> writes = {};
+    /// Simulated time that the function takes.
+    sim_time duration = sim_time{0};
+    /// Ranges that the function changes with atomic operations.
+    std::vector<sim_range> atomics = {};
 };
 
 namespace detail {
@@ -128,10 +133,12 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
 /// n-th collective of each rank belong together. A plain value: copies stand for the same group.
 class sim_communicator {
 public:
+    /// Creates a communicator of `ranks` ranks, one for each device.
     explicit sim_communicator(std::size_t ranks)
         : state_{std::make_shared<detail::sim_meetings>()} {
         state_->by_rank.resize(ranks);
     }
+    /// Returns the number of ranks.
     [[nodiscard]] std::size_t ranks() const noexcept { return state_->by_rank.size(); }
 
     /// Returns the collectives queued so far. Only `sim_collective` uses it.

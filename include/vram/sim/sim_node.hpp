@@ -103,6 +103,7 @@ public:
         std::lock_guard const held{machine_.mutex};
         machine_.checker.log.ignore(std::move(key));
     }
+    /// Ignores the reports for which `predicate` returns true.
     void ignore(std::function<bool(sim_report const&)> predicate) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.log.ignore(std::move(predicate));
@@ -253,6 +254,7 @@ private:
 /// Cost      While the object exists, each report is compared with it.
 class sim_expect {
 public:
+    /// Expects a report of the kind `kind`.
     explicit sim_expect(sim_mistake          kind,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.kind = kind}, where} {}

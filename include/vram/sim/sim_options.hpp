@@ -88,11 +88,14 @@ class sim_cost {
 public:
     /// The cost of a call for this many bytes.
     struct point {
+        /// The size of the call.
         std::size_t bytes;
-        sim_time    time;
+        /// The cost of a call of this size.
+        sim_time time;
     };
 
     sim_cost() = default; ///< no cost
+    /// Every call costs the time `each`.
     template <std::convertible_to<sim_time> Duration>
     sim_cost(Duration each) {
         if (each != Duration{}) { points_ = {{0, each}}; }
@@ -127,41 +130,51 @@ struct sim_costs {
     sim_cost free     = {}; ///< `cudaFree`, after its wait for the device
     /// `cudaMalloc` of up to 1 MiB. The driver places such blocks in pages of 2 MiB.
     sim_cost allocate_small = {};
-    sim_cost free_small     = {};
+    /// `cudaFree` of up to 1 MiB.
+    sim_cost free_small = {};
     sim_time allocate_page{};     ///< added if small blocks need one page more
     sim_time free_page{};         ///< added if small blocks need one page less
     sim_cost allocate_async = {}; ///< `cudaMallocAsync`
     sim_cost grow_async     = {}; ///< added if the driver's pool grows, by the bytes of growth
-    sim_cost free_async     = {};
-    sim_cost pin            = {}; ///< `cudaMallocHost`
-    sim_cost unpin          = {};
-    sim_cost reserve        = {}; ///< `cuMemAddressReserve`
-    sim_cost create         = {}; ///< `cuMemCreate`
-    sim_cost map            = {};
-    sim_cost set_access     = {}; ///< `cuMemSetAccess`, for each mapping in the range
-    sim_cost unmap          = {}; ///< `cuMemUnmap`, for each mapping in the range
-    sim_cost destroy        = {}; ///< `cuMemRelease`
-    sim_cost release        = {}; ///< `cuMemAddressFree`
-    sim_cost copy           = {}; ///< `cudaMemcpyAsync` until it returns, without a wait
-    sim_cost copy_within    = {}; ///< the same, within a device
-    sim_cost copy_batched   = {}; ///< each copy of a batch
-    sim_cost fill           = {};
-    sim_cost launch         = {};
-    sim_cost host_function  = {};
-    sim_cost write_value    = {}; ///< `cuStreamWriteValue32`, `cuStreamWaitValue32`
-    sim_cost create_stream  = {};
-    sim_cost create_event   = {};
-    sim_cost record         = {};
-    sim_cost wait           = {}; ///< `cudaStreamWaitEvent`
-    sim_cost query          = {};
-    sim_cost synchronize    = {}; ///< a wait of the host for work that is complete
+    /// `cudaFreeAsync`.
+    sim_cost free_async = {};
+    sim_cost pin        = {}; ///< `cudaMallocHost`
+    /// `cudaFreeHost`.
+    sim_cost unpin   = {};
+    sim_cost reserve = {}; ///< `cuMemAddressReserve`
+    sim_cost create  = {}; ///< `cuMemCreate`
+    /// `cuMemMap`.
+    sim_cost map          = {};
+    sim_cost set_access   = {}; ///< `cuMemSetAccess`, for each mapping in the range
+    sim_cost unmap        = {}; ///< `cuMemUnmap`, for each mapping in the range
+    sim_cost destroy      = {}; ///< `cuMemRelease`
+    sim_cost release      = {}; ///< `cuMemAddressFree`
+    sim_cost copy         = {}; ///< `cudaMemcpyAsync` until it returns, without a wait
+    sim_cost copy_within  = {}; ///< the same, within a device
+    sim_cost copy_batched = {}; ///< each copy of a batch
+    sim_cost fill         = {};
+    /// A kernel launch.
+    sim_cost launch = {};
+    /// `cudaLaunchHostFunc`.
+    sim_cost host_function = {};
+    sim_cost write_value   = {}; ///< `cuStreamWriteValue32`, `cuStreamWaitValue32`
+    /// `cudaStreamCreate`.
+    sim_cost create_stream = {};
+    /// `cudaEventCreate`.
+    sim_cost create_event = {};
+    sim_cost record       = {};
+    sim_cost wait         = {}; ///< `cudaStreamWaitEvent`
+    /// `cudaEventQuery`, `cudaStreamQuery`.
+    sim_cost query       = {};
+    sim_cost synchronize = {}; ///< a wait of the host for work that is complete
     /// Added to a wait of the host for work that was not complete: the time from its end until the
     /// thread runs.
     sim_time wake{};
     /// The time of a copy from pageable memory to a device, without a latency; replaces
     /// `sim_options::pageable_bandwidth`.
     sim_cost pageable_to_device = {};
-    sim_cost pageable_to_host   = {};
+    /// The time of a copy from a device to pageable memory, without a latency.
+    sim_cost pageable_to_host = {};
 };
 
 /// The description of a simulated node. The defaults are one device with round numbers, and all
@@ -190,7 +203,8 @@ struct sim_options {
     /// The same for copies out of pinned memory, and for reads of a file in the page cache. With 0,
     /// `host_copy_bandwidth`.
     std::size_t pinned_read_bandwidth = 0;
-    std::size_t file_read_bandwidth   = 0;
+    /// Bytes per second at which a file is read.
+    std::size_t file_read_bandwidth = 0;
     /// True if devices access pageable memory through the host's page tables (as devices with full
     /// unified memory report). Such accesses have the speed `pageable_bandwidth`.
     bool     host_page_tables = false;
@@ -234,7 +248,8 @@ struct sim_options {
     /// If true, every completed operation is stored for `sim_node::trace`.
     bool trace = false;
 
-    sim_order             threads      = sim_order::by_time;
+    sim_order threads = sim_order::by_time;
+    /// How the calls of ordinary threads (`std::thread`) are ordered.
     sim_host_order        host_threads = sim_host_order::by_kind;
     std::uint64_t         seed         = 1;
     std::vector<unsigned> choices      = {};
@@ -248,6 +263,7 @@ struct sim_options {
     ///     o.backed      = false; // memory without contents
     ///     sim_node node{o};
     [[nodiscard]] static sim_options h100();
+    /// Returns the options of an H200, with measured costs.
     [[nodiscard]] static sim_options h200();
 };
 

@@ -139,6 +139,7 @@ struct sim_platform {
     /// `end_resource_call`: they order the resource's frees and allocations, but no accesses of the
     /// program. Calls may be nested.
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
+    /// Ends what `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }

@@ -15,7 +15,11 @@ namespace vram {
 /// The kind of an access. Two accesses to one byte must be ordered if one of them is a write, or if
 /// one is a read and the other is atomic. Atomic accesses (`atomicAdd`) need no order among
 /// themselves.
-enum class sim_access : unsigned char { read, write, atomic };
+enum class sim_access : unsigned char {
+    read,
+    write,
+    atomic ///< read and write in one step, as `atomicAdd`
+};
 
 /// A range of `bytes` bytes at `data`. Converts from any `std::span`.
 struct sim_range {

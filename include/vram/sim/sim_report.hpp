@@ -76,7 +76,13 @@ enum class sim_mistake : unsigned char {
 
 /// The part of a program that queued an operation: the program itself, or a part of vram. A
 /// *handle* is a `buffer`, an `array` or another container.
-enum class sim_part : unsigned char { program, handle, loader, unloader, staging };
+enum class sim_part : unsigned char {
+    program,  ///< the program itself
+    handle,   ///< a handle, such as `buffer`
+    loader,   ///< a `loader`
+    unloader, ///< an `unloader`
+    staging   ///< a `staging`
+};
 
 /// One operation of a report: the stream or host thread that accessed memory, the operation's name,
 /// its virtual time, and the source location of the call. `name` must live as long as the program.
@@ -91,6 +97,7 @@ struct sim_event_of {
         wait,
         atomic
     };
+    /// The value of `item` if there is none.
     static constexpr std::uint32_t no_item = static_cast<std::uint32_t>(-1);
 
     char const* name = ""; ///< "copy host to device", "fill", "host", or the name of a kernel
@@ -98,11 +105,12 @@ struct sim_event_of {
     /// True if a host thread made the access, false for a stream.
     bool host = false;
     /// True for a host function in a stream (`sim_call_host`).
-    bool          host_function = false;
-    sim_part      part          = sim_part::program;
-    std::uint64_t number        = 0; ///< number of the operation among all of the node, from 1
-    std::uint64_t actor         = 0; ///< id of the stream, or number of the host thread
-    int           device        = 0;
+    bool host_function = false;
+    /// The part of vram that made the call, if it was not the program.
+    sim_part      part   = sim_part::program;
+    std::uint64_t number = 0; ///< number of the operation among all of the node, from 1
+    std::uint64_t actor  = 0; ///< id of the stream, or number of the host thread
+    int           device = 0;
     /// Number of the batch or result that a loader or unloader copies, or `no_item`.
     std::uint32_t        item = no_item;
     sim_time             time{}; ///< virtual (simulated) time of the call
@@ -134,15 +142,18 @@ struct sim_event_of {
 ///     sim_block_of const& block = node.reports().front().block;
 ///     std::printf("%s of %zu bytes\n", block.resource, block.bytes);
 struct sim_block_of {
-    char const*    resource = ""; ///< the kind of a resource that divides chunks, such as "pool"
-    std::uintptr_t address  = 0;
-    std::size_t    bytes    = 0;      ///< the size that the program requested
+    char const* resource = ""; ///< the kind of a resource that divides chunks, such as "pool"
+    /// The first address of the block.
+    std::uintptr_t address = 0;
+    std::size_t    bytes   = 0;       ///< the size that the program requested
     sim_event_of   allocated{};       ///< allocation of the block, by its owner
     sim_event_of   freed{};           ///< free of the block, if it was freed
     sim_event_of   before{};          ///< free of the block that had the memory before, if known
     std::string    allocated_by = {}; ///< the stream or thread of `allocated`
-    std::string    freed_by     = {};
-    std::string    before_by    = {};
+    /// The stream or thread of `freed`.
+    std::string freed_by = {};
+    /// The stream or thread of `before`.
+    std::string before_by = {};
 
     /// Returns the block as a line of a report about an access to `accessed`.
     [[nodiscard]] std::string text(std::uintptr_t accessed) const;
@@ -167,8 +178,9 @@ struct sim_report {
     /// first time.
     std::size_t count     = 1;
     std::string second_by = {}; ///< the stream or thread of `second`, for example `stream "copies"`
-    std::string first_by  = {};
-    std::string memory    = {}; ///< the name of the accessed memory (`sim_name`) and the offset
+    /// The stream or thread of `first`.
+    std::string first_by = {};
+    std::string memory   = {}; ///< the name of the accessed memory (`sim_name`) and the offset
 
     /// Returns the report as a text of a few lines.
     [[nodiscard]] std::string text() const;

@@ -108,6 +108,7 @@ inline void sim_name(sim_stream_view stream, std::string_view name) {
     std::unique_lock const    held{s.machine->mutex};
     detail::name_actor(*s.machine, false, s.id, "stream", name);
 }
+/// Names the memory `range` in reports, until it is freed.
 inline void sim_name(sim_range range, std::string_view name) {
     detail::sim_machine&   m = sim_node::current().machine();
     std::unique_lock const held{m.mutex};

@@ -82,7 +82,10 @@ inline void sim_write_value(sim_stream_view stream, std::uint32_t* where, std::u
 /// The value at which a wait ends: `value` or more (in a cyclic order), or exactly `value`.
 ///
 ///     sim_wait_value(stream, flag, 0, sim_value_is::equal);
-enum class sim_value_is : unsigned char { at_least, equal };
+enum class sim_value_is : unsigned char {
+    at_least, ///< the word minus the value, as a signed number, is not negative
+    equal     ///< the word is the value
+};
 
 /// Makes the later work of `stream` wait until the word at `where` has the value, as
 /// cuStreamWaitValue32 does. The host does not wait. If no write of such a value follows, the

@@ -264,10 +264,10 @@ private:
                     "the memory was freed before", part->description()});
             return false;
         }
-        sim_inner_block* const near = parts.before(range.begin());
+        sim_inner_block* const before = parts.before(range.begin());
         return outside(step, range,
-                       near != nullptr && near->last > chunk.begin ? near->description()
-                                                                   : sim_block_of{});
+                       before != nullptr && before->last > chunk.begin ? before->description()
+                                                                       : sim_block_of{});
     }
     /// Reports an access beyond `block`, the last block that begins before it. Returns true if such
     /// accesses are not checked.

@@ -164,13 +164,13 @@ private:
     /// Adds the cost of `cudaMalloc` or `cudaFree`. Blocks of up to 1 MiB are placed in pages of
     /// 2 MiB, and a call that needs one page more or less costs more.
     void pay_direct(int device, std::size_t bytes, bool allocates) {
-        static constexpr std::size_t page  = std::size_t{2} << 20;
-        sim_costs const&             c     = m_.options.costs;
-        std::size_t&                 small = m_.at(device).small;
+        static constexpr std::size_t page        = std::size_t{2} << 20;
+        sim_costs const&             c           = m_.options.costs;
+        std::size_t&                 small_bytes = m_.at(device).small_bytes;
         if (bytes > page / 2) { return call_.pay(allocates ? c.allocate : c.free, bytes); }
-        std::size_t const pages = (small + page - 1) / page;
-        small                   = allocates ? small + bytes : small - bytes;
-        bool const moves        = (small + page - 1) / page != pages;
+        std::size_t const pages = (small_bytes + page - 1) / page;
+        small_bytes             = allocates ? small_bytes + bytes : small_bytes - bytes;
+        bool const moves        = (small_bytes + page - 1) / page != pages;
         call_.pay(allocates ? c.allocate_small : c.free_small, bytes);
         if (moves) { call_.pay(allocates ? c.allocate_page : c.free_page); }
     }

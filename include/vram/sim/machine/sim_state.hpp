@@ -114,8 +114,9 @@ struct sim_event_state {
 struct sim_device_state {
     std::size_t capacity = 0;
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
-    std::size_t used  = 0;
-    std::size_t small = 0; ///< bytes of small blocks, which the driver places in pages of 2 MiB
+    std::size_t used = 0;
+    std::size_t small_bytes =
+        0;                 ///< bytes of small blocks, which the driver places in pages of 2 MiB
     std::size_t taken = 0; ///< bytes that a simulated other process has allocated
     bool        lost  = false;
     /// Error that the next synchronisation throws.
