@@ -26,6 +26,7 @@ PAIR(kernel_past_the_end, out_of_bounds, "An access must be inside an allocation
 }
 
 PAIR(kernel_before_the_begin, out_of_bounds, "An access must be inside an allocation") {
+    block const      other; // so that `p` is not the first memory of the device
     block const      p;
     sim_stream const s;
     auto* const      data = static_cast<std::byte*>(p.data());
