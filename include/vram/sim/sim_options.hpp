@@ -256,15 +256,16 @@ struct sim_options {
     /// With `by_choice`: how many times in one run a thread may be stopped that could continue.
     unsigned preemptions = 2;
 
-    /// Return the description of one H100 (80 GB, SXM) or H200 on PCIe Gen5, with measured
-    /// bandwidths, latencies and costs of calls. Change members as needed:
+    /// Returns the description of one H200 on PCIe Gen5, with bandwidths, latencies and costs of
+    /// calls that were measured on one machine (docs/simulator.md). Change members as needed:
     ///
     ///     sim_options o = sim_options::h200();
     ///     o.backed      = false; // memory without contents
     ///     sim_node node{o};
-    [[nodiscard]] static sim_options h100();
-    /// Returns the options of an H200, with measured costs.
     [[nodiscard]] static sim_options h200();
+    /// Returns the description of one H100 (80 GB, SXM): that of the H200, which was not measured on
+    /// an H100, with the capacity and the memory bandwidth of an H100.
+    [[nodiscard]] static sim_options h100();
 };
 
 /// The threads that must not make unsafe calls during a capture: all, the capturing one, none.

@@ -20,7 +20,7 @@ inline constexpr bool is_observed =
 /// How often the calling thread made a stream or the host wait for freed memory.
 inline constinit thread_local unsigned waits_made = 0;
 
-/// Notifies nobody, in place of an `observation`.
+/// Has the function `notify` of an `observation`, and does nothing.
 struct unseen {
     template <class... Event>
     static constexpr void notify(Event const&...) noexcept {}

@@ -56,8 +56,7 @@ public:
     /// stream uses any more to the upstream once they have `at_least` bytes together.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
-    /// Takes over all blocks and figures of `o`, which no other thread may be using. `o` is then
-    /// empty and keeps its two settings.
+    /// Takes over the blocks and figures of `o`, which no other thread may use. `o` is then empty.
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         *this = std::move(o);
     }
@@ -175,8 +174,7 @@ public:
         return true;
     }
 
-    /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
-    /// the `at_least` bytes of the constructor together. Does not wait.
+    /// Returns the freed blocks that no stream uses to the upstream, as the constructor describes.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();

@@ -307,7 +307,8 @@ private:
     /// Gives an operation of a part of vram the name of the work of that part.
     static void name_part(sim_task& task) noexcept {
         part_work const& work = calling_part->work;
-        task.part             = static_cast<sim_part>(work.part);
+        static_assert(static_cast<int>(sim_part::staging) == static_cast<int>(part_kind::staging));
+        task.part = static_cast<sim_part>(work.part);
         if (!task.copy || work.name == nullptr) { return; }
         task.name = work.name;
         if (work.item != part_work::none) { task.item = static_cast<std::uint32_t>(work.item); }

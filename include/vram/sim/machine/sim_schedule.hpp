@@ -181,7 +181,6 @@ public:
         return figures_[static_cast<std::size_t>(device)];
     }
     [[nodiscard]] std::vector<sim_trace> const& trace() const noexcept { return trace_; }
-    void                                        clear_trace() noexcept { trace_.clear(); }
     [[nodiscard]] std::uint64_t                 count() const noexcept { return count_; }
     std::uint64_t                               next_number() noexcept { return ++count_; }
 
