@@ -263,8 +263,8 @@ struct sim_options {
     ///     o.backed      = false; // memory without contents
     ///     sim_node node{o};
     [[nodiscard]] static sim_options h200();
-    /// Returns the description of one H100 (80 GB, SXM): that of the H200, which was not measured on
-    /// an H100, with the capacity and the memory bandwidth of an H100.
+    /// Returns the description of one H100 (80 GB, SXM): the numbers of the H200 except for the
+    /// capacity and the memory bandwidth. The others were not measured on an H100.
     [[nodiscard]] static sim_options h100();
 };
 
