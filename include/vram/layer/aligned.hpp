@@ -21,8 +21,8 @@
 
 namespace vram {
 
-/// Selects if `aligned` also rounds sizes up to a multiple of the alignment, so that a block may be
-/// written to its end in units of the alignment.
+/// Selects if the layer `aligned` also rounds sizes up to a multiple of the alignment, so that a
+/// block may be written to its end in units of the alignment.
 enum class aligned_size { as_asked, rounded_up };
 
 /// Raises the alignment of every request to at least `least`.
@@ -118,7 +118,7 @@ public:
     [[nodiscard]] aligned_size rounding() const noexcept { return rounding_; }
 
     /// Returns the size that the upstream allocates for a request of `bytes` bytes, after this
-    /// layer has raised the alignment and rounded the size.
+    /// layer has raised the alignment and, if so configured, rounded the size.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Upstream>
     {
@@ -126,8 +126,8 @@ public:
     }
 
 private:
-    /// Returns the result of `ask()`. If it throws `out_of_memory`, the size and alignment in the
-    /// exception are replaced by those that the caller requested, and it is rethrown.
+    /// Returns the result of `ask()`, a call of the upstream. If it throws `out_of_memory`, the
+    /// size and alignment in the exception are replaced by those that the caller requested.
     template <class Ask>
     static void* as_asked(std::size_t bytes, std::size_t alignment, Ask ask) {
         try {

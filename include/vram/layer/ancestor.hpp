@@ -40,8 +40,8 @@ consteval bool stands_on() {
 template <class Stack, template <class...> class Layer>
 concept has_ancestor = detail::stands_on<Layer, Stack>();
 
-/// Returns the outermost layer in a stack that is made from the class template `Layer`. Of two
-/// upstreams, the first is searched first.
+/// Returns a reference to the outermost layer in `stack` that is made from the class template
+/// `Layer`. Of two upstreams, the first is searched first.
 ///
 ///     pool<statistics<limiting<cuda_resource>>> memory;
 ///     ancestor<limiting>(memory).used();

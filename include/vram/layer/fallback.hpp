@@ -117,8 +117,8 @@ public:
         });
     }
 
-    /// Returns memory that the stream may use without a wait: of the primary, else of the
-    /// secondary. Returns null if neither has any.
+    /// Returns memory of the primary resource, or else of the secondary, that the stream may use
+    /// without a wait. Returns null if neither has any.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -159,23 +159,23 @@ public:
                                  detail::rounded_size(secondary(), bytes, alignment));
     }
 
-    /// Returns the number of live blocks of the secondary.
+    /// Returns the number of live blocks that the secondary resource allocated.
     [[nodiscard]] std::size_t fallen_back() const {
         auto const held = lock_.hold();
         return from_second_.size();
     }
 
-    /// Returns the resource that gets each request first.
+    /// Returns the primary resource, which gets each request first.
     [[nodiscard]] Primary&       primary() noexcept { return this->first_; }
     [[nodiscard]] Primary const& primary() const noexcept { return this->first_; }
-    /// Returns the resource that gets a request if the primary has no memory for it.
+    /// Returns the secondary resource, which gets a request if the primary has no memory for it.
     [[nodiscard]] Secondary&       secondary() noexcept { return this->second_; }
     [[nodiscard]] Secondary const& secondary() const noexcept { return this->second_; }
 
 private:
-    /// Reserves an entry in the table of the secondary's blocks before the secondary allocates, so
-    /// that a lack of host memory cannot lose the block. The destructor stores the block that was
-    /// passed to `of`.
+    /// Reserves an entry in the table of the secondary resource's blocks before the secondary
+    /// allocates, so that a lack of host memory cannot lose the block. The destructor stores the
+    /// block that was passed to `of`, if any.
     class note {
     public:
         explicit note(fallback& owner) : owner_{owner} {
@@ -204,8 +204,8 @@ private:
         } catch (...) { return nullptr; } // no host memory for an entry of the table
     }
 
-    // Returns true if the secondary allocated `p`, and removes `p` from the table. This precedes
-    // the free, because afterwards the primary may allocate at the same address.
+    // Returns true if the secondary resource allocated `p`, and removes `p` from the table. Called
+    // before the free, because afterwards the primary may allocate at the same address.
     [[nodiscard]] bool was_second(void const* p) noexcept {
         auto const held = lock_.hold();
         return from_second_.erase(p);
@@ -213,11 +213,13 @@ private:
 
     detail::lock        lock_;
     detail::address_set from_second_;
-    std::size_t         asking_ = 0; ///< number of requests in progress at the secondary
+    /// Number of requests that the secondary resource is handling now.
+    std::size_t asking_ = 0;
 };
 
 namespace with {
-/// Puts a `fallback` to `secondary` over a resource: `source | with::fallback(other)`.
+/// Adds a second resource for requests that the first one refuses: `source | with::fallback(other)`
+/// creates `fallback{source, other}`.
 template <synchronous_resource Secondary>
 [[nodiscard]] auto fallback(Secondary secondary) {
     return layer_of<vram::fallback, Secondary>(std::move(secondary));

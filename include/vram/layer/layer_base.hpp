@@ -99,14 +99,14 @@ public:
     {
         upstream_.raise_peaks(before);
     }
-    /// Returns the observer of the upstream.
+    /// Returns the observer that the upstream notifies.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<Upstream>
     {
         return upstream_.observer();
     }
 
-    /// Returns the upstream, which the layer owns.
+    /// Returns the upstream (the resource under this layer), which the layer owns.
     [[nodiscard]] Upstream&       upstream() noexcept { return upstream_; }
     [[nodiscard]] Upstream const& upstream() const noexcept { return upstream_; }
 

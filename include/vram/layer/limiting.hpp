@@ -114,14 +114,15 @@ public:
         if (p != nullptr) { used_.sub(size_of(bytes, alignment)); }
     }
 
-    /// Returns the bytes that are live now, as counted against the limit.
+    /// Returns the bytes that are counted against the limit now: those of live blocks and of
+    /// requests in progress.
     [[nodiscard]] std::size_t used() const noexcept { return used_.used(); }
-    /// Returns the largest number of bytes that may be live.
+    /// Returns the largest number of bytes that may be live at one time.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
 private:
-    /// Bytes that are counted against the limit before the upstream allocates. The destructor
-    /// subtracts them again, unless `keep` was called.
+    /// Bytes that a request counts against the limit before the upstream allocates them. The
+    /// destructor subtracts them again, unless `keep` was called.
     class reservation {
     public:
         reservation(limiting& owner, std::size_t bytes, std::size_t alignment)
@@ -130,7 +131,7 @@ private:
                 throw over_limit{bytes, owner.used(), owner.limit_, bytes_};
             }
         }
-        /// Takes over `taken` bytes that the caller has already counted.
+        /// Takes over `taken` bytes that the caller has already counted against the limit.
         reservation(limiting& owner, std::size_t taken) noexcept : owner_{owner}, bytes_{taken} {}
         ~reservation() { owner_.used_.sub(bytes_); }
 
@@ -144,7 +145,8 @@ private:
         std::size_t bytes_;
     };
 
-    /// Returns the bytes that a request counts against the limit.
+    /// Returns the bytes that a request counts against the limit: its size after the upstream's
+    /// rounding.
     [[nodiscard]] std::size_t size_of(std::size_t bytes, std::size_t alignment) const noexcept {
         return detail::rounded_size(this->upstream_, bytes, alignment);
     }

@@ -39,7 +39,7 @@ public:
     locked()
         requires std::default_initializable<Upstream>
         : locked{Upstream{}} {}
-    /// Creates the layer over `upstream`.
+    /// Creates the layer over `upstream`, which is moved into it.
     explicit locked(Upstream upstream) : base{std::move(upstream)} {}
 
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
@@ -160,9 +160,9 @@ public:
     }
 
 private:
-    /// The mutex: a `gate` (mutex and condition variable) of the platform, because the simulator
-    /// must know which threads wait while the upstream runs. A move leaves the mutex of each object
-    /// where it is.
+    /// The mutex, in a form that can be moved: the moved object gets a new mutex. It is a `gate`
+    /// (mutex and condition variable) of the platform, because the simulator must know which
+    /// threads wait.
     class movable_gate {
     public:
         movable_gate() = default;

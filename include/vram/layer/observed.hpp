@@ -20,15 +20,17 @@
 
 namespace vram {
 
-/// Gives an observer to the pools and layers over it: they notify it of their blocks and chunks.
+/// Gives an observer (an object of the program) to the pools and layers above it in the stack: they
+/// notify it of each block and chunk that they allocate and free.
 ///
 ///     pool<observed<stream_ordered<cuda_resource>, my_log>> memory;
 ///     memory.observer().print();
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::observed(log) | with::pool;
 ///
-/// The layer notifies nothing of its own calls: resources below it are not observed. The observer
-/// is stored in the layer and moves with it; a `std::reference_wrapper` refers to an object of the
-/// program. `resource_ref` and `any_resource` end the chain, because they do not know its type.
+/// The layer itself notifies the observer of nothing: resources below it are not observed. The
+/// observer is stored in the layer and moves with it; a `std::reference_wrapper` refers to an
+/// object of the program. Resources above a `resource_ref` or `any_resource` have no observer,
+/// because these handles do not know its type.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   The rules are those of the upstream. The observer is called by each thread that calls
@@ -44,7 +46,7 @@ public:
     using typename base::stream;
     using base::allocate;
     using base::deallocate;
-    /// The type of the observer.
+    /// The type of the observer, without a `std::reference_wrapper` around it.
     using observer_type = std::unwrap_reference_t<Observer>;
 
     observed()
@@ -106,32 +108,33 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Extends a block of virtual memory in place. Functions of pages are passed on too, so that
-    /// a pool over the layer can use them.
+    /// Extends a block of virtual memory in place, as the upstream does. Like the next functions,
+    /// it is passed on so that a pool over the layer can use it.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept
         requires expandable_resource<Upstream>
     {
         return this->upstream_.extend(p, bytes, more);
     }
-    /// Calls `shrink` of the upstream.
+    /// Returns pages at the end of a block of virtual memory: calls `shrink` of the upstream.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept
         requires expandable_resource<Upstream>
     {
         return this->upstream_.shrink(p, bytes, less);
     }
-    /// Returns the page size of the upstream.
+    /// Returns the size of a page of the upstream's virtual memory.
     [[nodiscard]] std::size_t page_size() const
         requires expandable_resource<Upstream>
     {
         return this->upstream_.page_size();
     }
-    /// Calls `widen` of the upstream.
+    /// Extends the addresses of a block without mapping memory to them: calls `widen` of the
+    /// upstream.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.widen(p, bytes, more);
     }
-    /// Calls `mapped` of the upstream.
+    /// Returns how many bytes of a range of addresses have memory: calls `mapped` of the upstream.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept
         requires remappable_resource<Upstream>
     {
@@ -142,19 +145,19 @@ public:
     {
         return this->upstream_.fill(q, n);
     }
-    /// Calls `drop` of the upstream.
+    /// Unmaps the memory of a range of addresses: calls `drop` of the upstream.
     std::size_t drop(void* q, std::size_t n) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.drop(q, n);
     }
-    /// Calls `remap` of the upstream.
+    /// Maps the memory of free pages to other addresses: calls `remap` of the upstream.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.remap(from, n, to, m);
     }
-    /// Calls `moved_to` of the upstream.
+    /// Returns the address to which the memory at `q` was moved: calls `moved_to` of the upstream.
     [[nodiscard]] void* moved_to(void const* q) const noexcept
         requires remappable_resource<Upstream>
     {
@@ -163,7 +166,8 @@ public:
 
     /// Returns the observer.
     [[nodiscard]] observer_type& observer() noexcept { return to_; }
-    /// Notifies the observer of a mark with a text, which must outlive the observer's use of it.
+    /// Notifies the observer of a mark: an event with a text, such as the begin of a step. The text
+    /// must exist as long as the observer uses it.
     void mark(char const* text, call_site at = call_site::current()) noexcept {
         memory_event<stream> e{};
         e.kind     = memory_event_kind::marked;

@@ -23,7 +23,7 @@
 namespace vram {
 
 namespace detail {
-/// As long as the object exists, the calling thread is marked as running a retry policy of `layer`.
+/// While this object exists, the calling thread is marked as running a retry policy of `layer`.
 class policy_call {
 public:
     explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {
@@ -32,7 +32,7 @@ public:
     policy_call(policy_call&&) = delete;
     ~policy_call() { innermost = outer_; }
 
-    /// Returns true if the calling thread is in a call of one of the retry policies of `layer`.
+    /// Returns true if the calling thread is running one of the retry policies of `layer`.
     [[nodiscard]] static bool is_in(void const* layer) noexcept {
         policy_call const* at = innermost;
         while (at != nullptr && at->layer_ != layer) { at = at->outer_; }
@@ -151,7 +151,7 @@ private:
 
     /// The state of one request: the next retry policy, and the failed attempt to pass to it.
     struct progress {
-        std::size_t    at = 0; ///< index of the policy to call next
+        std::size_t    at = 0; ///< index of the retry policy to call next
         failed_attempt failed;
     };
 
@@ -184,8 +184,9 @@ private:
         return nullptr;
     }
 
-    /// Calls the retry policies from the current one on until one returns true: the upstream should
-    /// be asked again. Returns false after the last policy, and for requests that a policy makes.
+    /// Calls the retry policies, from the current one on, until one returns true: the caller then
+    /// asks the upstream again. Returns false after the last policy, and for requests that a policy
+    /// makes.
     bool again(progress& now, stream const* on, call_site at) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};

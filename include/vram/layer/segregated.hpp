@@ -116,14 +116,15 @@ public:
                         : sited{above(), at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the size that the resource selected for `bytes` allocates for the request.
+    /// Returns the size that is allocated for a request of `bytes` bytes, by the resource that gets
+    /// requests of that size.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Small> || rounding_resource<Large>
     {
         return is_small(bytes) ? detail::rounded_size(below(), bytes, alignment)
                                : detail::rounded_size(above(), bytes, alignment);
     }
-    /// Returns the largest size that goes to the small resource.
+    /// Returns the size up to which requests go to the first resource.
     [[nodiscard]] std::size_t threshold() const noexcept { return threshold_; }
 
     /// Returns the resource for requests up to the threshold.

@@ -23,10 +23,11 @@
 
 namespace vram {
 
-/// The figures of a scope: everything counted since its `push`.
+/// The counts of a scope: of all allocations and frees since the `push` that began it.
 struct counters {
-    counter       bytes;        ///< live bytes, as requested: now, peak, and sum of all requests
-    counter       blocks;       ///< live blocks: now, peak, and number of allocations
+    /// Requested bytes: live now, their peak, and the sum of all requests.
+    counter       bytes;
+    counter       blocks;       ///< blocks: live now, their peak, and the number of allocations
     std::uint64_t refusals = 0; ///< number of requests that the upstream refused
 
     friend bool operator==(counters const&, counters const&) = default;
@@ -182,8 +183,8 @@ public:
     }
 
 private:
-    /// A request in progress. The destructor counts a refusal unless `got` was called with a block.
-    /// A request of 0 bytes is not counted.
+    /// A request in progress. If `got` was not called with a block, the destructor counts the
+    /// request as refused, unless it is for 0 bytes.
     class attempt {
     public:
         attempt(statistics& owner, std::size_t bytes) noexcept : owner_{owner}, bytes_{bytes} {}
@@ -243,14 +244,14 @@ private:
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
         counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // The intervals before and after the begin of the ended scope become one.
+        // The intervals before and after the begin of the scope that ends become one.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;
     }
 
     [[no_unique_address]] Lock lock_;
-    counters                   now_; ///< counted since the innermost open scope began
+    counters                   now_; ///< the counts since the innermost open scope began
     std::vector<scope>         scopes_;
     std::uint64_t              last_ = 0;
 };

@@ -91,10 +91,10 @@ public:
         books_ = std::move(other.books_);
         return *this;
     }
-    /// Waits for all freed blocks and returns them to the upstream.
+    /// Waits for the streams that use freed blocks, and returns these blocks to the upstream.
     ~stream_ordered() { finish(); }
 
-    /// Allocates a block for use on any stream. Returns null for 0 bytes.
+    /// Allocates a block of the upstream, which any stream may use. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = call_site::current()) {
@@ -208,7 +208,8 @@ public:
         resource_call const own;
         std::size_t const   here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // The upstream may have released the bytes of `here`, so the numbers are not added.
+            // The numbers are not added: the upstream may have released the very blocks that this
+            // layer returned.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;
@@ -222,18 +223,18 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
 
-    /// The caller states that no captured graph will run again. Blocks that were freed during
-    /// captures are returned to the upstream.
+    /// States that no captured graph that used this memory will run again. Blocks that were freed
+    /// during captures are returned to the upstream.
     void forget_captures() {
         resource_call const own;
         books_.release_captured(giving());
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
-    /// Returns the usage of this layer, without the upstream. `pending` has the bytes of freed
-    /// blocks that were not yet returned, `waits` the number of waits of the host.
+    /// Returns the usage of this layer, without that of the upstream. `pending` is the bytes of
+    /// freed blocks that were not yet returned to it, `waits` the number of waits of the host.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
-    /// Restarts the peaks from the present live and reserved bytes. Returns the usage until now.
+    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
@@ -259,7 +260,7 @@ private:
         };
     }
 
-    /// Counts a block that the upstream allocated at `p` as live. Returns `p`.
+    /// Counts the block at `p`, which the upstream has allocated, as live. Returns `p`.
     void* kept(reservation& held, void* p, std::size_t bytes, call_site at) noexcept {
         seen().notify(memory_event_kind::chunk_added, p, bytes, nullptr, at);
         return held.keep(p);
@@ -317,9 +318,9 @@ private:
         }
     }
 
-    /// Sets the stream, live and reserved bytes in the numbers of an `out_of_memory` that the
-    /// upstream threw, each unless the upstream has set it: the id of the stream that requested the
-    /// memory, and the bytes of this layer.
+    /// Completes the numbers of an `out_of_memory` exception that the upstream threw: the stream
+    /// that requested the memory, by its id, and the live and reserved bytes of this layer. Values
+    /// that the upstream has set stay.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

@@ -12,7 +12,7 @@ namespace vram {
 
 namespace detail {
 
-/// Values in the order of their types. Costs nvcc less time than `std::tuple`.
+/// A tuple: values in the order of their types. It costs nvcc less time than `std::tuple`.
 template <class... Values>
 struct values_of {
     /// Returns `call(before..., values...)`.

@@ -30,7 +30,7 @@ public:
         return *this;
     }
 
-    /// Makes room for `more` addresses beside those in the set, so that `insert` may add them.
+    /// Makes room for `more` further addresses, so that as many calls of `insert` may follow.
     void reserve(std::size_t more) {
         std::size_t size = slots_.size() == 0 ? 16 : slots_.size();
         while (2 * (count_ + more) > size) { size *= 2; }
@@ -53,13 +53,14 @@ public:
 
     /// Removes `p`. Returns true if it was in the set.
     bool erase(void const* p) noexcept {
-        if (count_ == 0 || p == nullptr) { return false; } // the value 0 marks a free slot
+        // the value 0 marks an unused slot of the array
+        if (count_ == 0 || p == nullptr) { return false; }
         auto const  address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }
         for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
-            // The entry moves into the hole, unless the hole lies before the slot of the entry's
-            // hash: a lookup starts at that slot and would not find the entry.
+            // The entry moves into the hole, unless the hole lies before the slot that the entry's
+            // hash selects: a lookup starts at that slot and would not find the entry.
             std::size_t const home = hash(slots_[at]);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];
@@ -81,14 +82,14 @@ private:
     [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
     [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask(); }
 
-    /// Returns the first slot for an address, by Fibonacci hashing: the low bits of an address are
-    /// equal because of alignment, the high bits of the product are not.
+    /// Returns the slot at which the search for an address starts, by Fibonacci hashing: the low
+    /// bits of addresses are equal because of alignment, the high bits of the product are not.
     [[nodiscard]] std::size_t hash(std::uintptr_t address) const noexcept {
         std::uint64_t const product = std::uint64_t{address} * 0x9e37'79b9'7f4a'7c15U;
         return static_cast<std::size_t>(product >> 32) & mask();
     }
 
-    /// Returns the slot that contains `address`, or the free slot to store it in.
+    /// Returns the slot that contains `address`, or else the unused slot to store it in.
     [[nodiscard]] std::size_t place_of(std::uintptr_t address) const noexcept {
         std::size_t at = hash(address);
         while (slots_[at] != 0 && slots_[at] != address) { at = next(at); }

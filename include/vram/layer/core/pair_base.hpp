@@ -20,10 +20,10 @@
 namespace vram {
 namespace detail {
 
-/// Notifies two observers, or one if they are the same object.
+/// Notifies two observers of each event, or one if both are the same object.
 template <class First, class Second>
 struct observer_pair {
-    First  first; ///< a reference, or an `observer_pair`
+    First  first; ///< a reference to an observer, or an `observer_pair`
     Second second;
 
     observer_pair(First&& one, Second&& other) noexcept
@@ -130,7 +130,7 @@ public:
         if constexpr (forgetting_resource<Second>) { second_.forget_captures(); }
     }
 
-    /// Returns the device of the first upstream, or of the only one that has a device.
+    /// Returns the device of the first upstream, or, if that has no `device`, of the second.
     [[nodiscard]] auto device() const
         requires located_resource<First> || located_resource<Second>
     {
@@ -187,10 +187,10 @@ public:
         }
     }
 
-    /// Returns the first upstream, which the layer owns.
+    /// Returns the first of the two upstreams, which the layer owns.
     [[nodiscard]] First&       first() noexcept { return first_; }
     [[nodiscard]] First const& first() const noexcept { return first_; }
-    /// Returns the second upstream, which the layer owns.
+    /// Returns the second of the two upstreams, which the layer owns.
     [[nodiscard]] Second&       second() noexcept { return second_; }
     [[nodiscard]] Second const& second() const noexcept { return second_; }
 
@@ -209,7 +209,8 @@ protected:
     ~pair_base()                      = default;
 
     [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
-        // Before the addition to `peak_live`: `highest_live` still needs the old value.
+        // This line precedes the addition to `peak_live`, because `highest_live` needs the old
+        // value.
         sum.past_peak = sum.highest_live() + more.highest_live();
         sum.live += more.live;
         sum.requested += more.requested;

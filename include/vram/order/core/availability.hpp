@@ -9,15 +9,17 @@
 namespace vram {
 namespace detail {
 
-/// When the stream that asks may use a piece of free memory. A search for memory prefers the
-/// smallest value; memory with several pending uses (streams that may still access it) has the
+/// When the stream that asks for memory may use a piece of free memory. A search prefers the
+/// smallest value. Memory with several pending uses (streams that may still access it) has the
 /// largest of their values.
 enum class availability : unsigned {
-    /// Now: no other stream may still access the memory, or the asking stream already waits for it.
+    /// The asking stream may use the memory now: no other stream may still access it, or the asking
+    /// stream already waits for those accesses.
     ready,
-    /// After the stream that asks, or the host, has waited for an event of another stream.
+    /// The asking stream, or the host, must first wait for an event of another stream.
     needs_wait,
-    /// Not now, and no wait helps: a captured graph, or a capture that is not over, may use it.
+    /// The memory may not be used now, and no wait helps: a captured graph, or a capture that is
+    /// not over, may use it.
     unavailable,
 };
 

@@ -33,9 +33,8 @@ namespace detail {
 
 class gate; // defined in base/core/gate.hpp
 
-/// The type with which threads of `Platform` wait without a time limit: the platform's `gate`
-/// (mutex and condition variable), which the simulator must know, or `meeting` on platforms where
-/// time is real.
+/// The type with which a host thread waits for another one: `meeting` (condition variable), or the
+/// simulated platform's `gate`, so that the simulator knows which threads wait.
 template <class Platform>
 using meeting_of = std::conditional_t<std::is_same_v<typename Platform::gate, gate>, meeting,
                                       typename Platform::gate>;
@@ -52,8 +51,8 @@ class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event` frees of one stream share an event. `collect` returns freed blocks that no
-    /// stream uses any more to the upstream once they have `at_least` bytes together.
+    /// `per_event`: number of frees of one stream that share an event. `at_least`: `collect`
+    /// returns unused freed blocks to the upstream once they have this many bytes together.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over the blocks and figures of `o`, which no other thread may use. `o` is then empty.
@@ -108,7 +107,7 @@ public:
         /// refusal, and 64 times more: others could take the memory each time.
         template <class Give>
         bool make_room(Give give) {
-            // No resource can ever have that many bytes, so nothing is freed or waited for.
+            // no resource can ever have that many bytes, so nothing is freed or waited for
             if (bytes_ > ~std::size_t{0} / 2) { return false; }
             bool const freed = books_.make_room(*this, give);
             return freed && attempts_-- != 0;
@@ -128,7 +127,7 @@ public:
     /// The result of freeing a block.
     enum class result {
         kept, ///< the block is kept until its stream is done with it
-        /// No event could be recorded: the caller must wait for the stream and return the block.
+        /// no event could be recorded: the caller waits for the stream, then returns the block
         due,
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
@@ -147,7 +146,7 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return result::kept;
-            // Without host memory for an event `due` is returned, and no error is reported.
+            // Without host memory for an event, `due` is returned and no error is reported.
         } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -174,7 +173,8 @@ public:
         return true;
     }
 
-    /// Returns the freed blocks that no stream uses to the upstream, as the constructor describes.
+    /// Returns freed blocks that no stream uses any more to the upstream, if they have at least the
+    /// bytes that the constructor got as `at_least`.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
@@ -187,7 +187,7 @@ public:
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
-        // Blocks that other threads free during the loop are not waited for, so that it ends.
+        // Blocks that other threads free from now on are not waited for, so that the loop ends.
         std::uint64_t const until = waiting_.next_age();
         std::size_t         bytes = give_back(held, 0, give);
         while (auto const lost = waiting_.pin_uncovered(until)) {
@@ -264,8 +264,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// Largest number of attempts of a request beyond one for each block that waited at its first
-    /// refusal: so often may other threads allocate the memory that was returned for it.
+    /// A refused request is repeated once for each freed block that waited at its first refusal,
+    /// and this many times more, because other threads may take the returned memory first.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -284,8 +284,8 @@ private:
         --reservations_;
         return true;
     }
-    /// Reports a free that the totals of live bytes and blocks do not permit. Individual live
-    /// blocks are not recorded, so no other invalid free is noticed.
+    /// Reports a free of more bytes or blocks than are live. Other invalid frees are not noticed,
+    /// because only totals of the live blocks are kept.
     [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at) const noexcept {
         refused_free e{"stream_ordered", p, bytes, alignment, at};
@@ -298,13 +298,13 @@ private:
     }
 
     /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
-    /// `at_least` bytes together, with the lock released during the calls. Returns their bytes, or
-    /// 0 if they have fewer. An error of one stream is rethrown at the end.
+    /// `at_least` bytes together; the lock is released during the calls. Returns their bytes, or 0
+    /// if they have fewer. An error of one stream is rethrown after all streams were treated.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
         try {
-            waiting_.collect(ready_); // added to `ready_` one by one: an exception loses no block
+            waiting_.collect(ready_); // adds blocks to `ready_` one by one: an exception loses none
         } catch (...) { failed = std::current_exception(); }
         std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
         if (bytes != 0) { give_ready(held, give); }
@@ -363,8 +363,8 @@ private:
         waiting_.unpin(pinned, true);
     }
 
-    /// Waits until another thread has returned blocks to the upstream: until `returned_` is not
-    /// `seen`. The lock is released during the wait.
+    /// Waits until another thread has returned blocks to the upstream, which changes `returned_`
+    /// from `seen`. The lock is released during the wait.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
         held.unlock();
@@ -381,10 +381,10 @@ private:
     waiting_frees<Platform> waiting_;
     /// Blocks that no stream uses, to be returned to the upstream.
     freed_blocks ready_;
-    freed_blocks captured_; ///< blocks freed during a capture, which a graph may use
-    /// Unused elements for the lists: at least one for each live block and request in progress.
+    freed_blocks captured_; ///< blocks that were freed during a capture: a graph may use them
+    /// Unused list elements: at least one for each live block and each request in progress.
     freed_blocks links_;
-    std::size_t  reservations_ = 0; ///< number of live blocks and of requests in progress
+    std::size_t  reservations_ = 0; ///< live blocks plus requests in progress
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
     /// Number of threads that wait, after a refusal, for blocks that another thread returns.
@@ -393,7 +393,7 @@ private:
     std::atomic<std::uint64_t> returned_ = 0;
     tally                      live_;
     memory_usage               figures_;
-    meeting_of<Platform>       meeting_; ///< the `refused_` threads wait here
+    meeting_of<Platform>       meeting_; ///< the threads that `refused_` counts wait here
 };
 
 } // namespace detail

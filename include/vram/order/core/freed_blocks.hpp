@@ -16,7 +16,8 @@ namespace vram {
 namespace detail {
 
 /// A linked list of freed blocks, oldest first. All elements of another list can be moved to its
-/// end in O(1). Its elements (links) are allocated in advance: a free allocates nothing.
+/// end in constant time. The elements (links) are allocated in advance, so a free allocates
+/// nothing.
 ///
 /// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -24,13 +25,15 @@ namespace detail {
 class freed_blocks {
 public:
     struct link {
-        void*         p         = nullptr;
-        std::size_t   bytes     = 0;
-        std::size_t   alignment = 0;
-        call_site     at        = {}; ///< the line of the program that freed the block
-        std::uint64_t epoch     = 0;  ///< the stream may use the block until this epoch is complete
-        std::uint64_t age       = 0;  ///< older blocks have smaller values
-        link*         next      = nullptr;
+        void*       p         = nullptr;
+        std::size_t bytes     = 0;
+        std::size_t alignment = 0;
+        call_site   at        = {}; ///< the line of the program that freed the block
+        /// The stream may use the block until this epoch of it (work up to one event) is complete.
+        std::uint64_t epoch = 0;
+        /// Number that grows with each free: older blocks have smaller values.
+        std::uint64_t age  = 0;
+        link*         next = nullptr;
     };
 
     freed_blocks() = default;
@@ -43,7 +46,7 @@ public:
     }
     ~freed_blocks() { clear(); }
 
-    /// Allocates an empty link for a future block.
+    /// Allocates an unused list element, for a block that is freed later.
     void add_link() { push(new link); }
 
     void push(link* one) noexcept {
@@ -54,8 +57,8 @@ public:
         bytes_ += one->bytes;
     }
 
-    /// Removes and returns the oldest link, which the caller must `push` to a list or delete.
-    /// Returns null if there is none.
+    /// Removes and returns the oldest list element, which the caller must `push` to a list or
+    /// delete. Returns null if the list is empty.
     [[nodiscard]] link* pop() noexcept {
         link* const one = first_;
         if (one == nullptr) { return nullptr; }
@@ -66,10 +69,10 @@ public:
         return one;
     }
 
-    /// Returns the oldest link, or null if there is none.
+    /// Returns the oldest list element, or null if the list is empty.
     [[nodiscard]] link const* first() const noexcept { return first_; }
 
-    /// Moves all links of `other` to the end of this list.
+    /// Moves all list elements of `other` to the end of this list.
     void splice(freed_blocks& other) noexcept {
         if (other.first_ == nullptr) { return; }
         (last_ ? last_->next : first_) = std::exchange(other.first_, nullptr);
@@ -78,8 +81,8 @@ public:
         bytes_ += std::exchange(other.bytes_, 0);
     }
 
-    /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first. The links stay in
-    /// the list, with no block.
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first. The list elements
+    /// stay in the list, now without a block.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {
@@ -89,7 +92,7 @@ public:
         bytes_ = 0;
     }
 
-    /// Returns true if the list contains a block at `p`. Compares with each block.
+    /// Returns true if the list contains a block that starts at `p`. Compares with each block.
     [[nodiscard]] bool has(void const* p) const noexcept {
         for (link const* at = first_; at != nullptr; at = at->next) {
             if (at->p == p) { return true; }

@@ -16,17 +16,19 @@ namespace detail {
 
 /// The result of recording an event on a stream.
 enum class recorded : unsigned char {
-    pending, ///< the event was recorded; the work before it may not be complete yet
+    pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
     captured, ///< the stream is being captured: the event must not be queried or waited for
-    /// Nothing was recorded: the handle of a default stream means another one on this thread.
+    /// Nothing was recorded: the handle is that of a default stream, and means a different stream
+    /// on this thread.
     elsewhere,
     lost,   ///< the stream was destroyed without a call of `retire`: nothing was recorded
     failed, ///< the platform reported an error: nothing was recorded
 };
 
-/// Returns true if the event stands for the work of the stream, or if the work is complete.
+/// Returns true if an event was recorded behind the work of the stream, or if that work is known to
+/// be complete.
 [[nodiscard]] constexpr bool stands(recorded how) noexcept {
     return how == recorded::pending || how == recorded::done;
 }
@@ -81,14 +83,16 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                held.record(e); // a destroyed stream has no owner that could capture it
+                // a destroyed stream has no owner that could capture it, so the hold records the
+                // event at once
+                held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
                 Platform::record(e, s);
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream since the check: the hold is used now.
+            // The owner has destroyed the stream since the check above: repeat, now with the hold.
             if (held.ended() && i < attempts) { continue; }
             // Recording also fails if an error has invalidated a capture of the stream.
             if (detail::captures<Platform>(s)) { return recorded::captured; }

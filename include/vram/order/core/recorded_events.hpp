@@ -13,10 +13,10 @@
 namespace vram {
 namespace detail {
 
-/// The recorded events of one stream, oldest first, each with the last epoch for which it stands.
-/// Events are reused. If the largest number of events is in use, the oldest recorded one is reused,
-/// and the next one stands for its epoch as well. An event for which a host thread waits, and the
-/// event recorded last, are never reused.
+/// The recorded events of one stream, oldest first. Each has the last epoch (numbered part of the
+/// stream's work) that is complete once the event is. Events are reused. If the largest number of
+/// events is in use, the oldest recorded one is reused, and the next one then covers its epoch as
+/// well. An event for which a host thread waits, and the event recorded last, are never reused.
 ///
 /// Failure   Only `spare` creates events. It may throw `std::bad_alloc` or an error of the
 ///           platform, and nothing has changed.
@@ -29,8 +29,8 @@ public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    /// An event and the last epoch for which it stands: if the event is complete, so is all work of
-    /// the stream before it, up to that epoch.
+    /// An event and the number of an epoch: if the event is complete, so is all work of the stream
+    /// up to the end of that epoch.
     struct entry {
         event         what;
         device        of; ///< the device on which the event was created
@@ -40,7 +40,7 @@ public:
         entry*   next = nullptr;
     };
 
-    /// `most` is the largest number of events.
+    /// `most` is the largest number of events that may exist.
     explicit recorded_events(std::size_t most) noexcept : most_{most} {}
     recorded_events(recorded_events&&) = delete;
     ~recorded_events() {
@@ -48,15 +48,16 @@ public:
         while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
     }
 
-    /// Returns an event of the device `d` which the caller may record, or null if host threads wait
-    /// for all events. Call `push` after the record.
+    /// Returns an event of the device `d` which the caller may record, then calling `push`. Returns
+    /// null if the largest number of events exists and none can be reused: host threads wait for
+    /// all of them, except perhaps for the one recorded last.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }
         if (*at == nullptr) { at = count_ < most_ ? &create(d) : reusable(); }
         if (at == nullptr) { return nullptr; }
         entry& one = **at;
-        if (one.of != d) { // the timeline was reused for a stream of another device
+        if (one.of != d) { // the object was reused for a stream of another device
             one.what = event{d};
             one.of   = d;
         }
@@ -64,7 +65,8 @@ public:
         one.next = std::exchange(unused_, &one);
         return &one;
     }
-    /// Adds the event from the last call of `spare`, after its record: it stands for `epoch`.
+    /// Adds the event that `spare` returned, after the caller has recorded it: once it is complete,
+    /// the work of the stream up to the end of `epoch` is complete.
     void push(std::uint64_t epoch) noexcept {
         entry* const one                    = std::exchange(unused_, unused_->next);
         one->epoch                          = epoch;
@@ -85,15 +87,18 @@ public:
         while (oldest_ != nullptr) { pop(); }
     }
 
-    /// Returns true if a recorded event stands for `epoch`.
+    /// Returns true if a recorded event covers `epoch`, a numbered part of the stream's work: the
+    /// epoch is complete once the event is.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return newest_ != nullptr && epoch <= newest_->epoch;
     }
-    /// Returns the last epoch for which a recorded event stands, or 0 if there is none.
+    /// Returns the last epoch (numbered part of the stream's work) that a recorded event covers, or
+    /// 0 if there is no event.
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
         return newest_ != nullptr ? newest_->epoch : 0;
     }
-    /// Returns the earliest event that stands for `epoch`. There must be one.
+    /// Returns the earliest recorded event whose completion shows that `epoch`, a part of the
+    /// stream's work, is complete. There must be such an event.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) const noexcept {
         entry* at = oldest_;
         while (at->epoch < epoch) { at = at->next; }
@@ -107,7 +112,8 @@ private:
         return unused_;
     }
     /// Removes the oldest recorded event for which no host thread waits, unless it is the newest,
-    /// and makes it unused. Returns its place, or null if there is none.
+    /// and makes it the first unused one. Returns the address of the pointer to it, or null if
+    /// there is no such event.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }
@@ -120,9 +126,10 @@ private:
 
     std::size_t most_;
     std::size_t count_  = 0;       ///< number of events, recorded or not
-    entry*      oldest_ = nullptr; ///< the recorded events
+    entry*      oldest_ = nullptr; ///< the oldest of the recorded events, which form a list
     entry*      newest_ = nullptr;
-    entry*      unused_ = nullptr; ///< events to be recorded again; host threads may wait for some
+    /// Events that may be recorded again, unless a host thread still waits for them.
+    entry* unused_ = nullptr;
 };
 
 } // namespace detail

@@ -11,7 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// Two kinds of key that never collide: a handle, which is even, or an id, made odd; not zero.
+/// A number by which a stream is found in a table: its handle, which is even, or its id, made odd,
+/// so that the two kinds never collide. It is never zero.
 ///
 /// Failure   Throws an error of the platform if a stream has no id.
 /// Threads   Any number of threads may call concurrently.
@@ -21,10 +22,11 @@ template <class Platform>
 struct stream_key {
     using stream = typename Platform::stream;
 
-    /// Returns a key that is never reused within a process.
+    /// Returns a key, made from the stream's id, that no other stream ever has within the process.
     [[nodiscard]] static std::uint64_t lasting(stream s) { return 2 * Platform::id(s) + 1; }
-    /// Returns the handle of the stream as a key. A new stream may have it after the old one was
-    /// destroyed. If the stream has no name, returns `lasting(s)`.
+    /// Returns the handle of the stream as a key. A new stream may have the same key after this one
+    /// was destroyed. If the stream has no name (`Platform::name` is missing or returns 0), returns
+    /// `lasting(s)`.
     [[nodiscard, gnu::always_inline]] static std::uint64_t named(stream s) {
         if constexpr (requires { Platform::name(s); }) {
             if (std::uint64_t const name = Platform::name(s)) { return name; }

@@ -49,18 +49,19 @@ public:
     static constexpr std::size_t most = 8; ///< largest number of events, unless the owner sets it
 
     /// Creates the timeline of a stream that the calling thread uses. `key` is the number by which
-    /// the owner finds the stream.
+    /// the owner finds the stream, `slot` the index of the timeline in the owner's table.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline of a stream that any thread may use. Its identity is known.
+    /// Creates the timeline of a stream that another thread may use at the same time. `who`, the
+    /// identity of the stream, is known, so the stream is not queried.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {
         adopt(s, key, who, std::move(held));
     }
 
-    /// Reuses the timeline for another stream. The epochs continue, so that everything freed on the
-    /// former stream stays complete.
+    /// Reuses the timeline for another stream. The epoch numbers continue, so that everything freed
+    /// on the former stream stays complete.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_             = who.id;
@@ -76,14 +77,14 @@ public:
         adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
-    /// Returns the epoch (the work before one recorded event) of a free that happens now, and
-    /// records that the epoch contains a free.
+    /// Returns the number of the current epoch (the stream's work since its last recorded event)
+    /// for memory that is freed now, and records that the epoch contains a free.
     [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
         freed_until_ = epoch_;
         return epoch_;
     }
-    /// Returns the epoch of memory freed while the stream is being captured. It never completes by
-    /// itself. Records that a graph uses memory of this stream.
+    /// Returns the epoch for memory that is freed while the stream is being captured: one that
+    /// never completes by itself. Records that a graph uses memory of this stream.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -107,8 +108,8 @@ public:
             if (oldest->epoch > done_) {
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
-                if (how != recorded::done) { // the event is dropped; the next one, recorded or not
-                    recorded_.pop();         // yet, stands for its epoch as well
+                if (how != recorded::done) {
+                    recorded_.pop(); // the next event that is recorded covers its epoch as well
                     continue;
                 }
             }
@@ -117,10 +118,10 @@ public:
         }
     }
 
-    /// Makes sure that an event stands for `epoch` (work before one event), or that the epoch is
-    /// complete. Returns false if the stream is being captured, so that no event can be recorded.
-    /// If the stream was destroyed, or if its handle means another stream on this thread, the host
-    /// waits for its device instead; a destruction is reported, and the timeline ends.
+    /// Makes sure that an event was recorded behind `epoch` (work up to one event), or that the
+    /// epoch is complete. Returns false if the stream is being captured, so that no event can be
+    /// recorded. If the stream was destroyed, or if its handle means another stream on this thread,
+    /// the host waits for its device instead; a destruction is reported, and the timeline ends.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -151,12 +152,13 @@ public:
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }
-    /// Returns the last epoch for which an event stands or that is complete.
+    /// Returns the last epoch (work up to one event) that is complete or behind which an event was
+    /// recorded.
     [[nodiscard]] std::uint64_t covered() const noexcept {
         std::uint64_t const last = recorded_.last_epoch();
         return last > done_ ? last : done_;
     }
-    /// Returns the current epoch: the work of the stream after the last recorded event.
+    /// Returns the number of the current epoch: the stream's work since its last recorded event.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
     /// Records an event behind everything freed since the last event, if anything was, so that a
     /// later `poll` can find it complete. Never waits and never throws: errors are reported.
@@ -171,7 +173,8 @@ public:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return recorded::failed;
     }
-    /// Reports once that the stream was destroyed without notice while `bytes` waited for it.
+    /// Reports once that the stream was destroyed without a call of `retire` while `bytes` of freed
+    /// memory waited for it.
     void report_death(std::size_t bytes = 0) noexcept {
         if (std::exchange(death_reported_, true) || is_ending<Platform>()) { return; }
         report_error({.kind   = error_kind::dead_stream,
@@ -182,15 +185,16 @@ public:
     /// Makes everything freed since the last event unavailable to other streams until `readmit`,
     /// because the stream is being captured.
     void exclude() noexcept { excluded_from_ = covered() + 1; }
-    /// Ends the effect of `exclude`, because the capture may have ended.
+    /// Makes the memory that `exclude` made unavailable available again, because the capture may
+    /// have ended.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;
     }
 
-    /// Ends the current epoch with an event, or, if no event is free, by a wait of the host.
-    /// Returns false if neither is possible: the stream is being captured, or its handle does not
-    /// mean this stream any more.
+    /// Ends the current epoch by an event behind the stream's work, or, if all events are in use,
+    /// by a wait of the host. Returns false if neither is possible: the stream is being captured,
+    /// or its handle does not mean this stream any more.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return stands(how);
@@ -198,7 +202,8 @@ public:
 
     /// Records an event behind everything freed so far, which ends the epoch. The calling thread
     /// uses the stream, so no other thread captures it during the call. Returns false, and the
-    /// epoch continues, if the stream is being captured or host threads wait for all events.
+    /// epoch continues, if the stream is being captured or no event may be reused because host
+    /// threads wait for them.
     bool record_in_order() {
         entry* const one = recorded_.spare(device_);
         if (one == nullptr) { return false; }
@@ -208,27 +213,31 @@ public:
         end_epoch_with_event();
         return true;
     }
-    /// Calls `record_in_order`. Never throws: errors are reported, and the epoch continues.
+    /// Calls `record_in_order` to record an event behind all frees. Never throws: errors are
+    /// reported, and the epoch (work up to one event) continues.
     void try_record() noexcept {
         try {
             (void)record_in_order();
         } catch (...) { report_failed_call("recording an event on a stream"); }
     }
 
-    /// Returns the earliest event that stands for `epoch`, which must be recorded and not complete.
+    /// Returns the earliest event behind `epoch`, a part of the stream's work. The event must be
+    /// recorded, and the epoch not complete.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) noexcept {
         return recorded_.event_for(epoch);
     }
 
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
-    /// Ends the current epoch, which is complete because the host has waited for the stream.
+    /// Ends the current epoch (work since the last event), which is complete because the host has
+    /// waited for the stream.
     void end_epoch() noexcept {
         complete_up_to(epoch_++);
         recorded_.clear();
     }
-    /// Ends the current epoch without an event, and returns its number. The epoch is complete once
-    /// the host has waited for the stream or its device, or with a later event.
+    /// Ends the current epoch (work since the last event) without an event, and returns its number.
+    /// The epoch is complete once the host has waited for the stream or its device, or with a later
+    /// event.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_wait() noexcept {
@@ -236,12 +245,13 @@ public:
         ++waits_made;
     }
 
-    /// Returns the last epoch of the stream of `slot` for which this stream has already waited.
+    /// Returns the last epoch (part of its work) of the stream with timeline index `slot` for which
+    /// this stream has already waited.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
-    /// Makes this stream wait for the event of `other` that stands for `epoch`, which must be
-    /// recorded and not complete.
+    /// Makes this stream wait for the event behind `epoch`, a part of the work of `other`'s stream.
+    /// The event must be recorded, and the epoch not complete.
     void wait_for(stream_timeline& other, std::uint64_t epoch) {
         waited_.reserve(other.slot_ + 1);
         while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
@@ -251,8 +261,8 @@ public:
         count_wait();
     }
 
-    /// Ends the timeline of a stream that is destroyed, or about to be, after an event was recorded
-    /// behind everything freed on it. Its handle may mean another stream from now on.
+    /// Ends the timeline of a stream that is destroyed or about to be. An event must have been
+    /// recorded behind everything freed on it. Its handle may mean another stream from now on.
     void end() noexcept {
         alive_ = false;
         held_  = {};
@@ -262,7 +272,8 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream for which the timeline was created.
+    /// Returns true if the handle still means the stream for which the timeline was created; false
+    /// after `end`.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
@@ -270,7 +281,7 @@ public:
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
     /// Returns true if the platform has announced that the stream was destroyed by its owner.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
-    /// Returns true if memory was freed for which no event stands yet.
+    /// Returns true if memory was freed on the stream since its last recorded event.
     [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
         return has_frees() ? epoch_ : epoch_ - 1;
@@ -291,9 +302,9 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Ends the current epoch with an event if one is free. If host threads wait for all events,
-    /// the host waits here as well (`may_wait`), or nothing is recorded. If the device was reset,
-    /// the epoch ends without an event.
+    /// Ends the current epoch (work since the last event) with an event. If host threads wait for
+    /// all events, so that none may be reused, the host waits here as well (`may_wait`), or nothing
+    /// is recorded. If the device was reset, the epoch ends without an event.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             end_epoch(); // an event would create a new context, and all work has ended
@@ -319,7 +330,8 @@ private:
         count_wait();
         return recorded::done;
     }
-    /// Queries an event: returns `pending` or `done`. Any other result: the event is lost.
+    /// Queries an event and returns `pending` or `done`. With any other result the event is lost:
+    /// it must be dropped.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
@@ -329,7 +341,8 @@ private:
         return record_behind_all(one.what);
     }
 
-    /// Ends the current epoch, because the event that `recorded_.spare` returned was recorded.
+    /// Ends the current epoch (work since the last event) by the event that `recorded_.spare`
+    /// returned and that was recorded now.
     void end_epoch_with_event() noexcept {
         recorded_.push(epoch_++);
         ++events_;
@@ -339,19 +352,25 @@ private:
     stream                                      stream_{};
     [[no_unique_address]] stream_hold<Platform> held_{};
     typename Platform::device                   device_{};
-    std::uint64_t                               key_   = 0;
-    std::uint64_t                               id_    = 0;
-    std::uint64_t                               epoch_ = 1; ///< the current epoch
-    std::uint64_t                               done_  = 0; ///< the last epoch known to be complete
-    std::uint64_t                               freed_until_ = 0; ///< the epoch of the last free
-    std::uint64_t                               events_      = 0;
-    std::uint64_t                               waits_       = 0;
-    bool                                        alive_       = true;
-    bool death_reported_         = false; ///< true if the destruction of the stream was reported
-    bool has_graph_memory_       = false; ///< true if a captured graph uses memory of this stream
-    std::uint64_t excluded_from_ = tag::captured; ///< frees from this epoch on are unavailable
+    std::uint64_t                               key_ = 0;
+    std::uint64_t                               id_  = 0;
+    /// Number of the current epoch, the work since the last recorded event.
+    std::uint64_t epoch_ = 1;
+    /// Number of the last epoch that is known to be complete.
+    std::uint64_t done_ = 0;
+    /// Number of the epoch of the last free.
+    std::uint64_t freed_until_    = 0;
+    std::uint64_t events_         = 0;
+    std::uint64_t waits_          = 0;
+    bool          alive_          = true;
+    bool          death_reported_ = false; ///< true if the destruction of the stream was reported
+    bool has_graph_memory_        = false; ///< true if a captured graph uses memory of this stream
+    /// Memory freed in this epoch or later is unavailable to other streams.
+    std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
-    heap_array<std::uint64_t> waited_; ///< last epoch waited for, by slot of the other stream
+    /// For each other stream, at the index of its timeline: its last epoch for which this one
+    /// waited.
+    heap_array<std::uint64_t> waited_;
 };
 
 } // namespace detail

@@ -51,7 +51,8 @@ public:
         return *this;
     }
 
-    /// The next functions find a timeline (record of a stream's progress): see `timeline_table`.
+    /// The next four functions find the timeline of a stream (the record of its progress) in the
+    /// table, as the functions of `timeline_table` with these names do.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -68,10 +69,10 @@ public:
         return table_[slot].has_event(epoch);
     }
 
-    /// Returns when `asker` (null: the host, without a wait) may use memory with a pending use by
-    /// the stream with timeline index `slot` until `epoch`. `captured`: the asking stream is being
-    /// captured. It may then use only memory that its own capture freed, and memory without pending
-    /// uses.
+    /// Returns when the stream of `asker` (null: the host, without a wait) may use memory that the
+    /// stream with timeline index `slot` may still access, until `epoch` of its work is complete.
+    /// `captured`: the asking stream is being captured. It may then use only memory that its own
+    /// capture freed, and memory without pending uses.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
@@ -93,7 +94,7 @@ public:
         }
         return worst;
     }
-    /// The function object that rates pending uses for one stream that asks.
+    /// A function object that returns when one stream may use memory with a given pending use.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -135,9 +136,9 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for all incomplete pending uses (of freed memory) in
-    /// `held`. Returns null, or the timeline of a stream that cannot be waited for because it is
-    /// being captured.
+    /// Makes the stream of `asker` wait for all streams that may still access freed memory,
+    /// according to the pending uses in `held`. Returns null, or the timeline of a stream that
+    /// cannot be waited for because it is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -152,8 +153,8 @@ public:
         return nullptr;
     }
 
-    /// Records an event for each use in `held` that has none, if that needs no wait, so that a
-    /// later `poll` can find the use complete.
+    /// Records an event behind each pending use (of freed memory) in `held` that has none, if that
+    /// needs no wait, so that a later `poll` can find the use complete.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -161,8 +162,8 @@ public:
         }
     }
 
-    /// Queries if the pending uses (of freed memory) in `held` are complete. Records an event for
-    /// each use that has none, if that needs no wait.
+    /// Queries if the pending uses (of freed memory) in `held` are complete. Records an event
+    /// behind each use that has none, if that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -171,8 +172,9 @@ public:
             other.poll();
         }
     }
-    /// Returns the timeline of a captured stream with a use in `held` for which no event was
-    /// recorded, or null. Such memory may belong to the graph.
+    /// Returns the timeline of a stream that is being captured and has a pending use in `held`
+    /// without an event behind it. Returns null if there is none. The memory of such a use may
+    /// belong to the graph.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -184,8 +186,8 @@ public:
     }
     [[nodiscard]] bool several() const noexcept { return table_.size() > 1; }
     /// Records an event on every stream that has freed memory since its last event, if that needs
-    /// no wait, so that a later `poll` can find that memory unused. Does nothing if there is only
-    /// one stream, because it needs no event.
+    /// no wait, so that a later `poll` can find that memory unused. Does nothing if only one stream
+    /// is known: it may use its memory without an event.
     void try_record_all() noexcept {
         if (!several()) { return; }
         for (timeline* each : table_) { each->try_record_event(); }
@@ -223,8 +225,8 @@ public:
         return all;
     }
 
-    /// Queries the recorded events of every stream and updates the stream's last completed epoch
-    /// (the work before one recorded event).
+    /// Queries the recorded events of every stream, and records up to which one (its last completed
+    /// epoch) the stream's work is complete.
     void poll() {
         for (timeline* each : table_) { each->poll(); }
     }
@@ -247,9 +249,9 @@ public:
         }
         return how;
     }
-    /// Announces that a stream is about to be destroyed, without a wait. If an event cannot be
-    /// recorded or queried now, its handle is not forgotten, and `cover` and `poll` can be called
-    /// again.
+    /// Announces that a stream is about to be destroyed, without a wait. If no event can be
+    /// recorded behind its frees now, its handle is not forgotten, and `cover` and `poll` can be
+    /// called again.
     void try_retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
@@ -270,13 +272,14 @@ public:
         for (timeline const* each : table_) { sum += each->waits(); }
         return sum;
     }
-    /// States that no captured graph will run again: no stream's memory is graph-retained any more.
+    /// States that no captured graph will run again: memory that was freed during captures is no
+    /// longer kept for a graph, on any stream.
     void forget_captures() noexcept {
         for (timeline* each : table_) { each->forget_captures(); }
     }
-    /// Returns the epoch until which graph-retained memory of the stream with timeline index `slot`
-    /// is pending after `forget_captures`. The stream may have used the memory before the capture,
-    /// and the last run of the graph may still use it.
+    /// Returns the epoch until which the graph-retained memory of the stream with timeline index
+    /// `slot` has a pending use after `forget_captures`: the stream may have used the memory before
+    /// the capture, and the last run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         timeline& its = table_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();
@@ -299,16 +302,16 @@ public:
         for (timeline* each : table_) { all = try_wait<Platform>(each->device()) && all; }
         return all;
     }
-    /// Waits until memory that was freed on `s` is no longer used, if no timeline could be obtained
-    /// for `s`: waits for the stream, or, if that fails, for all devices. Returns false if it is
-    /// unknown whether the memory is in use: the stream is being captured, which a wait would
+    /// Waits until memory that was freed on `s` is no longer used. Called if no timeline could be
+    /// obtained for `s`. Waits for the stream, or, if that fails, for all devices. Returns false if
+    /// it is unknown if the memory is in use: the stream is being captured, which a wait would
     /// invalidate, or the waits failed.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (captures(s)) { return false; }
         return try_wait<Platform>(s) || wait_for_all_devices();
     }
-    /// Waits for the devices of all timelines and for the calling thread's device, in case of
-    /// streams that were never met. Returns true if all waits succeeded.
+    /// Waits for the devices of all timelines, and for the calling thread's device in case of
+    /// streams without a timeline. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
         bool const all = wait_for_devices();
         bool const here =
@@ -325,8 +328,9 @@ public:
 
 private:
     void retire(timeline& gone) {
-        gone.poll(); // an event that a capture took is recorded again
-        // Starts an epoch for graph-retained memory: see `after_captures`.
+        gone.poll(); // an event that was recorded into a capture is recorded again
+        // Starts an epoch (work up to one event) for graph-retained memory, as `after_captures`
+        // does.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
@@ -346,9 +350,9 @@ private:
         }
     }
 
-    /// Makes sure that an event was recorded behind that epoch (part of the stream's work). If the
-    /// stream turns out to be destroyed, its timeline is retired, so that a new stream with the
-    /// same handle gets another one.
+    /// Makes sure that an event was recorded behind `epoch` of the stream's work. If the stream
+    /// turns out to be destroyed, its timeline is retired, so that a new stream with the same
+    /// handle gets another one.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
@@ -381,7 +385,7 @@ private:
     }
 
     timeline_table<Platform> table_;
-    /// True if `exclude` was called since the last `readmit`.
+    /// True if `exclude` was called, and `readmit` was not called since then.
     bool          some_excluded_ = false;
     std::uint64_t ends_seen_     = 0; ///< number of destroyed streams handled so far
 };

@@ -25,7 +25,8 @@ struct tag {
     std::uint64_t  epoch;
     std::size_t    slot;
 
-    /// The epoch of memory that is retained for a captured graph. It never completes by itself.
+    /// The epoch of memory that is kept for a captured graph. It never completes by itself:
+    /// `forget_captures` ends it.
     static constexpr std::uint64_t captured = ~std::uint64_t{0};
 
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {

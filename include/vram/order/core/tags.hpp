@@ -13,9 +13,10 @@
 namespace vram {
 namespace detail {
 
-/// At most `most` pending uses, stored in place. Each use has its own address range, so a block
-/// that was merged from pieces of several streams still knows which part waits for which stream. A
-/// request that fits into an unused part waits for no stream.
+/// At most `most` pending uses (streams that may still access freed memory), stored in place. Each
+/// use has its own address range, so a block that was merged from pieces of several streams still
+/// knows which part waits for which stream. A request that fits into an unused part waits for no
+/// stream.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant, because there are at most `most` uses. Nothing is allocated.
@@ -43,7 +44,8 @@ public:
             *this = other;
             return true;
         }
-        if (other.size_ == 1 && size_ < most) { // the usual case
+        // the usual case: one use is added, and there is room
+        if (other.size_ == 1 && size_ < most) {
             size_ = join(items_, size_, other.items_[0], false);
             return true;
         }
@@ -79,7 +81,8 @@ public:
         return part;
     }
 
-    /// Removes the pending uses of memory before `from`. A use across `from` is cut there.
+    /// Removes the pending uses (of freed memory) of addresses before `from`. A use of memory on
+    /// both sides of `from` is cut there.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {
@@ -91,7 +94,7 @@ public:
         }
     }
 
-    /// Removes the pending uses for which `is_complete(use)` returns true.
+    /// Removes the pending uses (of freed memory) for which `is_complete(use)` returns true.
     template <class IsComplete>
     void drop(IsComplete const& is_complete) noexcept {
         for (std::size_t i = 0; i < size_;) {
@@ -127,7 +130,8 @@ public:
         }
     }
 
-    /// Changes graph-retained uses into pending uses until the epoch `epoch(slot)` of their stream.
+    /// Changes uses that were kept for captured graphs into ordinary pending uses: each ends with
+    /// the epoch `epoch(slot)` of its stream's work.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
@@ -143,9 +147,9 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds `t` to the `count` pending uses in `all`, or merges it with a use of the same stream
-    /// and kind that it touches. If `spanning`, a gap between the two of at most their total size
-    /// is allowed. Returns the new number of uses.
+    /// Adds the pending use `t` to the `count` uses in `all`, or merges it with a use of the same
+    /// stream and kind whose memory it touches. If `spanning`, the two may also have a gap between
+    /// them of at most their total size. Returns the new number of uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];
@@ -163,7 +167,7 @@ private:
         return count + 1;
     }
 
-    tag         items_[most]; ///< only the first `size_` are ever read or copied
+    tag         items_[most]; ///< only the first `size_` elements are ever read or copied
     std::size_t size_ = 0;
 };
 

@@ -20,12 +20,12 @@
 namespace vram {
 namespace detail {
 
-/// Owns timelines, and finds them by index (slot) and by stream. A stream is identified by the
-/// platform's id, which is never reused, or, if `by_name`, by its handle, which needs no driver
-/// call. A new stream may get the handle of a destroyed one. If the platform announces the end of a
-/// stream, its timeline holds the stream, so that the handle stays unique; for other streams
-/// `forget` must be called before they are destroyed. From 16 timelines on, the slot of a stream
-/// without pending uses may be reused.
+/// Owns timelines (records of the progress of streams), and finds them by index (slot) and by
+/// stream. A stream is identified by the platform's id, which is never reused, or, if `by_name`, by
+/// its handle, which needs no driver call. A new stream may get the handle of a destroyed one. If
+/// the platform announces the end of a stream, its timeline holds the stream, so that the handle
+/// stays unique; for other streams `forget` must be called before they are destroyed. From 16
+/// timelines on, the slot of a stream without pending uses may be reused.
 ///
 /// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
@@ -70,24 +70,24 @@ public:
     // `of` and `known` are inlined, because every call of a pool begins with one of them. In a
     // program with many pools the compiler would not inline them.
 
-    /// Returns the timeline of a stream, and creates it if the stream was not met before.
+    /// Returns the timeline of a stream. Creates it if the stream has none.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// Returns the timeline of a stream if it is one of the last used, else null.
+    /// Returns the timeline of a stream if it is in the cache of the eight used last, else null.
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
-        // Lets the compiler drop a null check in the caller.
+        // Lets the compiler omit the null check in the caller.
         if (recent_ == nullptr) { __builtin_unreachable(); }
         return recent_;
     }
 
     /// Returns the timeline of a stream that another thread may use, and capture, during the call.
-    /// Returns null if the stream was not met before and its id was never queried. Does not query
-    /// the stream.
+    /// Does not query the stream: returns null if the stream has no timeline and its id was never
+    /// queried.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -97,17 +97,17 @@ public:
         return found != nullptr ? found : &meet(s, key, *who);
     }
 
-    /// Returns the timeline of a stream that was met, or null.
+    /// Returns the timeline of a stream, or null if it has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
-    /// Returns the timeline with that stream id. If its slot was reused for another stream, returns
-    /// any timeline; there is at least one.
+    /// Returns the timeline of the stream with that id. If that timeline was reused for another
+    /// stream, returns any timeline; there is at least one.
     [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
         for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
         }
         return *slots_[0];
     }
-    /// Ends a timeline. Its stream is not found any more.
+    /// Ends a timeline: later calls do not find it by its stream any more.
     void forget(timeline& gone) noexcept {
         by_key_.erase(gone.key());
         gone.end();
@@ -140,8 +140,8 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// Returns the timeline of a stream from the direct-mapped cache, and makes it the most recent
-    /// one. Null if it is not there.
+    /// Returns the timeline of the stream with this key if it is in the cache (`seats_`), and makes
+    /// it the most recently used one. Returns null if it is not in the cache.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -149,19 +149,19 @@ private:
         recent_key_ = key;
         return its.who;
     }
-    /// Creates the timeline of a new stream, or reuses one without pending uses.
+    /// Creates the timeline of a stream that has none, or reuses one without pending uses for it.
     timeline& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
     timeline& meet(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {
-                // Without an event the timeline would hold the destroyed stream forever.
+                // Without an event, the timeline would keep the destroyed stream alive forever.
                 if (each->ended()) { each->try_record_event(); }
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // If the owner does not visit destroyed streams, `forget` releases the hold
-                // (reference to the stream).
+                // If the owner does not visit destroyed streams, `forget` ends the hold, which
+                // keeps the destroyed stream's handle valid.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }
@@ -189,9 +189,11 @@ private:
     bool                  by_name_;
     bool                  visits_ends_;
     std::size_t           most_events_;
-    timeline*             recent_     = nullptr; ///< the timeline that was used last
-    std::uint64_t         recent_key_ = 0;       ///< key of the stream of `recent_`, or 0
-    seat                  seats_[seats];         ///< cache of timelines, for streams that alternate
+    timeline*             recent_ = nullptr; ///< the timeline that was used last
+    /// Key of the stream of `recent_`, or 0 if there is none.
+    std::uint64_t recent_key_ = 0;
+    /// Cache of timelines, for calls that alternate between streams.
+    seat seats_[seats];
     /// From this number of timelines on, one without pending uses is reused for a new stream.
     std::size_t reuse_from_ = 16;
 };

@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for `what` (a stream, an event or a device), or calls it if it is a function
-/// that waits. Returns true on success. `call` names the wait in an error message.
+/// Makes the host wait for `what` (a stream, an event or a device), or, if `what` is a function
+/// that waits, calls it. Returns true on success. `call` names the wait in an error message.
 ///
 /// Failure   An error is reported to the error sink, and false is returned.
 /// Threads   Any thread may call.

@@ -57,9 +57,9 @@ public:
         return *this;
     }
 
-    /// Adds a freed block, which the stream `s` used last, and ends the epoch of `s` with an event
-    /// once it has `per_event` blocks. `s` must not be captured. If this throws, `one` still
-    /// belongs to the caller.
+    /// Adds a freed block, which the stream `s` used last. Once `per_event` blocks were freed since
+    /// the last event on `s`, records an event. `s` must not be captured. If this throws, `one`
+    /// still belongs to the caller.
     void add(stream const& s, link* one, std::size_t per_event) {
         timeline& its = timelines_.of(s);
         queue&    to  = queue_of(its);
@@ -73,11 +73,12 @@ public:
         to.blocks.push(one);
     }
 
-    /// Records an event behind the frees on `s` that have none. The stream may be destroyed
-    /// afterwards, unless it is being captured: no event is recorded then.
+    /// Records an event behind the frees on `s` that have none, so that the stream may be
+    /// destroyed. If the stream is being captured, no event is recorded, and it must not be
+    /// destroyed.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
-    /// Releases the streams that were destroyed and have no blocks here.
+    /// Releases the streams that were destroyed and have no freed blocks here.
     void forget_ended() { timelines_.forget_ended(); }
 
     /// Moves each block to `free` if an event shows that its stream is done with it. Also records
@@ -107,14 +108,18 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// The event or device that a host thread waits for without the lock, until `unpin`.
+    /// The event, or else the device, for which a host thread waits with the lock released. `unpin`
+    /// ends it.
     struct pin {
         enum class by { nothing, event, device };
 
-        timeline*                 its = nullptr; ///< null if there is no block to wait for
-        by                        how{};         ///< `nothing` if the block is unused already
+        /// The stream to wait for; null if there is no freed block to wait for.
+        timeline* its = nullptr;
+        /// What to wait for: `nothing` if the block is unused already.
+        by                        how{};
         typename timeline::entry* event = nullptr;
-        std::uint64_t             until = 0; ///< the wait completes this epoch
+        /// After the wait, all work up to this epoch is complete.
+        std::uint64_t             until = 0;
         typename Platform::device where{};
 
         explicit operator bool() const noexcept { return its != nullptr; }
@@ -151,11 +156,11 @@ public:
         }
         return {};
     }
-    /// Returns the age of the next freed block. Older blocks have smaller values.
+    /// Returns the age (a number that grows with each free) of the block that is freed next.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
-    /// Ends the wait of one thread. `waited` is true if it succeeded: the next `collect` then frees
-    /// the blocks without a query.
+    /// Ends the wait of one thread. `waited` is true if the wait succeeded: the next `collect` then
+    /// frees the blocks without a query.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }
@@ -199,7 +204,7 @@ public:
         }
         return false;
     }
-    /// Returns the number of blocks.
+    /// Returns the number of freed blocks here.
     [[nodiscard]] std::size_t count() const noexcept {
         std::size_t sum = 0;
         for (queue const& each : queues_) { sum += each.blocks.count(); }
@@ -210,12 +215,12 @@ public:
     [[nodiscard]] std::uint64_t events() const noexcept { return timelines_.events(); }
 
 private:
-    /// The blocks that were freed on one stream.
+    /// The blocks that were freed on one stream, oldest first.
     struct queue {
         timeline*     its;
         freed_blocks  blocks{};
         std::uint64_t counted_epoch = 0;
-        std::size_t   counted       = 0; ///< number of blocks freed in `counted_epoch`
+        std::size_t   counted       = 0; ///< number of blocks freed in the epoch `counted_epoch`
     };
 
     queue& queue_of(timeline& its) {
