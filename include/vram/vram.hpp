@@ -20,6 +20,7 @@
 #include <vram/base/over_limit.hpp>
 #include <vram/base/over_size.hpp>
 #include <vram/base/requirements.hpp>
+#include <vram/base/tag.hpp>
 
 #include <vram/concepts/batched_copies.hpp>
 #include <vram/concepts/completion_flags.hpp>

@@ -108,3 +108,11 @@ TEST_CASE("nvcc: the memory assertions for doctest") {
     stream.synchronize();
     memory.retire(stream);
 }
+
+TEST_CASE("nvcc: tags of scopes") {
+    tagged const    outer{"nvcc"};
+    tagged const    inner{std::string{"inner"}};
+    vram::tag const now = current_tag();
+    CHECK(std::string{now.path()} == "nvcc/inner");
+    CHECK(vram::tag::of_id(now.id()) == now);
+}

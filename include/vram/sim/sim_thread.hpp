@@ -4,6 +4,7 @@
 /// \file
 /// `sim_thread` is a host thread with a virtual clock.
 
+#include <vram/base/tag.hpp>       // current_tag, tagged
 #include <vram/sim/sim_device.hpp> // sim_device
 
 #include <algorithm> // max
@@ -44,15 +45,16 @@ class sim_thread {
 public:
     sim_thread() = default;
 
-    /// Starts `body()` on a new thread, with `device` as its current device.
+    /// Starts `body()` on a new thread, with `device` as its current device and the creator's tag.
     template <class Body>
     sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
         if (ordered()) { start_participating(); }
         try {
-            thread_ = std::thread{
-                [m = machine_, h = host_, device, run = std::forward<Body>(body)]() mutable {
-                    live(*m, h, device, run);
-                }};
+            thread_ = std::thread{[m = machine_, h = host_, device, from = current_tag(),
+                                   run = std::forward<Body>(body)]() mutable {
+                tagged const scope{from};
+                live(*m, h, device, run);
+            }};
         } catch (...) {
             if (host_ != nullptr) { abandon(); }
             throw;

@@ -4,7 +4,7 @@
 /// \file
 /// `worker` is a host thread that joins on destruction.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/tag.hpp> // current_tag, tagged
 
 #include <thread>  // thread
 #include <utility> // forward, move
@@ -23,9 +23,13 @@ public:
     worker() = default;
 
     /// Starts `body()` on a new thread. The first argument is the thread's current device on other
-    /// platforms; this class ignores it.
+    /// platforms; this class ignores it. The thread begins with the tag of its creator.
     template <class Device, class Body>
-    worker(Device const&, Body&& body) : thread_{std::forward<Body>(body)} {}
+    worker(Device const&, Body&& body)
+        : thread_{[from = current_tag(), run = std::forward<Body>(body)]() mutable {
+              tagged const scope{from};
+              run();
+          }} {}
 
     worker(worker&&) = default;
     worker& operator=(worker&& other) noexcept {

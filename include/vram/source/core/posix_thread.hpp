@@ -4,7 +4,7 @@
 /// \file
 /// `posix_thread` is a host thread that joins on destruction, for code that needs POSIX anyway.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/tag.hpp> // tag, current_tag, tagged
 
 #if __has_include(<pthread.h>)
 
@@ -28,11 +28,11 @@ class posix_thread {
 public:
     posix_thread() = default;
 
-    /// Starts `body()` on a new thread.
+    /// Starts `body()` on a new thread, which begins with the tag of its creator.
     template <class Body>
     explicit posix_thread(Body&& body) {
-        using work     = std::decay_t<Body>;
-        auto*     its  = new work(std::forward<Body>(body));
+        using work     = work_of<std::decay_t<Body>>;
+        auto*     its  = new work{std::forward<Body>(body), current_tag()};
         int const code = ::pthread_create(&thread_, nullptr, &run<work>, its);
         if (code != 0) {
             delete its;
@@ -63,13 +63,24 @@ public:
     }
 
 private:
+    template <class Body>
+    struct work_of {
+        Body      body;
+        vram::tag from;
+
+        void run() {
+            tagged const scope{from};
+            body();
+        }
+    };
+
     template <class Work>
     static void* run(void* work) {
         struct owner { // deletes `its`, also if the thread ends by `pthread_exit`
             Work* its;
             ~owner() { delete its; }
-        } const body{static_cast<Work*>(work)};
-        (*body.its)();
+        } const held{static_cast<Work*>(work)};
+        held.its->run();
         return nullptr;
     }
 

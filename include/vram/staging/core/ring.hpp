@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>
 #include <vram/base/contract.hpp>               // expects
 #include <vram/base/error.hpp>                  // report_error
+#include <vram/base/tag.hpp>                    // tagged
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/core/owning_process.hpp>
 #include <vram/concepts/core/user_line.hpp> // name_stream
@@ -99,6 +100,7 @@ private:
             expects(of.chunk_bytes_ <= unsatisfiable / chunks,
                     "staging_options: the chunks of all threads must fit in memory");
             bytes = chunks * of.chunk_bytes_;
+            tagged const purpose{"staging"};
             begin = static_cast<std::byte*>(of.pinned_.allocate_sync(bytes, piece_plan::unit));
         }
         pinned_memory(pinned_memory&&) = delete;

@@ -7,6 +7,7 @@
 #include <vram/base/contract.hpp>             // expects
 #include <vram/base/core/smaller_of.hpp>      // larger_of, smaller_of
 #include <vram/base/core/worker.hpp>          // the thread of platforms where time is real
+#include <vram/base/tag.hpp>                  // tagged
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/core/user_line.hpp>   // user_line, user_code, remembered_line
 #include <vram/concepts/powers.hpp>           // synchronous_resource
@@ -139,6 +140,7 @@ private:
         loader_options const& o = this->options_;
         {
             numa_local<Platform> const here{where_, o.numa_local};
+            tagged const               purpose{"loader"};
             std::size_t const          pageable =
                 memory_.take(o.batch_bytes, o.pageable_fallback, o.completion_flags ? o.budget : 0);
             this->note([&](auto& f) {

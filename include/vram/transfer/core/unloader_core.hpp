@@ -7,6 +7,7 @@
 #include <vram/base/contract.hpp>             // expects
 #include <vram/base/core/smaller_of.hpp>      // larger_of
 #include <vram/base/core/worker.hpp>          // the thread of platforms where time is real
+#include <vram/base/tag.hpp>                  // tagged
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/core/user_line.hpp>   // user_line, user_code, remembered_line
 #include <vram/concepts/powers.hpp>           // synchronous_resource
@@ -53,6 +54,7 @@ public:
                   this->channel_.view()} {
         {
             numa_local<Platform> const here{where_, options.numa_local};
+            tagged const               purpose{"unloader"};
             std::size_t const          budget = options.completion_flags ? options.budget : 0;
             pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback, budget);
         }

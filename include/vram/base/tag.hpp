@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tagged` names the purpose of the memory that a scope allocates; `current_tag` returns the name.
+
+#include <vram/base/core/tag_tree.hpp> // tag_node, tag_tree
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <cstdint>  // uint32_t
+#include <cstring>  // strlen
+
+namespace vram {
+
+/// The purpose of an allocation, as a path of names such as "train/optimizer". An object is a
+/// pointer; the names live until the end of the process. Two tags are equal if their paths are.
+///
+///     tag const now = current_tag();
+///     std::printf("%s\n", now.path());
+///
+/// Failure   Never throws.
+/// Threads   Any thread.
+/// Cost      One load for each function.
+class tag {
+public:
+    constexpr tag() noexcept = default; ///< no tag: the path is empty
+
+    /// Returns true unless this is the empty tag.
+    [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
+    /// Returns all names, from the outermost on, with '/' between them. Valid for good.
+    [[nodiscard]] constexpr char const* path() const noexcept { return known() ? node_->path : ""; }
+    /// Returns the innermost name. Valid until the end of the process.
+    [[nodiscard]] constexpr char const* name() const noexcept { return known() ? node_->name : ""; }
+    /// Returns the tag that contains this one; the empty tag if there is none.
+    [[nodiscard]] constexpr tag outer() const noexcept {
+        return tag{known() ? node_->outer : nullptr};
+    }
+    /// Returns true if this is `other` or is contained in it. All tags are in the empty one.
+    [[nodiscard]] constexpr bool within(tag other) const noexcept {
+        tag each = *this;
+        while (each.known() && each != other) { each = each.outer(); }
+        return each == other;
+    }
+    /// Returns a number for events and files: 0 for the empty tag, at most 65 535.
+    [[nodiscard]] constexpr std::uint32_t id() const noexcept { return known() ? node_->id : 0; }
+    /// Returns the tag of this process that has this `id()`; the empty tag if there is none.
+    [[nodiscard]] static tag of_id(std::uint32_t id) noexcept {
+        return tag{detail::tag_tree::find(id)};
+    }
+
+    friend constexpr bool operator==(tag, tag) noexcept = default;
+
+private:
+    friend class tagged;
+    friend tag current_tag() noexcept;
+    constexpr explicit tag(detail::tag_node const* node) noexcept : node_{node} {}
+
+    detail::tag_node const* node_ = nullptr;
+};
+
+namespace detail {
+
+/// An open scope of a thread. Its tag is looked up when it is needed for the first time.
+struct tag_scope {
+    tag_scope*      outer;
+    char const*     name; ///< the name of a scope without a tag yet; null if `node` is set
+    tag_node const* node; ///< the tag; null is the empty tag
+
+    [[gnu::noinline]] tag_node const* find() noexcept {
+        if (name == nullptr) { return node; }
+        node =
+            tag_tree::descend(outer != nullptr ? outer->find() : nullptr, name, std::strlen(name));
+        name = nullptr;
+        return node;
+    }
+};
+inline constinit thread_local tag_scope* innermost_scope = nullptr;
+
+} // namespace detail
+
+/// Returns the tag of the innermost `tagged` of the calling thread; the empty tag if there is none.
+///
+/// Cost      Two loads. The first call in a scope looks its tag up.
+[[nodiscard]] inline tag current_tag() noexcept {
+    detail::tag_scope* const scope = detail::innermost_scope;
+    if (scope == nullptr) { return {}; }
+    return tag{scope->name == nullptr ? scope->node : scope->find()};
+}
+
+/// Names the purpose of the memory that the calling thread allocates until the end of the scope.
+/// Probes such as `tracking` count by these names. Scopes nest: a scope "optimizer" within a scope
+/// "train" has the tag "train/optimizer". A scope in itself, as in recursion, adds no name.
+///
+///     tagged const scope{"optimizer"};
+///     state = memory.allocate(stream, bytes); // owner: "optimizer"
+///
+/// Threads that vram starts begin with the tag of the thread that started them. For another thread,
+/// pass it: `std::thread{[from = current_tag()] { tagged const scope{from}; ... }}`. The memory
+/// that a loader, an unloader or a staging object allocates for itself has a tag "loader",
+/// "unloader" or "staging" within that of the thread that constructs it.
+///
+/// Failure   Never throws. If a new tag cannot be stored (no host memory, a path of more than 255
+///           characters, 65 535 tags), the scope has the tag of the outer scope.
+/// Threads   A scope belongs to one thread, and ends in reverse order: an automatic variable.
+/// Cost      About 1 ns with a string literal, which is read only if a probe asks for the tag. Other
+///           strings are copied and looked up at once.
+class [[maybe_unused]] tagged : detail::tag_scope {
+public:
+    /// Begins a scope with a string literal, which must outlive the scope.
+    template <std::size_t N>
+    [[nodiscard]] explicit tagged(char const (&literal)[N]) noexcept
+        : tag_scope{detail::innermost_scope, literal, nullptr} {
+        detail::innermost_scope = this;
+    }
+    /// Begins a scope with `length` characters.
+    [[nodiscard]] explicit tagged(char const* text, std::size_t length) noexcept
+        : tag_scope{detail::innermost_scope, nullptr,
+                    detail::tag_tree::descend(current_tag().node_, text, length)} {
+        detail::innermost_scope = this;
+    }
+    /// Begins a scope with the string in a buffer.
+    template <std::size_t N>
+    [[nodiscard]] explicit tagged(char (&text)[N]) noexcept : tagged{text, std::strlen(text)} {}
+    /// Begins a scope with a string that ends with a null character.
+    template <class Pointer>
+        requires std::same_as<Pointer, char const*> || std::same_as<Pointer, char*>
+    [[nodiscard]] explicit tagged(Pointer const& text) noexcept : tagged{text, std::strlen(text)} {}
+    /// Begins a scope with a `std::string` or `std::string_view`.
+    template <class Text>
+        requires requires(Text const& t) { t.data() + t.size(); }
+    [[nodiscard]] explicit tagged(Text const& text) noexcept : tagged{text.data(), text.size()} {}
+    /// Begins a scope with exactly this tag, regardless of the outer scope.
+    [[nodiscard]] explicit tagged(tag whole) noexcept
+        : tag_scope{detail::innermost_scope, nullptr, whole.node_} {
+        detail::innermost_scope = this;
+    }
+    tagged(tagged const&)            = delete;
+    tagged& operator=(tagged const&) = delete;
+    ~tagged() { detail::innermost_scope = outer; }
+};
+
+} // namespace vram
