@@ -118,7 +118,7 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        end(); // the pools end while their upstream still exists
+        end(); // destroys the shards (pools) while their upstream still exists
         base::operator=(std::move(other));
         chunks_   = std::move(other.chunks_);
         pools_    = std::move(other.pools_);
@@ -132,7 +132,7 @@ public:
     ~arena() { end(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -283,7 +283,7 @@ public:
         }
         return back;
     }
-    /// Returns `bytes` rounded up as a `pool` does.
+    /// Returns the size of the block for a request of `bytes` bytes: rounded up as by a `pool`.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);

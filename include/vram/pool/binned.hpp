@@ -102,7 +102,7 @@ public:
     ~binned() { give_large_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -163,12 +163,13 @@ public:
         }
     }
 
-    /// Returns true if `p` lies in a chunk or a live large block. Cost: a walk over large ones.
+    /// Returns true if `p` lies in a chunk of a size class, or in a live large block. Cost: a walk
+    /// over the live large blocks.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return this->chunk_has(p) || large_.owns(p);
     }
-    /// Returns the largest size that is not passed to the upstream.
+    /// Returns the size above which a request is passed to the upstream.
     [[nodiscard]] std::size_t largest() const noexcept {
         return this->heaps_[this->heaps_.size() - 1].stride();
     }
@@ -255,7 +256,8 @@ private:
         }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // Before the upstream frees the block, because another thread may then get this address.
+        // Done before the upstream frees the block, because another thread may then get its
+        // address.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {

@@ -19,13 +19,13 @@ namespace vram {
 /// Failure   A value outside 0 to 100 is a broken contract.
 /// Cost      A query of the free device memory takes microseconds, once for each growth.
 struct device_share_growth {
-    /// The pool queries the free memory of the device before each growth.
+    /// True: the pool queries the free memory of the device before each growth.
     static constexpr bool asks_device = true;
 
     /// Share of the free device memory, from 0 to 100.
     double percent = 50;
 
-    /// Returns the size of the next chunk.
+    /// Returns the size in bytes of the next chunk of a pool that makes this request.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(percent >= 0 && percent <= 100,
                 "device_share_growth: `percent` must be from 0 to 100");

@@ -17,10 +17,10 @@ namespace vram {
 /// Threads   Any number of threads may call concurrently.
 /// Cost      None.
 struct exact_growth {
-    /// The growth policy does not need the free memory of the device.
+    /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;
 
-    /// Returns the size of the next chunk.
+    /// Returns the size of the next chunk: the bytes that the request needs.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
         return request.needed;
     }

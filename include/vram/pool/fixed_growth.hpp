@@ -19,13 +19,13 @@ namespace vram {
 /// Threads   Any number of threads may call concurrently.
 /// Cost      One comparison.
 struct fixed_growth {
-    /// The growth policy does not need the free memory of the device.
+    /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;
 
     /// Size of a chunk in bytes, if the request is not larger.
     std::size_t step = 64_MiB;
 
-    /// Returns the size of the next chunk.
+    /// Returns the size of the next chunk: `step`, or the bytes that the request needs if more.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
         return request.needed > step ? request.needed : step;
     }

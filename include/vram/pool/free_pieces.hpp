@@ -33,7 +33,7 @@ struct free_pieces {
             static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(times);
         by_size[std::bit_width(size) - 1] += times;
     }
-    /// Adds the statistics of another pool or another part of the memory.
+    /// Adds the statistics of another pool, or of another part of the memory.
     constexpr void add(free_pieces const& more) noexcept {
         bytes += more.bytes;
         count += more.count;

@@ -23,7 +23,7 @@ namespace vram {
 /// Failure   Values outside their ranges are a broken contract.
 /// Cost      A few additions. The device is not queried.
 struct geometric_growth {
-    /// The growth policy does not need the free memory of the device.
+    /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;
 
     double share = 0.02; ///< a chunk has at least this share of the reserved bytes; from 0 to 64
@@ -31,7 +31,7 @@ struct geometric_growth {
     std::size_t least = 20_MiB;
     std::size_t unit  = 2_MiB; ///< chunk sizes are multiples of this power of two
 
-    /// Returns the size of the next chunk.
+    /// Returns the size in bytes of the next chunk of a pool that makes this request.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(share >= 0 && share <= 64, "geometric_growth: the share must be from 0 to 64");
         expects(valid_alignment(unit), "geometric_growth: the unit must be a power of two");

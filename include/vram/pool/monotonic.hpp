@@ -126,7 +126,7 @@ public:
     ~monotonic() { give_everything_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -219,7 +219,7 @@ public:
         auto const held = this->lock_.hold();
         return books_.stack().owns(p);
     }
-    /// Returns the usage. `live` and `requested` count bytes neither freed nor unwound.
+    /// Returns the usage. `live` and `requested` count bytes that were neither freed nor unwound.
     [[nodiscard]] memory_usage usage() const {
         detail::resource_call<platform> const own;
         auto const                            held = this->lock_.hold();
@@ -230,8 +230,8 @@ public:
         now.waits                                  = books_.timelines().waits();
         return now;
     }
-    /// Returns the free memory above the bump pointer and in unused chunks. Memory below it is
-    /// included after unwinding. Cost: a look at every chunk.
+    /// Returns the free memory above the bump pointer and in unused chunks. Memory of freed blocks
+    /// below the bump pointer counts only once it is unwound. Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
         return books_.stack().free_memory();
@@ -351,7 +351,7 @@ private:
         });
     }
 
-    /// Unwinds the blocks since the mark with the number `serial`. The lock must be held.
+    /// Frees the blocks allocated since the mark with the number `serial`. The lock must be held.
     void unwind_to(std::uint64_t serial, stream const* on) noexcept {
         auto const        seen = this->seen();
         std::size_t const out  = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {

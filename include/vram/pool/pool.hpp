@@ -82,7 +82,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    pool(pool&&) = default; ///< moves a resource that is not shared; live memory keeps its address
+    /// Moves a pool that no other thread is using; live memory keeps its address.
+    pool(pool&&) = default;
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     = default;
@@ -93,7 +94,7 @@ public:
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -176,12 +177,12 @@ public:
         resource_call const own;
         return core_.usage();
     }
-    /// Returns the sizes of the free blocks. Cost: a walk over all blocks.
+    /// Returns the number and the sizes of the free blocks. Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         resource_call const own;
         return core_.free_memory();
     }
-    /// Restarts the peaks from the live and reserved bytes of now. Returns the usage until now.
+    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
@@ -221,13 +222,13 @@ public:
     }
     /// Returns the options of the constructor.
     [[nodiscard]] pool_options const& options() const noexcept { return core_.options_; }
-    /// Returns the device of the memory.
+    /// Returns the device on which the memory is: that of the upstream.
     [[nodiscard]] auto device() const
         requires located_resource<Upstream>
     {
         return core_.upstream().device();
     }
-    /// Returns the observer of the upstream.
+    /// Returns the observer that the pool notifies: that of the upstream.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<Upstream>
     {

@@ -22,8 +22,8 @@ struct pool_options {
     std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory
     /// Allows streams to be captured into graphs. Every call then queries if its stream is being
-    /// captured. Memory freed during a capture is retained for captures of that stream until
-    /// `forget_captures`, because the graph uses it each time it runs.
+    /// captured. Only later captures of the same stream may reuse memory freed during a capture,
+    /// until `forget_captures`, because the graph uses the memory each time it runs.
     bool graphs = false;
     /// Only for virtual memory; a broken contract otherwise. If a request does not fit, physical
     /// pages of free memory are remapped to its addresses before the device is asked for more. This

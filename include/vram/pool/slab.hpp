@@ -95,7 +95,7 @@ public:
     }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, as the other functions with `at`, so that `at` is not loaded without an observer.
+    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -162,7 +162,7 @@ public:
 
     /// Returns the size of every block.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return this->heaps_[0].stride(); }
-    /// Returns the size of a block, or `bytes` if no block can hold the request.
+    /// Returns the size of a block. If no block can hold the request, returns `bytes`.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t /* alignment */) const noexcept {
         return bytes == 0 || bytes > block_bytes() ? bytes : block_bytes();

@@ -36,8 +36,8 @@ struct block : links {
         /// Chosen for a request, while the host still waits for the streams that may access the
         /// block: not counted as live, and a free of it is rejected.
         reserved,
-        /// In a quick list, for a request of the stream that freed the block, or set aside (in no
-        /// list) for a remap.
+        /// In the list of freed blocks for the next request of this size by the same stream (a
+        /// quick list). Or in no list, because its pages are about to be mapped to other addresses.
         cached,
         free, ///< in a free list, available to every request
     };
@@ -66,7 +66,7 @@ struct block : links {
         std::uint16_t bin;       ///< of a free block: index of its list in `bins`
     };
     std::uint8_t alignment : 6 = 0; ///< binary logarithm of the requested alignment
-    /// True if the block is free and some of its pages may have no physical memory.
+    /// True if the block is free and some of its pages may have no physical memory mapped.
     bool  bare : 1  = false;
     bool  apart : 1 = false; ///< true if the block belongs to the heap of small blocks
     state now       = state::live;

@@ -24,8 +24,8 @@ namespace detail {
 template <bool InPlace>
 class block_cache {
 public:
-    /// `apart`: small blocks have chunks of their own. `large_limit`: the largest size of the large
-    /// block that is cached; 0: large blocks are not cached.
+    /// `apart`: small blocks have chunks of their own. `large_limit`: the size up to which one
+    /// freed large block is cached; 0: none is.
     block_cache(bool apart, std::size_t large_limit) noexcept
         : heaps_{apart}, large_limit_{large_limit} {}
     block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] block_heaps<InPlace>&       heaps() noexcept { return heaps_; }
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
-    /// Returns a cached block for the stream with timeline index `slot`, or null.
+    /// Returns a cached block of this size for the stream with timeline index `slot`, or null.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,
@@ -81,9 +81,9 @@ public:
         return b != nullptr;
     }
     /// Coalesces cached blocks for a request of `bytes` that found no block. Returns true if there
-    /// were any. For a small request, small cached blocks stay cached if there are bulky ones: they
-    /// are many, contain few bytes, and would only be divided again. If chunks can grow, all are
-    /// coalesced, because the used part of a chunk should end as low as possible.
+    /// were any. For a small request, small cached blocks stay cached if larger ones exist: the
+    /// small ones are many, contain few bytes, and would only be divided again. If chunks can grow,
+    /// all are coalesced, because the used part of a chunk should end as low as possible.
     template <class IsComplete>
     bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
         bool const few = !InPlace && bytes <= quick_lists::largest;
@@ -132,7 +132,7 @@ private:
 
     block_heaps<InPlace> heaps_;
     quick_lists          quick_;
-    std::size_t          large_limit_; ///< largest size of the cached large block
+    std::size_t          large_limit_; ///< size up to which a large block is cached
 };
 
 } // namespace detail

@@ -18,9 +18,10 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap` as candidates of `stream_arbiter` for one request. A place is a part
-/// of a free block; its pending uses are those of that part alone. If `counts` is null, the block
-/// is only reserved, and not counted as live.
+/// The free blocks of `heap` from which `stream_arbiter`, which selects memory for a stream,
+/// chooses for one request. A place is a part of a free block; its pending uses (streams that may
+/// still access it) are those of that part alone. If `counts` is null, the block is only reserved,
+/// and not counted as live.
 ///
 /// Failure   `find` throws `std::bad_alloc` and errors of the platform. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
@@ -37,18 +38,22 @@ struct block_candidates {
     live_counts*          counts;
     block_heap&           heap;
     request const&        r;
-    bool                  every = false; ///< look at every free block
-    bool                  asks  = false; ///< query about a better fitting block that is in use
-    bool                  bare  = false; ///< value of `block::bare` before `reserve`
+    /// True: look at every free block, not at a limited number.
+    bool every = false;
+    /// True: query if streams still use a better fitting block.
+    bool asks = false;
+    /// Value of the block's `bare` (not fully backed) before `reserve`.
+    bool bare = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // coalescing and other threads may have used up descriptors
+            heap.reserve(); // coalescing and other threads may have used up the descriptors
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
-                // A larger block is divided only if the better fitting one is in use.
+                // The streams are queried: a larger block is divided only if one of them still uses
+                // the better fitting block.
                 streams.timelines().ask(best.tighter->waits_for());
                 continue;
             }
@@ -57,7 +62,8 @@ struct block_candidates {
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Streams are not queried: the pool queries all of them if a request fails.
+    /// Returns false, so the streams are not queried here: the pool queries all of them if a
+    /// request fails.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);
@@ -73,7 +79,8 @@ struct block_candidates {
         bare              = p.where->bare;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // in this state a free of the block is rejected
-        // Recorded now: during the wait other threads may use up the reserved descriptors.
+        // The uses are recorded before the wait, during which other threads may use up the reserved
+        // descriptors.
         heap.hold(b, before);
         return b;
     }

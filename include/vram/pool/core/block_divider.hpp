@@ -27,8 +27,8 @@ class block_divider {
 public:
     using fit = free_blocks::fit;
 
-    /// `in_place`: chunks can grow at their ends. `apart`: the value of `block::apart` of its
-    /// blocks.
+    /// `in_place`: chunks can grow at their ends. `apart`: the blocks are those of the heap for
+    /// small blocks.
     block_divider(bool in_place, bool apart) noexcept : free_{in_place}, apart_{apart} {}
     block_divider(block_divider&& other) noexcept : block_divider{false, false} {
         *this = std::move(other);
@@ -58,9 +58,10 @@ public:
     /// Returns true if the descriptors and the list of pending uses that `take` needs exist.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
-    /// `hold` sets the pending uses of a block that is not in a bin (free list by size). `keep`
-    /// sets the parts of a live block that are graph-retained (freed during a capture, kept because
-    /// a graph may use them). A call of `reserve` makes room for one list of uses.
+    /// `hold` sets the pending uses (streams that may still access the memory) of a block that is
+    /// not in a bin (free list by size). `keep` sets the parts of a live block that a captured
+    /// graph may use, because they were freed during the capture. `reserve` makes room for one list
+    /// of uses.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
     /// Sets the pending uses (streams that may still access freed memory) of the last block of a
@@ -69,13 +70,15 @@ public:
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
-    /// Drops the pending uses of a block for which `is_complete(use)` returns true.
+    /// Drops the pending uses (streams that may still access it) of a block for which
+    /// `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {
         tags_.refresh(b, is_complete);
     }
 
-    /// Adds a chunk as one free block with the pending uses `held`. Requires a call of `reserve`.
+    /// Adds a chunk as one free block with the pending uses `held` (streams that may still access
+    /// the chunk). Requires a call of `reserve`.
     block* add(void* base, std::size_t bytes, tags const& held) noexcept {
         block* const b = blocks_.make();
         b->address     = reinterpret_cast<std::uintptr_t>(base);
@@ -179,12 +182,13 @@ public:
         b->bare = false;
         if (in_bin) { free_.insert(b); }
     }
-    /// Removes a free block from its bin, so that no request can use it until `give_again`.
+    /// Removes a free block from its bin (free list by size), so that no request can use it until
+    /// `give_again`.
     void set_aside(block* b) noexcept {
         free_.remove(b);
         b->now = block::state::cached;
     }
-    /// Coalesces all free neighbours at the next call of `coalesce_pending`.
+    /// Makes the next call of `coalesce_pending` coalesce all free neighbours.
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
@@ -206,7 +210,8 @@ public:
     }
 
 private:
-    /// Divides a free block with a list of pending uses, as `take` does: each rest keeps its uses.
+    /// Divides a free block with a list of pending uses, as `take` does. Each remaining piece keeps
+    /// the uses of its part.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -318,8 +323,9 @@ private:
     free_blocks      free_;
     node_pool<block> blocks_;
     block_tags       tags_;
-    bool             has_uncoalesced_ = false; ///< true if there may be free neighbours to coalesce
-    bool             apart_;
+    /// True if there may be neighbouring free blocks that are not coalesced.
+    bool has_uncoalesced_ = false;
+    bool apart_;
 };
 
 } // namespace detail

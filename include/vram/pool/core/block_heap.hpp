@@ -47,7 +47,7 @@ public:
         return *this;
     }
 
-    /// Sets the pool's page table (or null): which parts of a block have physical memory.
+    /// Sets the pool's table of the pages that have physical memory, or null if all have.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Makes sure that the next `take` cannot fail for lack of host memory.
@@ -55,7 +55,7 @@ public:
         if (!divider_.has(3) || !live_.has_room()) { reserve_more(); }
     }
     [[gnu::noinline]] void reserve_more() {
-        divider_.reserve(3); // two for `take`, one for a chunk that is added in between
+        divider_.reserve(3); // two descriptors for `take`, one for a chunk that is added before it
         live_.reserve(1);
     }
 
@@ -109,13 +109,14 @@ public:
         if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
         return give_again(b, is_complete);
     }
-    /// Makes a block free again that `set_aside` removed from its bin.
+    /// Makes a block free again that `set_aside` removed from its bin (free list by size).
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         return divider_.give_again(b, is_complete);
     }
 
-    /// Adds a chunk as one free block with the pending uses `held`, and returns that block.
+    /// Adds a chunk as one free block with the pending uses `held` (streams that may still access
+    /// the chunk), and returns that block.
     block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
         divider_.reserve(1);
         chunks_.reserve();
@@ -149,8 +150,8 @@ public:
         return gone;
     }
 
-    /// Returns the place with the lowest cost according to `judge(block)` among a limited number of
-    /// free blocks: see `free_blocks::least`.
+    /// Returns the place with the lowest cost according to `judge(block)`, among a limited number
+    /// of free blocks (`free_blocks::least`).
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
@@ -196,8 +197,8 @@ public:
     struct front_of {
         [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
     };
-    /// Finds the chunk that must grow least so that a request fits at its end, behind all memory
-    /// that is unavailable, and not before the address `from(last block)`. Marks that chunk busy
+    /// Finds the chunk that needs the least growth for a request at its end: behind all memory that
+    /// the stream may not use, and not before the address `from(last block)`. Marks that chunk busy
     /// until `end_growth`: no other thread makes it grow or returns it to the upstream. Returns a
     /// null `base` if no chunk can grow.
     template <class Price, class From = front_of>
@@ -220,8 +221,8 @@ public:
         if (found != nullptr) { found->busy = true; }
         return least;
     }
-    /// Ends the growth begun by `begin_growth`: the chunk at `base` has `by` (0: no) more bytes of
-    /// addresses at its end, which have no physical memory yet.
+    /// Ends the growth begun by `begin_growth`. The chunk at `base` now has `by` more bytes of
+    /// addresses at its end, without physical memory. If the growth failed, `by` is 0.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -253,7 +254,8 @@ public:
 
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return divider_.has_uncoalesced(); }
-    /// Coalesces free neighbours that could not be coalesced before: see `block_divider`.
+    /// Coalesces neighbouring free blocks that could not be coalesced before, and drops complete
+    /// pending uses.
     template <class IsComplete>
     void coalesce_pending(IsComplete const& is_complete) noexcept {
         divider_.coalesce_pending(chunks_, is_complete);
@@ -292,7 +294,8 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// Number of allocations after which coalescing everything is worth the events recorded.
+    /// Number of allocations after which coalescing everything is worth the cost of the events that
+    /// it records.
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {
@@ -309,8 +312,9 @@ private:
     block_divider divider_;
     block_table   live_;
     block_chunks  chunks_;
-    std::size_t   taken_     = 0;     ///< number of allocations since all was coalesced
-    bool          all_freed_ = false; ///< true if all blocks were freed after that
+    /// Number of allocations since all free blocks were coalesced.
+    std::size_t taken_     = 0;
+    bool        all_freed_ = false; ///< true if all blocks were freed since then
 };
 
 } // namespace detail

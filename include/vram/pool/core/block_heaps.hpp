@@ -29,11 +29,11 @@ public:
 
     static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
 
-    /// If `apart`, blocks of at most `small_size` bytes have a heap and chunks of their own. A heap
-    /// without memory for a request may be helped out by the other one.
+    /// If `apart`, blocks of at most `small_size` bytes have a heap and chunks of their own. If one
+    /// heap has no memory for a request, the other may serve it.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the pool's page table, from which both heaps learn which pages have physical memory.
+    /// Sets the pool's table of the pages that have physical memory, for both heaps.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
@@ -59,7 +59,8 @@ public:
         return live_elsewhere(p, bytes);
     }
 
-    /// The idle chunk (without a live block) of `idle_chunk`. `heap` is null if there is none.
+    /// The idle chunk (without a live block) that `idle_chunk` found, and its heap, which is null
+    /// if there is no such chunk.
     struct idle {
         block_heap*  heap  = nullptr;
         std::size_t  index = 0;

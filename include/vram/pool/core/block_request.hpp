@@ -24,7 +24,8 @@ struct block_request {
 
     /// Returns true if a pool can represent a block of this size.
     [[nodiscard]] bool possible() const noexcept { return bytes <= bins::largest; }
-    /// Returns the alignment of a chunk for this request, whose block begins at the first byte.
+    /// Returns the alignment that a new chunk needs, so that the block for this request can begin
+    /// at its first byte.
     [[nodiscard]] std::size_t chunk_alignment() const noexcept {
         return alignment > bins::granule ? alignment : bins::granule;
     }

@@ -26,8 +26,9 @@ class block_survey {
 public:
     explicit block_survey(block_heaps<InPlace> const& heaps) noexcept : heaps_{heaps} {}
 
-    /// Adds the requested, pending and reserved bytes and the largest free block to `now`.
-    /// `is_complete(use)` returns true if a pending use is complete.
+    /// Adds to `now` the requested and reserved bytes, the pending ones (free, but a stream may
+    /// still access them) and the largest free block. `is_complete(use)` returns true if a pending
+    /// use is complete.
     template <class Behind, class IsComplete>
     void measure(memory_usage& now, Behind const& behind, IsComplete const& is_complete) const {
         now.reserved = heaps_.reserved();

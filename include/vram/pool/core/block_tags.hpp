@@ -75,7 +75,8 @@ public:
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
     }
-    /// Drops the pending uses of a block for which `is_complete(use)` returns true.
+    /// Drops the pending uses (streams that may still access it) of a block for which
+    /// `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {
         if (b->slot == block::nobody) { return; }
@@ -86,16 +87,17 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// Removes from `rest` the pending uses of memory before its beginning, after the front of the
-    /// block became a block of its own.
+    /// Removes from `rest` the pending uses (of streams) of memory before its beginning, after the
+    /// front of the block became a block of its own.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
         simplify(rest, rest->address, rest->end());
     }
 
-    /// Merges the pending uses of the neighbour `gone` into those of `b`. Returns false if they do
-    /// not fit; then at most complete uses were dropped from both.
+    /// Merges the pending uses (streams that may still access it) of the neighbour `gone` into
+    /// those of `b`. Returns false if they do not fit; then at most complete uses were dropped from
+    /// both.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -109,7 +111,7 @@ private:
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {
-        if (b->bytes == 0) { // the empty block at the end of a chunk
+        if (b->bytes == 0) { // `b` is the empty block at the end of a chunk
             if (gone->slot == block::several) {
                 b->note = gone->note;
             } else {
@@ -169,7 +171,8 @@ private:
         release(b);
         hold(b, only);
     }
-    /// Adds the pending uses of `b` to the list `to`. Returns false if there is no room.
+    /// Adds the pending uses (streams that may still access it) of `b` to the list `to`. Returns
+    /// false if there is no room.
     template <class IsComplete>
     [[nodiscard]] static bool add(tags& to, block const& b,
                                   IsComplete const& is_complete) noexcept {

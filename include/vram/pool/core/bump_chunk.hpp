@@ -28,7 +28,7 @@ namespace detail {
 template <class Stream>
 class bump_chunk {
 public:
-    /// The epoch of a use that has not ended: the stream may still use the blocks.
+    /// The epoch of a use that has not ended: the stream may still use its blocks.
     static constexpr std::uint64_t running = 0;
 
     /// A stream, its id, and the index of its timeline.
@@ -37,8 +37,9 @@ public:
         std::uint64_t id;
         std::size_t   slot;
     };
-    /// The blocks of one stream. The epoch in `part` is `running`, or `tag::captured` if a graph of
-    /// the stream retains the blocks, or the last epoch of a stream that has ended.
+    /// The memory that one stream uses, from its first to its last block. The epoch in `part` is
+    /// `running` if the stream may go on, `tag::captured` if a graph of the stream retains the
+    /// blocks, or the last epoch of a stream that was destroyed.
     struct use {
         tag  part;
         user by;
@@ -60,11 +61,11 @@ public:
     /// `unwind`.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
-        uses_.reserve(2 * most); // a stream has at most two: its own and that of its graph
+        uses_.reserve(2 * most); // a stream has at most two uses: its own and that of its graph
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
-    /// Reserves host memory for one more pending use and every `unwind`. Needs none after `reserve`
-    /// if no other stream has unwound memory since.
+    /// Reserves host memory for one more pending use (stream that may still access the memory) and
+    /// every `unwind`. Needs none after `reserve` if no other stream has unwound memory since.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
     /// Allocates the block at `start` for the stream `by` (null: for any stream). The caller has
     /// ordered the stream after the pending uses of the memory. `captured`: for a graph.
@@ -72,7 +73,8 @@ public:
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            std::swap(latest, uses_[uses_.size() - 1]); // `try_take` looks at the last one
+            // swapped to the end, because `try_take` looks only at the last use
+            std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);
     }
@@ -149,7 +151,8 @@ public:
         }
         waits_.push(t);
     }
-    /// Removes the pending uses for which `is_complete(wait)` returns true.
+    /// Removes the pending uses (streams that may still access free memory) for which
+    /// `is_complete(wait)` returns true.
     template <class IsComplete>
     void drop(IsComplete const& is_complete) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {

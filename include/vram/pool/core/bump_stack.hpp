@@ -58,7 +58,8 @@ public:
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Makes the next empty chunk with room for the request current. Returns false without one.
+    /// Makes the next empty chunk with room for the request the current one. Returns false if there
+    /// is none.
     bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -67,7 +68,8 @@ public:
         }
         return false;
     }
-    /// Returns the chunk in which `p` lies below the top (bump pointer), or null. Newest first.
+    /// Returns the chunk in which `p` lies below the top (bump pointer), or null. Searches the
+    /// newest chunk first.
     [[nodiscard]] chunk* used_around(void const* p) noexcept {
         for (std::size_t i = empty() ? 0 : current_ + 1; i-- != 0;) {
             chunk& c = chunks_[i];

@@ -47,7 +47,8 @@ public:
 
     /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the bytes within the limit that are not reserved, being allocated or returned.
+    /// Returns how many more bytes the limit permits. Bytes that are reserved, being allocated or
+    /// being returned are already subtracted.
     [[nodiscard]] std::size_t room() const noexcept {
         std::size_t const out = usage.reserved + in_flight_;
         return out < limit_ ? limit_ - out : 0;
@@ -174,7 +175,8 @@ private:
             throw;
         }
     }
-    /// Returns an unused chunk in the stream order of its allocation, so no wait is needed.
+    /// Returns an unused chunk to the upstream in the stream order of its allocation, without a
+    /// wait.
     template <class Upstream>
     static void send_home(Upstream& up, void* at, std::size_t size, std::size_t alignment,
                           typename Upstream::platform::stream const* order) {

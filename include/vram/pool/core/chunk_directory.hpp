@@ -118,7 +118,8 @@ public:
         return budget_.usage.reserved;
     }
     /// Writes the reserved bytes and their peak into `figures`, raises `peak_live` to the value set
-    /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the restarts.
+    /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the number of
+    /// restarts of the peaks.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;

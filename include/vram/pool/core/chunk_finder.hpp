@@ -39,7 +39,7 @@ public:
         return *this;
     }
 
-    /// Makes sure that the next `add` cannot fail.
+    /// Makes room in the table, so that the next `add` cannot fail.
     void reserve() { first_.reserve(1); }
     void add(Chunk& c) noexcept {
         std::uint64_t const k = stretch_of(c);

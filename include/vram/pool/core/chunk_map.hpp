@@ -27,8 +27,9 @@ namespace detail {
 class chunk_map {
 public:
     /// Result of `find` and `try_find` for an address that lies in no chunk.
-    static constexpr unsigned nobody    = ~0U;
-    static constexpr unsigned contended = ~0U - 1; ///< result if the map changed during the lookup
+    static constexpr unsigned nobody = ~0U;
+    /// Result of `try_find` if the map changed during the lookup.
+    static constexpr unsigned contended = ~0U - 1;
 
     chunk_map() = default;
     chunk_map(chunk_map&& other) noexcept { *this = static_cast<chunk_map&&>(other); }
@@ -87,7 +88,7 @@ public:
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
             unsigned const owner = find(p);
-            // `find` reads everything with `acquire`, so this load happens after those reads.
+            // `find` reads with `acquire`, so this load happens after all of its reads.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
         return contended;
@@ -129,7 +130,8 @@ private:
         }
 
         heap_array<cell> cells;
-        table*           older; ///< an outgrown table that another thread may still be reading
+        /// Table that was replaced by this one; other threads may still read it.
+        table* older;
     };
     /// A change of the map. The version counter is odd as long as this object exists.
     struct change {

@@ -36,11 +36,11 @@ public:
         availability   cost    = availability::ready;
         block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
     };
-    /// For a request above this size it is worth recording an event and querying it to learn if a
-    /// better fitting block is ready (needs no wait).
+    /// If a request is larger than this and the best fitting block is still in use by a stream,
+    /// recording an event to learn when it becomes ready is worth the cost.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
 
-    /// `in_place`: chunks can grow at their ends.
+    /// `in_place`: the chunks of the heap can grow at their ends.
     explicit free_blocks(bool in_place = false) noexcept : in_place_{in_place} {}
     free_blocks(free_blocks&& other) noexcept { *this = static_cast<free_blocks&&>(other); }
     free_blocks& operator=(free_blocks&& other) noexcept {
@@ -51,8 +51,8 @@ public:
         return *this;
     }
 
-    /// Sets the pool's page table, which records which parts of a block have physical memory.
-    /// Without a table (null), blocks that are not fully backed are not used.
+    /// Sets the pool's table of the pages that have physical memory. Without a table (null), blocks
+    /// that lack some physical memory are not used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
     /// Returns true if a block that is in this index, or is about to be inserted, is the last one
@@ -83,9 +83,10 @@ public:
         }
     }
 
-    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`. The best fit of a few
-    /// candidates that are ready (need no wait) is preferred, else the first that needs a wait.
-    /// `where` is null if there is no place. `all`: look at every free block that is large enough.
+    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`. Prefers the best fit
+    /// of a few candidates that the stream may use without a wait, else the first that needs a
+    /// wait. `where` is null if there is no place. `all`: look at every free block that is large
+    /// enough.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -112,7 +113,7 @@ public:
         std::size_t       i   = bins_.next(own);
         block*            b   = front_of(i);
         if (b == nullptr) { return nullptr; }
-        if (b->bytes < bytes) { // the bin of the size also contains smaller blocks
+        if (b->bytes < bytes) { // The bin of this size also contains smaller blocks.
             i = bins_.next(own + 1);
             b = front_of(i);
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
@@ -171,7 +172,7 @@ public:
         };
         for (auto i = bins_.next(bins::of(bytes)); i != bins::count; i = bins_.next(i + 1)) {
             for (block *b = bins_.front(i), *next; b != nullptr; b = next) {
-                next = bins_.after(i, b); // `visit` may remove the block
+                next = bins_.after(i, b); // read before `visit`, which may remove the block
                 look(b);
             }
         }
@@ -181,12 +182,13 @@ public:
     template <class Visit>
     void for_each_tail(Visit const& visit) const {
         for (block *b = tails_.front(), *next; b != nullptr; b = next) {
-            next = tails_.after(b); // `visit` may remove the block
+            next = tails_.after(b); // read before `visit`, which may remove the block
             visit(b);
         }
     }
 
-    /// Returns the lowest address from which `b` can be used, if need be after a wait.
+    /// Returns the lowest address from which on the stream may use the block `b`, with a wait if
+    /// necessary.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -198,7 +200,7 @@ public:
         }
         return from;
     }
-    /// Returns the availability of the whole block `b`.
+    /// Returns when the stream that asks may use the whole block `b`.
     template <class Price>
     static availability priced(block const& b, Price const& price) {
         if (b.slot == block::nobody) { return availability::ready; }
@@ -206,7 +208,8 @@ public:
     }
 
 private:
-    /// Returns the availability of the part [from, to) of memory with the pending uses `held`.
+    /// Returns when the stream that asks may use the part [from, to) of memory with the pending
+    /// uses (by other streams) `held`.
     template <class Price>
     static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
                                Price const& price) {
@@ -226,14 +229,14 @@ private:
             b->bin = among_tails;
             tails_.insert(b);
         } else if (b->bare) {
-            bins_.insert_last(b); // fully backed blocks are found first
+            bins_.insert_last(b); // so that blocks with all their physical memory are found first
         } else {
             bins_.insert(b);
         }
     }
 
-    /// Fast path from bin `i` on if its first block is not fully backed by physical memory: returns
-    /// the first suitable block of the next few bins, or null.
+    /// Continues the fast path from bin `i` on if the first block of that bin lacks physical
+    /// memory: returns the first suitable block of the next few bins, or null.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_bare(std::size_t i, std::size_t bytes,
                                                   Price const& price) const {
@@ -273,8 +276,9 @@ private:
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
                                    bool all) const {
-        std::size_t const each = all ? ~std::size_t{0} : 4; // number of candidates in one bin
-        // Number of candidates in all bins once a place was found.
+        // number of candidates to look at in one bin
+        std::size_t const each = all ? ~std::size_t{0} : 4;
+        // Number of candidates to look at, in all bins, once a place was found.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
         // Some blocks of this bin are too small. All blocks of later bins are large enough.
@@ -287,7 +291,7 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // All blocks of this bin fit about as well.
+                    // All blocks of this bin fit about equally well.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -300,8 +304,8 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // If only places that need a wait were found, try the largest block, which most likely has
-        // a part without pending uses.
+        // If only places that need a wait were found, tries the largest block, part of which is
+        // most likely used by no stream.
         fit const ample =
             placed(bins_.front(bins_.last()), bytes, alignment, price); // this bin is not empty
         return ample.cost == availability::ready ? ample : dear;
@@ -318,7 +322,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the first place for a request in `b` from `from` on, with its availability.
+    /// Returns the first place for a request in the block `b`, not before the address `from`, with
+    /// the time when the stream may use it (`availability`).
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {
@@ -345,7 +350,8 @@ private:
         }
         return best;
     }
-    /// Returns the place in `b` that is available sooner: at the front or at the end.
+    /// Returns a place at the front or at the end of the block `b`: the one that the stream may use
+    /// sooner.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
@@ -361,9 +367,10 @@ private:
                                                       : fit{.cost = availability::unavailable};
     }
 
-    bins             bins_;
-    block_list       tails_;
-    page_book const* pages_    = nullptr; ///< page table of the owner; not moved with this object
+    bins       bins_;
+    block_list tails_;
+    /// The pool's table of pages that have physical memory; not moved with this object.
+    page_book const* pages_    = nullptr;
     bool             in_place_ = false;
 };
 

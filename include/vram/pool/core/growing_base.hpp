@@ -42,12 +42,12 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// Returns the bytes that a request takes from a chunk.
+    /// Returns the size of a request, rounded up as in a chunk.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Restarts the peaks from the live and reserved bytes of now. Returns the usage until now.
+    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
         return budget_.usage.restart_peaks();
@@ -64,10 +64,12 @@ protected:
 
     /// A request with its numbers, for `out_of_memory`.
     struct request {
-        std::size_t   asked;
-        std::size_t   rounded;
-        std::size_t   alignment;
-        stream const* on; ///< null: any stream must be able to use the memory without a wait
+        std::size_t asked;
+        std::size_t rounded;
+        std::size_t alignment;
+        /// The stream of the request; null: any stream must be able to use the memory without a
+        /// wait.
+        stream const* on;
     };
 
     growing_base(Upstream upstream, std::size_t max_size)
@@ -106,7 +108,7 @@ protected:
                                       adopt);
     }
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
-    /// if the upstream has none: see `chunk_budget::grow_ready`.
+    /// if the upstream has none, the limit refuses it, or host memory is lacking.
     template <class Adopt>
     void* grow_ready(char const* name, std::size_t size, std::size_t alignment, stream s,
                      Adopt adopt)
@@ -114,13 +116,14 @@ protected:
     {
         return budget_.grow_ready(seen_as(name), lock_, this->upstream_, size, alignment, s, adopt);
     }
-    /// Returns the bytes within the limit that are not reserved, being allocated or returned.
+    /// Returns how many more bytes the limit permits. Bytes that are reserved, being allocated or
+    /// being returned are already subtracted.
     [[nodiscard]] std::size_t room() const {
         auto const held = lock_.hold();
         return budget_.room();
     }
-    /// Returns a chunk that no stream uses to the upstream. The caller has removed it from its
-    /// records. Releases the lock during the call.
+    /// Returns a chunk that no stream uses to the upstream, with the lock released during the call.
+    /// The caller must have removed the chunk from its records.
     void give_back(char const* name, void* at, std::size_t size, std::size_t alignment,
                    guard& held) {
         budget_.give_back(size, held, [&] {
@@ -171,8 +174,9 @@ protected:
         budget_.usage.requested -= asked;
         budget_.usage.live -= taken;
     }
-    /// Trims the upstream. Returns the larger of `here`, the bytes that were returned to the
-    /// upstream, and the bytes that the upstream returned: memory may be in both.
+    /// Trims the upstream. `here` is the number of bytes that the caller has returned to it.
+    /// Returns the larger of `here` and the bytes that the upstream returned, because the same
+    /// memory may be in both.
     std::size_t trim_beneath(std::size_t here) {
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
@@ -205,7 +209,7 @@ private:
         if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
         {
             auto const held = lock_.hold();
-            // The next three numbers belong together, so they are read while the lock is held.
+            // The next three numbers belong together, so they are read with the lock held.
             n.largest_free = largest();
             n.live         = budget_.usage.live;
             n.reserved     = budget_.usage.reserved;

@@ -42,7 +42,7 @@ public:
         }
     }
 
-    /// Makes sure that the next `insert` cannot fail.
+    /// Makes room for one more block, so that the next `insert` cannot fail.
     void reserve() {
         by_address_.reserve(1);
         if (unused_ == nullptr) { unused_ = new entry; }

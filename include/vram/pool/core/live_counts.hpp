@@ -14,7 +14,7 @@ namespace vram {
 namespace detail {
 
 /// Counts live bytes and allocations. The peak can be restarted; the highest number of live bytes
-/// since the pool was created is kept beside it.
+/// since the pool was created is kept as well.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
@@ -39,14 +39,14 @@ public:
     }
     /// Counts the free of a block.
     void retract(std::size_t bytes) noexcept { live_ -= bytes; }
-    /// Counts bytes as live that cannot be used again, because their pending use could be neither
-    /// recorded nor waited for.
+    /// Counts bytes as live for ever: a stream may still access this freed memory, which could be
+    /// neither recorded nor waited for.
     void keep_out(std::size_t bytes) noexcept {
         live_ += bytes;
         raise_peak(live_);
     }
 
-    /// Restarts the peak of live bytes from now, and returns the peak until now.
+    /// Sets the peak to the bytes that are live now, and returns the peak until now.
     std::size_t reset_peak() noexcept {
         most_live_ = most_live();
         return std::exchange(peak_live_, live_);
@@ -63,10 +63,10 @@ public:
 private:
     std::size_t live_      = 0;
     std::size_t peak_live_ = 0;
-    /// Highest peak of live bytes before it was restarted.
+    /// Highest peak of live bytes before a restart of the peak.
     std::size_t most_live_ = 0;
     // `allocations_` is not stored beside `live_`: the two would be stored one by one and loaded as
-    // a pair, which stalls.
+    // a pair, which stalls the processor.
     std::uint64_t allocations_ = 0;
 };
 

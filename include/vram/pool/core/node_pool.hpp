@@ -58,7 +58,7 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept { return count_ >= count; }
     [[nodiscard]] bool empty() const noexcept { return unused_ == nullptr; }
 
-    /// Returns a default-initialised descriptor. `reserve` must have made room.
+    /// Returns a default-initialised descriptor. A call of `reserve` must have provided it.
     [[nodiscard]] Note* make() noexcept {
         Note* const note = reuse();
         *note            = Note{};

@@ -90,7 +90,7 @@ public:
         while (!(at(before).where() == page)) { before = at(before).where(); }
         at(before) = after;
         if (!(after.where() == before)) { return; }
-        at(before) = link{}; // a ring of one page is no ring
+        at(before) = link{}; // a ring with one page left is dissolved
         --size_;
     }
     /// Calls `visit(other)` for the other pages of the page's ring (pages with the same memory).
@@ -134,7 +134,8 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    heap_array<heap_array<link>> chunks_; ///< for each page, the next page of its ring
+    /// For each chunk and page, the next page of the page's ring.
+    heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };
 

@@ -16,9 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// A page table: a few bits for each page of each chunk. A chunk begins at a page boundary and
-/// consists of whole pages. If the memory of a page is remapped to another page, the table records
-/// where it went, because it can be mapped back.
+/// The table of the pages of a pool over virtual memory: a few bits for each page of each chunk. A
+/// chunk begins at a page boundary and consists of whole pages. If the memory of a page is remapped
+/// to another page, the table records that page, because the memory can be mapped back.
 ///
 /// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing. No other function fails.
 /// Threads   One thread at a time.
@@ -107,8 +107,8 @@ public:
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
     /// `mapped` returns the bytes of a range of pages that have physical memory, `missing` the
-    /// bytes without. `fresh` returns the bytes without physical memory, except those of pages
-    /// whose memory moved to another page.
+    /// bytes that have none. `fresh` returns the bytes that have none, without pages whose memory
+    /// moved to another page.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }
@@ -125,8 +125,8 @@ public:
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
-    /// Returns true if the memory of some page of the run moved elsewhere, so that a stream may
-    /// still use it through the page's address.
+    /// Returns true if the memory of some page of the run moved to another page: a stream may then
+    /// still use it through the old page's address.
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
@@ -148,8 +148,8 @@ public:
             r.last = start;
         }
     }
-    /// Returns the shortest end of a range of pages with `bytes` of physical memory, or the whole
-    /// range.
+    /// Returns the shortest range that ends as `r` does and contains `bytes` of physical memory, or
+    /// the whole range `r` if it contains less.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -196,20 +196,21 @@ public:
             mark_moved({from.chunk, from.first, from.first + part});
         }
     }
-    /// Records the result of asking the driver if a page has physical memory. If it unexpectedly
-    /// has, its origin is unknown. If it has none, its memory is assumed to have moved elsewhere.
+    /// Records the driver's answer to the question if a page has physical memory. If it has,
+    /// although the table says no, the memory's origin is unknown. If it has none, its memory is
+    /// assumed to have moved to another page.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
         mark_moved(run_of(page));
     }
-    /// Records that the memory that left `page` is now at the address `q`.
+    /// Records that the memory that was moved away from `page` is now at the address `q`.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages that share, or may share, their memory with another page.
+    /// Returns the number of pages whose memory is, or may be, mapped to another page as well.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
     /// The page that now has the memory that left another page. Not `known` if that was not
@@ -241,7 +242,7 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Marks the memory of a range of pages as wanted by a request, or clears the mark.
+    /// Marks the memory of a range of pages as wanted by a request (`wanted`), or clears that mark.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
@@ -252,7 +253,8 @@ public:
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Marks the wanted pages of the run as granted: their memory may be moved to the request.
+    /// Marks the wanted pages of the run as granted: their memory may be moved to the request that
+    /// wants it.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -260,8 +262,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the bytes from the beginning of a range of pages to its first page that is not
-    /// granted (to a request for its memory).
+    /// Returns the bytes from the beginning of a range of pages to its first page whose memory is
+    /// not granted to a request.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -270,8 +272,9 @@ public:
     }
 
 private:
-    /// Bits for 64 pages: the page has physical memory; a request wants its memory, and may take
-    /// it; its memory moved elsewhere; its memory may be mapped to other pages.
+    /// Bits for 64 pages. Each bit says of a page: it has physical memory; a request wants its
+    /// memory; the request may take it; its memory moved to another page; its memory may be mapped
+    /// to other pages.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
@@ -281,7 +284,7 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns the mask of the bits of a range of pages in the word of its first page.
+    /// Returns the mask that selects the bits of a range of pages in the `word` of its first page.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
@@ -293,7 +296,7 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns how many leading pages of a range have the page's bit set in `bits(word)`.
+    /// Returns how many pages at the beginning of a range have their bit set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -325,7 +328,7 @@ private:
             w.left &= ~mask;
         });
     }
-    /// Records that the memory of a range of pages moved elsewhere.
+    /// Records that the memory of a range of pages was moved to other pages.
     void mark_moved(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) {
             w.mapped &= ~mask;
@@ -367,7 +370,7 @@ private:
     }
 
     std::size_t       page_;
-    unsigned          shift_; ///< log2 of `page_` if that is a power of two, else 0
+    unsigned          shift_; ///< binary logarithm of `page_` if that is a power of two, else 0
     heap_array<entry> chunks_;
     page_aliases      rings_;
 };

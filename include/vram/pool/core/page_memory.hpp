@@ -41,16 +41,17 @@ public:
     }
     ~page_memory() = default;
 
-    page_book book; ///< the pool's page table
+    page_book book; ///< table of the pages that have physical memory
 
-    /// The exclusive right of the calling thread to change mappings. The pool's lock is held at
-    /// construction and destruction, and may be released in between. An allocation that would be
-    /// refused waits for the holder first (`await_mappings`).
+    /// The exclusive right of the calling thread to change mappings of pages. The pool's lock is
+    /// held when the object is created and destroyed, and may be released in between. An allocation
+    /// that would be refused waits first until the right is free (`await_mappings`).
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Errors are stored while the thread holds a counted lock. This lock is held during
-            // whole driver calls, so it is not counted: errors are reported before it is released.
+            // Errors are stored, not reported, while the thread holds a counted lock. This lock is
+            // held during whole driver calls, so it is not counted, and errors are reported at
+            // once.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -76,8 +77,8 @@ public:
         return true;
     }
 
-    /// Makes a block live after memory was mapped to all of its pages. Neighbours on the same pages
-    /// may now be fully backed as well.
+    /// Makes a block live after memory was mapped to all of its pages. Free neighbours on the same
+    /// pages may then have all their memory as well.
     template <class Core>
     void* make_live(Core& core, block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
@@ -124,14 +125,14 @@ public:
         auto const all = book.touched(from, to);
         return !book.left(all) && fill(core, all, held);
     }
-    /// Remaps the memory of the `bytes` at `from` to `to`. All pages of the first range have
-    /// memory, the others have none.
+    /// Maps the physical memory of the `bytes` at `from` to the addresses at `to`. All pages of the
+    /// first range have memory, those of the second have none.
     template <class Core>
     void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
-    /// Remaps memory from pages of one range to pages of another that have none. `expected` is the
-    /// number of bytes that should move according to the pool's page table.
+    /// Maps physical memory of pages of one range to pages of another that have none. `expected` is
+    /// the number of bytes that should move according to the table of pages.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -152,9 +153,9 @@ public:
         void*       at;
         std::size_t bytes;
     };
-    /// Queries the driver page by page after a call had an unexpected result, and corrects the
-    /// pool's page table. The reserved bytes are corrected at the end, so that other threads do not
-    /// see free room within the limit in between.
+    /// Called after a driver call had an unexpected result: queries the driver page by page, and
+    /// corrects the table of pages. The reserved bytes are corrected at the end, so that other
+    /// threads do not see free room within the limit in between.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {
@@ -200,7 +201,7 @@ public:
 
 private:
     /// Notifies the observers of a change of the first `bytes` of the pages of a run that have
-    /// memory (`mapped`), or that have none, according to the page table.
+    /// memory (`mapped`), or that have none, according to the table of pages.
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {
@@ -214,8 +215,9 @@ private:
         }
     }
 
-    lock turn_; ///< held by the thread that changes mappings
-    /// The thread that changes mappings, as the address of a thread-local variable, or null.
+    lock turn_; ///< lock that is held by the thread that changes mappings
+    /// The thread that changes mappings of pages, as the address of a thread-local variable; null
+    /// if there is none.
     unsigned const* mover_ = nullptr;
 };
 

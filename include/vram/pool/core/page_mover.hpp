@@ -43,7 +43,7 @@ public:
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
-        auto const        price = core.heap_.price_for(on); // nothing throws from here on
+        auto const        price = core.heap_.price_for(on); // From here on nothing throws.
         std::size_t const bare  = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
         if (others > bare) { others = bare; }
@@ -55,7 +55,8 @@ public:
             aside.insert(one);
             this->book.give(own(*one));
         });
-        if (others != 0) { // pages at the ends of chunks first, which are needed least
+        // Pages at the ends of chunks are taken first, because they are needed least.
+        if (others != 0) {
             core.heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return this->book.mapped(own(one)) != 0; },
                 [&](block* one) {
@@ -65,7 +66,7 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                give_any(own(*one), others); // pages of these blocks that were not wanted
+                give_any(own(*one), others); // pages of these blocks that no move takes yet
             }
         }
         if (on != nullptr) { share_ends(core, b, target(), *on); }
@@ -85,7 +86,8 @@ public:
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // If memory left a page, streams may still use it there, and it gets other memory now.
+        // If memory left one of these pages, streams may still use it there, although the page gets
+        // other memory now.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }
@@ -101,7 +103,7 @@ private:
     /// A move of consecutive pages. It contains addresses, because the numbers of chunks may change
     /// while the lock is released.
     struct page_move {
-        std::byte*  from; ///< address of the source pages, or null if none is selected yet
+        std::byte*  from; ///< address from which pages are moved, or null if none is selected yet
         std::byte*  to;
         std::size_t bytes;
     };
@@ -112,7 +114,7 @@ private:
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page = this->book.page();
         std::size_t       bare = 0;
-        // Chunk of the last source: adjacent addresses may belong to two chunks.
+        // Chunk of the last source page: adjacent addresses may belong to two chunks.
         std::size_t whose = 0;
         moves_.clear();
         moves_.reserve(all.size());
@@ -145,8 +147,8 @@ private:
         }
         return bare;
     }
-    /// Assigns pages of a free run that no move uses yet, the last first, to moves without a
-    /// source. Assigns at most `others` pages, and subtracts their number from it.
+    /// Assigns pages of a free run that no move uses yet, the last first, to moves that have no
+    /// source page. Assigns at most `others` pages, and subtracts their number from it.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});
@@ -174,7 +176,7 @@ private:
             if (any->bytes == 0) {
                 *any = found;
             } else {
-                moves_.push(found); // `note_moves` reserved capacity for each page
+                moves_.push(found); // cannot fail: `note_moves` reserved capacity for each page
             }
             this->book.want(taken, true);
             this->book.give(taken);
@@ -198,7 +200,7 @@ private:
                 if (moves_[i].bytes == 0) {
                     moves_[i] = one;
                 } else {
-                    moves_.push(one); // `note_moves` reserved capacity for each page
+                    moves_.push(one); // cannot fail: `note_moves` reserved capacity for each page
                 }
                 this->book.want(this->run_at(one.from, part), false);
                 at += part;
@@ -209,12 +211,13 @@ private:
             if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
-    /// Returns the number of bytes of a move, from offset `at` on, with granted source pages.
+    /// Returns the number of bytes of a move, from offset `at` on, whose source pages were granted
+    /// (may be taken).
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// Handles the first and the last page of `b`, which free neighbours may share: memory that
-    /// only the stream `s` may use is mapped there only if that use can be recorded with the
+    /// Handles the first and the last page of `b`, which free neighbours may share. Memory that
+    /// only the stream `s` may use is mapped there only if the use by `s` can be recorded with the
     /// neighbours. Otherwise the move is cancelled.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
@@ -228,8 +231,8 @@ private:
             }
         }
     }
-    /// Records with the free neighbours of `b` on one page that the stream `s` may use the memory
-    /// of that page. Returns false if there is no room for the record.
+    /// Records with the free neighbours of `b` on the page at `page` that the stream `s` may use
+    /// the memory of that page. Returns false if there is no room for the record.
     template <class Core>
     bool share(Core& core, block* b, void const* page, stream s) noexcept {
         auto const           at   = reinterpret_cast<std::uintptr_t>(page);
@@ -241,7 +244,7 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Remaps any pages without a pending use to the pages given by `target()`.
+    /// Maps the memory of any free pages that no stream uses to the pages given by `target()`.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {
@@ -272,7 +275,8 @@ private:
         }
     }
 
-    heap_array<page_move> moves_; ///< moves of the thread that may change mappings now
+    /// The moves that the thread with the right to change mappings makes now.
+    heap_array<page_move> moves_;
 };
 
 } // namespace detail

@@ -45,25 +45,25 @@ public:
     using chunk           = typename heap::chunk;
     using chunk_extension = typename heap::chunk_extension;
 
-    /// Pages are unmapped one by one, so idle chunks need not make room for others.
+    /// false: pages are unmapped one by one, so idle chunks need not be returned to make room
     static constexpr bool idle_chunks_make_room = false;
 
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
         expects(options.slack >= 0, "pool: `slack` must not be negative");
     }
-    /// Gives the heap the address of `pages_.book`, the table of backed pages. Called again after
-    /// the pool was moved, because the address has changed.
+    /// Gives the heap the address of `pages_.book`, the table of pages with memory. Called again
+    /// after the pool was moved, because the address has changed.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
-    /// Returns the unit of the sizes of chunks: a page.
+    /// Returns the number of bytes of which chunk sizes are multiples: the size of a page.
     [[nodiscard]] std::size_t unit() const noexcept { return pages_.book.page(); }
-    /// Returns the size of a chunk, rounded up to whole pages.
+    /// Returns the size of a chunk for `bytes`, rounded up to whole pages.
     [[nodiscard]] std::size_t chunk_size(std::size_t bytes) const noexcept {
         return whole_pages(bytes);
     }
     /// Records a new chunk. All of its pages have physical memory.
     void add(void* base, std::size_t bytes) { pages_.book.add(base, bytes); }
-    /// Removes a chunk. Returns its bytes of physical memory, which `max_size` limits.
+    /// Removes a chunk. Returns the bytes of its physical memory, which count against `max_size`.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
     /// Maps memory to a free block that lacks some and allocates the request `r` there. At the end
@@ -83,7 +83,8 @@ public:
             core, r, captured,
             [&] { return bare_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                bool sure = false; // true if no stream uses the memory that these pages had before
+                // true if no stream still uses the memory that these pages had before
+                bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
                 } else if (!captured) {
@@ -94,13 +95,14 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // Share free pages, because the device has no more memory.
+                // The device has no more memory, so the memory of free pages is used.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
-    /// Allocates a small block in a hole between large ones. (Remapping uses holes anyway.)
+    /// Allocates a small block in a gap between large ones. Returns null if pages are remapped,
+    /// which uses such gaps anyway.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
@@ -163,7 +165,8 @@ public:
                     pages_.book.set(pages_.run_at(at, n), false);
                     core.budget_.release(gone);
                 } else {
-                    pages_.resync_page_table(core, {{at, n}}, held); // some pages were not unmapped
+                    // some pages were not unmapped, so the table of pages is corrected
+                    pages_.resync_page_table(core, {{at, n}}, held);
                 }
                 core.heap_.give_again(b, pages_.lacks(*b));
                 back += gone;
@@ -173,9 +176,9 @@ public:
         return back;
     }
 
-    /// Returns the bytes of a block that have physical memory. The pool's page table is used for a
-    /// bare block (not fully backed), and for one that is set aside, because its pages are unmapped
-    /// one by one.
+    /// Returns the bytes of a block that have physical memory. The table of pages is used for a
+    /// block that may lack memory, and for one that is set aside (in no list), because its pages
+    /// are unmapped one by one.
     [[nodiscard]] std::size_t resident(block const& b) const noexcept {
         bool const some = b.bare || b.now == block::state::cached;
         return some ? pages_.book.behind(b.address, b.end()) : b.bytes;
@@ -295,7 +298,7 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        offered(); // other threads changed mappings during the call
+        offered(); // other threads changed mappings during the call, so the marks are set again
         block* const         b   = core.heap_.take_bare(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
         // Another thread may have freed a better block during the call. There is always a block
@@ -304,15 +307,15 @@ private:
         return b;
     }
 
-    /// Returns the first aligned place in a block. Its cost is the number of bytes without physical
-    /// memory, so a place with more memory is better.
+    /// Returns the first aligned place for the request in a block, rated by the number of its bytes
+    /// without physical memory: a place with more memory is better.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
     /// Rates the first place in a block at which every page has memory, or can get its previous
-    /// memory back, or (`fresh`) can get new memory. Pages of the last kind cost most.
+    /// memory back, or (if `fresh`) can get new memory. Pages of the last kind cost most.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -325,8 +328,8 @@ private:
         }
         return {};
     }
-    /// Returns the end of the last page of a run that cannot get memory, or 0. Adds the cost of the
-    /// other pages to `cost`.
+    /// Returns the end of the last page of a run that cannot get memory, or 0 if all can. Adds the
+    /// cost of the other pages to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -345,10 +348,12 @@ private:
         });
         return lost;
     }
-    /// The cost of new memory for a page in the rating of places. Its previous memory costs 1.
+    /// The cost of a page with new memory in the rating of places. A page that gets its previous
+    /// memory back costs 1.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the lowest address in a block from which on every page can get physical memory.
+    /// Returns the lowest address in a block such that every page behind it can get physical
+    /// memory.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
@@ -357,8 +362,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Marks the pages of free blocks from which memory may return to its previous address, for the
-    /// stream of the request.
+    /// Marks the pages of free blocks from which memory may return to the address that it had
+    /// before, for use by the stream of the request.
     template <class Core>
     void offer(Core& core, request const& r) {
         if (pages_.book.shared() == 0) { return; }

@@ -33,24 +33,25 @@ public:
 
     using base::base;
 
-    /// Sets the pool's page table, which records which parts of a bare block (not fully backed)
-    /// have physical memory; see `free_blocks`.
+    /// Sets the pool's table of the pages that have physical memory; without it, blocks that lack
+    /// some are not used.
     void know_memory(page_book const* pages) noexcept { this->heaps().know_memory(pages); }
 
     using judged = block_heap::judged;
 
     /// Reserves a free block for a request, at the place that `judge(block)` finds best among some
-    /// candidates that are ready (need no wait), or else among those that need a wait. Returns null
-    /// if there is none. The block does not count as live until `filled`; `give_bare` returns it
-    /// unused.
+    /// candidates that the stream may use without a wait, or else among those that need one.
+    /// Returns null if there is none. The block does not count as live until `filled`; `give_bare`
+    /// returns it unused.
     template <class Judge>
     block* take_bare(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        this->flush_quick_lists(); // may use up descriptors
+        this->flush_quick_lists(); // first, because it may use up descriptors
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // Other memory may be mapped to the block, and only the host knows if the old is unused.
+        // Other memory may be mapped to the block, and only the host knows if the old memory is
+        // unused.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -69,23 +70,24 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // `give_bare` needs the former pending uses, if the block is returned unused.
+            // With its former pending uses, the block can be returned unused by `give_bare`.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
         return nullptr;
     }
-    /// Makes a block of `take_bare` live, after memory was mapped to all of its pages.
+    /// Makes a block that `take_bare` reserved live, after memory was mapped to all of its pages.
     void* filled(block* b) noexcept {
         this->heaps().of(*b).hold(b, tags{});
         return candidates::made_live(b, this->counts_)->pointer();
     }
-    /// Marks a block as fully backed after memory was mapped to its missing pages.
+    /// Records that a block has all its physical memory, after memory was mapped to the pages that
+    /// lacked it.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Returns a block of `take_bare` to the heap, because no memory could be mapped. If parts of
-    /// it have memory that only the stream `on` may use (null: any stream), it is freed on that
-    /// stream. If that use can be neither recorded nor waited for, its `there` backed bytes stay
-    /// live.
+    /// Returns a block that `take_bare` reserved to the heap, because no memory could be mapped. If
+    /// parts of it have memory that only the stream `on` may use (null: any stream may), it is
+    /// freed on that stream. If that use can be neither recorded nor waited for, its `there` bytes
+    /// with memory stay live.
     void give_bare(block* b, stream const* on, std::size_t there) noexcept {
         b->bare = true;
         if (on != nullptr) {
@@ -136,8 +138,8 @@ public:
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for ready (no wait) free blocks of `least` bytes or more in the heap
-    /// for `bytes`.
+    /// Calls `visit(block)` for free blocks of at least `least` bytes, in the heap for `bytes`,
+    /// that may be used without a wait.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -146,11 +148,12 @@ public:
             if (free_blocks::priced(*b, price) == availability::ready) { visit(b); }
         });
     }
-    /// Removes a free block from its bin, so that no request can use it until `give_again`.
+    /// Removes a free block from its bin (free list by size), so that no request can use it until
+    /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Sets ready free blocks (which need no wait) of the heap for `bytes` aside, from the ends of
-    /// chunks on, as long as `taken(block)` returns true. Only blocks for which `wanted(block)`
-    /// returns true are taken.
+    /// Removes free blocks that may be used without a wait, in the heap for `bytes`, from their
+    /// lists, from the ends of chunks on, as long as `taken(block)` returns true. Leaves out blocks
+    /// for which `wanted(block)` returns false.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {
@@ -161,7 +164,8 @@ public:
             },
             taken);
     }
-    /// Makes a block free again that was set aside. `bare`: some of its pages have no memory now.
+    /// Makes a block free again that `set_aside` removed from its list. `bare`: some of its pages
+    /// have no memory now.
     void give_again(block* b, bool bare) noexcept {
         b->bare = bare;
         this->heaps().of(*b).give_again(b, this->is_complete());

@@ -76,7 +76,7 @@ public:
           growth_{std::move(other.growth_)} {
         growth_.chunks().attach(heap_);
     }
-    /// Returns the memory of this pool to its upstream, then takes over the memory of `other`.
+    /// Returns all memory of this pool to its upstream, then takes over that of `other`.
     pool_core& operator=(pool_core&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
@@ -193,7 +193,7 @@ public:
     }
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
-        // The heap counts live bytes, so they are copied here.
+        // Copied here, because the heap counts the live bytes.
         budget_.usage.live      = heap_.live_bytes();
         budget_.usage.peak_live = heap_.reset_peak();
         return budget_.usage.restart_peaks();
@@ -208,14 +208,14 @@ public:
         {
             auto held = lock_.hold();
             heap_.poll();
-            // Returns parts of chunks first, so that not more than needed is returned.
+            // Parts of chunks are returned first, so that not more is returned than needed.
             if (keep != 0) { back += growth_.chunks().trim_within(*this, keep, held); }
             for (bool waited = false; unused() > keep;) {
                 if (growth_.give_chunk_back(*this, heap_.remove_idle(held), held, back)) {
                     continue;
                 }
                 if (std::exchange(waited, true)) { break; }
-                heap_.finish(held); // coalesces free blocks, after which a chunk may be idle
+                heap_.finish(held); // waits, and coalesces free blocks: a chunk may be idle then
             }
             back += growth_.chunks().trim_within(*this, keep, held);
         }
@@ -283,7 +283,7 @@ public:
     pool_growth<Upstream, Growth> growth_;
 
 private:
-    /// The name of the resource in errors.
+    /// The name of the resource in error messages.
     static constexpr char const* own_name = [] {
         if constexpr (requires { Upstream::pool_name; }) {
             return Upstream::pool_name;
@@ -306,7 +306,7 @@ private:
         }
         return search<Throwing>(s, bytes, alignment, std::move(held));
     }
-    // A function of its own, so that the stream stays in a register in `get_on`.
+    // Not inlined into `get_on`, so that the stream stays in a register there.
     template <bool Throwing>
     [[gnu::noinline]] void* search(stream s, std::size_t bytes, std::size_t alignment, guard held) {
         return get<Throwing>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
@@ -372,7 +372,7 @@ private:
         if (void* const p = growth_.enlarge(*this, r, captured)) { return p; }
         held.lock();
         void* p = heap_.take_elsewhere(r, held);
-        // The thread that changed mappings may have left some memory.
+        // Another thread was changing mappings: it may have left some memory.
         while (p == nullptr && !captured && growth_.chunks().await_others(held)) {
             held.unlock();
             p = growth_.chunks().grow_in_place(*this, r, false, false);
@@ -405,7 +405,7 @@ private:
                                     : nullptr;
             },
             [&] {
-                // The heap counts live bytes, so they are copied here.
+                // Copied here, because the heap counts the live bytes.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });

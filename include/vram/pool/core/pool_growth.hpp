@@ -63,8 +63,9 @@ public:
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the size of the next chunk: the size wanted by the growth policy, as far as the
-    /// limit has room for whole units of a chunk's size, but at least the needed bytes.
+    /// Returns the size of the next chunk: the size that the growth policy wants, limited to the
+    /// room within `max_size` and rounded to a multiple of a chunk's unit, but at least the needed
+    /// bytes.
     template <class Core>
     std::size_t wanted(Core const& core, request const& r, growth_request wish) const {
         std::size_t const unit = chunks_.unit();
@@ -84,7 +85,7 @@ public:
         }
     }
 
-    /// Allocates the first chunk, which has the initial size.
+    /// Allocates the first chunk, of the pool's initial size.
     template <class Core>
     void reserve(Core& core, std::size_t bytes) {
         expects(bytes <= core.options_.max_size, "pool: `initial_size` must not exceed `max_size`");
@@ -92,14 +93,14 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // The limit is less than a page.
+        // No chunk was allocated: the limit is less than a page.
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
         }
     }
-    /// Grows by as much as the growth policy wants, or by less, first at the end of a chunk, and
-    /// allocates the request `r` there. Returns null if that fails.
+    /// Grows the pool, first at the end of a chunk, by as much as the growth policy wants or by
+    /// less, and allocates the request `r` there. Returns null if that fails.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }
@@ -119,7 +120,8 @@ public:
         stream const* const order     = Core::order_of(r.on);
         return core.budget_.template grow<Throwing>(
             core.seen(), core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
-                if constexpr (remappable_resource<Upstream>) { // all pages of a new chunk
+                // the pages of a new chunk all have memory
+                if constexpr (remappable_resource<Upstream>) {
                     core.seen().notify(memory_event_kind::pages_mapped, at, size);
                 }
                 chunks_.add(at, size);
@@ -143,8 +145,8 @@ public:
             size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
                          bins::granule);
         }
-        // Idle chunks are returned as before any growth, so that the upstream may have them ready.
-        // Only a few are tried, because this path is meant to be cheap and may fail.
+        // Idle chunks are returned first, as before any growth, so that the upstream may have their
+        // memory ready. Only a few are tried, because this path is meant to be cheap and may fail.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }
@@ -152,7 +154,7 @@ public:
         return ready_chunk(core, r, r.bytes);
     }
     /// Returns a chunk that was removed from the heap to the upstream, and adds the bytes of its
-    /// physical memory to `back`. Returns false if there is no chunk.
+    /// physical memory to `back`. Returns false if `gone` has no bytes.
     template <class Core>
     bool give_chunk_back(Core& core, chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }

@@ -30,12 +30,14 @@ namespace detail {
 ///           the number of cached blocks.
 class quick_lists {
 public:
-    static constexpr std::size_t largest = 1_MiB; ///< largest size of a block in the lists
+    /// Largest size of a small block, which is kept in a list.
+    static constexpr std::size_t largest = 1_MiB;
     /// Largest size of a large block that is cached; only one is.
     static constexpr std::size_t large_limit = 64_MiB;
-    /// Cached blocks of at least this size hold most of the cached bytes.
+    /// Size from which on cached blocks are few but hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;
-    /// Largest excess over the request of a block from the list of a larger size class.
+    /// Largest excess of a block over the request, if the block comes from the list of a larger
+    /// size class.
     static constexpr std::size_t slack = 28_KiB;
 
     quick_lists() = default;
@@ -50,9 +52,9 @@ public:
         return *this;
     }
 
-    /// Returns a cached block that the stream with timeline index `slot` has freed, or null. It has
-    /// at least `bytes` (at most `largest`), and at most an eighth, plus the width of a size class,
-    /// more.
+    /// Returns a cached block that the stream with timeline index `slot` has freed, or null. The
+    /// block has at least `bytes` (at most `largest`). It is larger by at most an eighth plus the
+    /// width of a size class.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -79,14 +81,14 @@ public:
     [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
     [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
     /// Returns true if the cached block was freed by the stream with timeline index `slot`, no
-    /// graph may use it, and its address is aligned.
+    /// captured graph may use it, and its address has the alignment.
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
         return b.slot == slot && b.epoch != tag::captured && aligned;
     }
-    /// Removes the small cached blocks from all lists for at least `least` bytes and calls
-    /// `give(block)` for each. Returns true if there were any.
+    /// Removes the cached blocks from all lists for `least` bytes or more (not the large block),
+    /// and calls `give(block)` for each. Returns true if there were any.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
         bool any = false;
@@ -108,8 +110,8 @@ private:
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
 
-    /// A set of lists by size with a bitmap of those that may contain blocks. Blocks are linked by
-    /// `previous` alone, because `next` belongs to `block_table`, in which cached blocks remain.
+    /// A set of lists by size, with a bitmap of those that may contain blocks. Blocks are linked by
+    /// `previous` alone, because `block_table`, in which cached blocks remain, uses `next`.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // a bit for each list that may contain a block
         block*        first[lists]{};
@@ -125,7 +127,8 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                map[word] &= ~(bits & -bits); // `pop` leaves the bit set when a list becomes empty
+                // cleared here, because `pop` leaves the bit set when a list becomes empty
+                map[word] &= ~(bits & -bits);
                 bits &= bits - 1;
             }
         }

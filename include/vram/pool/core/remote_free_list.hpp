@@ -80,8 +80,9 @@ public:
     /// The order matters: of two frees of one block, the second is a double free.
     template <class Take>
     void drain(Take const& take) noexcept {
-        remote_free      some[batch];
-        heap_array<hold> held; // holds the streams until the last of their frees has been processed
+        remote_free some[batch];
+        // keeps the handles of the streams valid until the last of their frees was processed
+        heap_array<hold> held;
         std::size_t      count = 0;
         do {
             count = take_out(some, held);
@@ -93,7 +94,8 @@ private:
     /// Number of frees that `drain` removes each time it takes the lock.
     static constexpr std::size_t batch = 32;
 
-    /// Holds the stream `s` until its free is drained, so that its handle means no other stream.
+    /// Keeps the handle of the stream `s` valid until its free is drained, so that it cannot come
+    /// to mean another stream.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }
@@ -119,11 +121,12 @@ private:
     }
 
     platform_lock<Platform> lock_;
-    heap_array<remote_free> queue_;    ///< the queued frees, as a ring buffer
-    heap_array<hold>        holds_;    ///< keep the handles of their streams valid
-    stream                  newest_{}; ///< the stream held last
-    std::size_t             first_ = 0;
-    std::size_t             count_ = 0;
+    heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
+    /// References that keep the handles of the streams in the queue valid.
+    heap_array<hold> holds_;
+    stream           newest_{}; ///< stream of the last reference in `holds_`
+    std::size_t      first_ = 0;
+    std::size_t      count_ = 0;
 
     /// True if the queue may contain frees. Its own cache line: other threads write it, and the
     /// owner reads it.

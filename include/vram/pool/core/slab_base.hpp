@@ -24,7 +24,8 @@
 namespace vram {
 namespace detail {
 
-/// Any number of `slab_heap`s, each for blocks of one size, with one lock and common timelines.
+/// Any number of `slab_heap`s (each has blocks of one size), with one lock and one record of the
+/// streams' progress.
 ///
 /// Failure   The functions fail as those of `slab`. Before a request is refused, idle chunks of
 ///           every block size are returned.
@@ -49,7 +50,7 @@ public:
         auto const                    held = this->lock_.hold();
         return figures();
     }
-    /// Returns the number and sizes of the free blocks. Cost: a look at every chunk.
+    /// Returns the number and the sizes of the free pieces of memory. Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
         auto const  held = this->lock_.hold();
         free_pieces now;
@@ -147,7 +148,8 @@ protected:
             }
         }
         {
-            auto held = this->lock_.hold(); // blocks that other threads freed in the meantime
+            // Other threads may have freed blocks since the lock was released.
+            auto held = this->lock_.hold();
             if (void* const p = take(heap, r, held)) { return p; }
         }
         if constexpr (Throwing) {
@@ -199,8 +201,8 @@ protected:
         if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
         return true;
     }
-    // The lock must be held for these functions:
-    /// Completes the error of a rejected free. Returns false if its address is in no block.
+    // Adds the reason to the error of a rejected free. Returns false if the address is in no block.
+    // Like the following functions, requires the lock.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : heaps_) {
             if (heap.explain_refusal(e)) { return true; }
@@ -271,9 +273,9 @@ private:
         entry* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
-    /// Allocates a block that is ready (needs no wait). If the stream would have to wait for one,
-    /// allocates a chunk that the upstream has ready for it instead. Returns null if there is
-    /// neither.
+    /// Allocates a block that the stream may use without a wait. If there is none, allocates a
+    /// chunk that the upstream has ready for the stream, and a block of it. Returns null if there
+    /// is neither.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool         must_wait = false;

@@ -29,13 +29,14 @@ struct slab_chunk {
         live      ///< allocated and not yet freed
     };
     struct entry {
-        /// The block of the same list that was freed before this one.
+        /// The block that was freed before this one, in the same list.
         entry*      older   = nullptr;
         entry*      newer   = nullptr;
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            /// Of a pending block: the epoch until which the stream of `slot` may use it.
+            /// Of a pending block: the epoch (part of the stream's work) until which the stream of
+            /// `slot` may use it.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
@@ -47,7 +48,8 @@ struct slab_chunk {
         bool in_graph = false;
     };
 
-    /// Divides the `size` bytes at `at` into blocks of `stride` bytes. All are live at first.
+    /// Divides the `size` bytes at `at` into blocks of `stride` bytes, all of which are live at
+    /// first.
     slab_chunk(void* at, std::size_t size, std::size_t stride)
         : base{at}, bytes{size}, live{size / stride} {
         entries.reserve(live);
@@ -78,7 +80,7 @@ struct slab_chunk {
         ++live;
         return &n;
     }
-    /// Marks a live block as free without a pending use.
+    /// Marks a live block as free for every stream: no stream uses it any more.
     void make_clean(entry& n) noexcept {
         --live;
         auto const i = static_cast<std::size_t>(&n - entries.begin());
@@ -87,7 +89,7 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free, with a pending use by the stream of `slot` or by a graph.
+    /// Marks a live block as free, while the stream of `slot`, or a graph, may still use it.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;
@@ -103,14 +105,14 @@ struct slab_chunk {
         }
         return false;
     }
-    /// Returns the number of free blocks with a pending use or retained for a graph.
+    /// Returns the number of free blocks that a stream or a captured graph may still use.
     [[nodiscard]] std::size_t pending() const noexcept { return entries.size() - live - clean; }
 
     void*       base;
     std::size_t bytes;
     std::size_t live; ///< number of live blocks
     std::size_t clean = 0;
-    /// All words of the bitmap before this one are empty.
+    /// All words of the bitmap `map` before this one are zero.
     std::size_t first_word = 0;
     std::size_t position   = 0; ///< index of this chunk in the list of its heap
     /// Next chunk that begins in the same address range.

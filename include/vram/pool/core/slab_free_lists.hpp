@@ -34,7 +34,8 @@ public:
     }
     [[nodiscard]] std::size_t size() const noexcept { return lists_.size(); }
 
-    /// Removes and returns the newest block of a stream's list, or null if it is empty.
+    /// Removes and returns the block in a stream's list that was freed last, or null if the list is
+    /// empty.
     [[nodiscard]] entry* take_newest(std::size_t slot) noexcept {
         if (slot >= lists_.size() || lists_[slot].newest == nullptr) { return nullptr; }
         stream_lists& s = lists_[slot];
@@ -46,22 +47,23 @@ public:
     [[nodiscard]] entry* newest(std::size_t slot) const noexcept { return at(slot).newest; }
     [[nodiscard]] entry* retained(std::size_t slot) const noexcept { return at(slot).retained; }
 
-    /// Adds a block with a pending use as the newest of its stream.
+    /// Adds a freed block, which its stream may still use, as the newest of that stream.
     void add(entry* n) noexcept {
         stream_lists& s                                    = lists_[n->slot];
         n->older                                           = std::exchange(s.newest, n);
         n->newer                                           = nullptr;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
-    /// Adds a block with a pending use as the oldest of its stream.
+    /// Adds a freed block, which its stream may still use, as the oldest of that stream.
     void add_oldest(entry* n) noexcept {
         stream_lists& s                                    = lists_[n->slot];
         n->newer                                           = std::exchange(s.oldest, n);
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
-    /// Adds a block with a pending use to the list of its stream, in the order of the epochs of the
-    /// uses. Cost: a walk over newer blocks.
+    /// Adds a freed block, which its stream may still use, to the list of that stream, in the order
+    /// of the epochs (parts of the stream's work) until which the blocks are used. Cost: a walk
+    /// over newer blocks.
     void add_in_order(entry* n) noexcept {
         stream_lists& s = lists_[n->slot];
         n->newer        = nullptr;
@@ -95,7 +97,7 @@ private:
         entry* retained = nullptr;
     };
 
-    /// Returns the lists of a stream; they are empty if the stream has none yet.
+    /// Returns the lists of the stream with timeline index `slot`; they are empty if it has none.
     [[nodiscard]] stream_lists at(std::size_t slot) const noexcept {
         return slot < lists_.size() ? lists_[slot] : stream_lists{};
     }

@@ -42,7 +42,8 @@ public:
           zeros_{std::countr_zero(stride_)},
           finder_{most() * stride_} {
         std::uint64_t const odd = stride_ >> zeros_;
-        inverse_                = odd; // correct in three bits; each step of the loop doubles them
+        // exact in the lowest three bits; each step of the loop doubles their number
+        inverse_ = odd;
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }
     slab_heap(slab_heap&& other) noexcept : slab_heap{other.stride_} { *this = std::move(other); }
@@ -70,7 +71,7 @@ public:
         std::size_t const natural = std::size_t{1} << zeros_;
         return natural < 2_MiB ? natural : 2_MiB;
     }
-    /// Returns the number of blocks of the next chunk: as many as there are, within limits.
+    /// Returns the number of blocks for the next chunk: as many as the heap has, within limits.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride_;
         std::size_t const n     = total_ > least ? total_ : least;
@@ -108,14 +109,15 @@ public:
         return n;
     }
     [[nodiscard]] bool has_clean() const noexcept { return with_clean_ != nullptr; }
-    /// Allocates the free block `n` of a stream's list, and returns it; null if `n` is null.
+    /// Makes the free block `n`, taken from a stream's list, live, and returns it. Returns null if
+    /// `n` is null.
     entry* take(entry* n) noexcept {
         if (n == nullptr) { return nullptr; }
         free_lists_.remove(*n);
         return hand_out(n);
     }
-    /// `oldest` and `newest` return the block that the stream with timeline index `slot` freed
-    /// first, or last, or null.
+    /// `oldest` returns the free block that the stream with timeline index `slot` freed first,
+    /// `newest` the one that it freed last, or null.
     [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
         return free_lists_.oldest(slot);
     }
@@ -137,14 +139,15 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Completes the error of a rejected free with the kind of memory at its address. Returns false
-    /// if the address is not in a block of this heap.
+    /// Adds to the error of a rejected free what kind of memory its address is in. Returns false if
+    /// the address is not in a block of this heap.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        if (offset / stride_ >= c->entries.size()) { return false; } // the unused rest of the chunk
+        // in the rest of the chunk, which is too small for a block
+        if (offset / stride_ >= c->entries.size()) { return false; }
         entry const& n = c->entries[offset / stride_];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
                             : e.found_free();
@@ -189,7 +192,8 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes every block clean (free for any stream) if its use is complete (`done(slot, epoch)`).
+    /// Makes every free block available to all streams if its use is complete (`done(slot,
+    /// epoch)`).
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -198,10 +202,10 @@ public:
             }
         }
     }
-    /// Called if captured graphs will not run again. Blocks retained for graphs of a stream become
-    /// pending until `epoch(slot)`, which must not be earlier than the epoch of any block freed on
-    /// it before. Blocks that `quarantine` has freed become pending for the stream that used them
-    /// last.
+    /// Called if captured graphs will not run again. Blocks that were kept for graphs of a stream
+    /// become pending: the stream may use them until `epoch(slot)`, which must not be earlier than
+    /// the epoch of any block freed on it before. Blocks that `quarantine` has freed become pending
+    /// for the stream that used them last.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
@@ -226,7 +230,8 @@ public:
         }
     }
 
-    /// The stream that may use the blocks of a new chunk first: its timeline index and epoch.
+    /// The stream that may use the blocks of a new chunk first: the index of its timeline, and the
+    /// epoch (part of its work) until which it may.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;
@@ -235,7 +240,7 @@ public:
         if (held_by != nullptr) { reserve_slot(held_by->slot); }
         chunks_.reserve(chunks_.size() + 1);
         finder_.reserve();
-        auto* const fresh = new chunk{base, bytes, stride_}; // nothing fails from here on
+        auto* const fresh = new chunk{base, bytes, stride_}; // From here on nothing fails.
         fresh->position   = chunks_.size();
         chunks_.push(fresh);
         finder_.add(*fresh);
@@ -272,7 +277,8 @@ private:
         ++live_;
         return n->home->hand_out(*n);
     }
-    /// `list` adds a chunk to the list of chunks with clean (unused) blocks; `unlist` removes it.
+    /// `list` adds a chunk to the list of chunks with unused blocks that any stream may have;
+    /// `unlist` removes it.
     void list(chunk& c) noexcept {
         c.next     = std::exchange(with_clean_, &c);
         c.previous = nullptr;
@@ -288,12 +294,12 @@ private:
 
     std::size_t         stride_;
     int                 zeros_;       ///< number of trailing zero bits of the block size
-    std::uint64_t       inverse_ = 0; ///< inverse of the odd part of the block size
+    std::uint64_t       inverse_ = 0; ///< inverse of the odd part of the block size modulo 2^64
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
     slab_free_lists     free_lists_;
     chunk*              with_clean_  = nullptr;
-    entry*              quarantined_ = nullptr; ///< the blocks that `quarantine` has freed
+    entry*              quarantined_ = nullptr; ///< list of the blocks that `quarantine` has freed
     std::size_t         total_       = 0;
     std::size_t         live_        = 0;
 };

@@ -39,7 +39,7 @@ public:
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
     /// Returns the number of bytes, at most `fresh`, by which `fresh` bytes of new memory would
-    /// exceed the limit if the request were live.
+    /// exceed this limit if the request were already live.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -60,12 +60,13 @@ public:
     }
 
 private:
-    /// No pages are shared if reserved addresses exceed this multiple of the peak live bytes.
+    /// No pages are shared if the reserved addresses exceed the peak of live bytes times this
+    /// number.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:
-    /// of the recorded traces, the one that reserves less takes three times as long with shared
-    /// pages, and does not reserve less.)
+    /// Returns the number of reserved bytes below which sharing pages between addresses is not
+    /// worth its time. (2.25 GiB: of the recorded traces, the one that reserves less takes three
+    /// times as long with shared pages, and does not reserve less.)
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;

@@ -29,7 +29,7 @@ class stream_affinity {
 public:
     static constexpr std::size_t most = 256; ///< largest number of streams that are remembered
 
-    /// Creates an object without seats, to which another must be assigned before use.
+    /// Creates an empty object, to which another one must be assigned before use.
     stream_affinity() = default;
     explicit stream_affinity(std::size_t seats) {
         taken_.reserve(seats);
@@ -38,7 +38,8 @@ public:
         while (cells_.size() < 2 * most) { cells_.push(); }
     }
 
-    /// Returns the seat (shard index) of the stream with this key, not 0. A new stream gets one.
+    /// Returns the seat (shard index) of the stream with this key, which is not 0. A new stream is
+    /// assigned a seat.
     [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
         for (std::size_t i = home(key);; i = next(i)) {
             std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);
@@ -70,7 +71,7 @@ private:
     static constexpr std::size_t mask = 2 * most - 1;
 
     struct entry {
-        std::uint64_t key  = 0; ///< key of the stream; 0 if the cell is empty
+        std::uint64_t key  = 0; ///< key that identifies the stream, or 0 if the cell is empty
         std::uint32_t seat = 0;
     };
     struct cell {
@@ -92,7 +93,7 @@ private:
     }
     void put(std::size_t i, entry const& e) noexcept {
         cells_[i].seat.store(e.seat, std::memory_order_relaxed);
-        // A reader that sees the key also sees the seat.
+        // Stored last: a reader that sees the key also sees the seat.
         cells_[i].key.store(e.key, std::memory_order_release);
     }
     /// Returns the index of the cell that contains the key, or of the empty cell for it.
@@ -105,7 +106,7 @@ private:
     std::size_t meet(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
-        // The search without the lock missed the key during a concurrent change.
+        // The search without the lock may have missed the key during a concurrent change.
         if (get(at).key == key) { return get(at).seat; }
         if (known_ == most) {
             start_again();

@@ -63,7 +63,7 @@ public:
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs} {}
 
-    /// The stream that asks for memory. Both pointers are null for the host.
+    /// The stream that asks for memory, and its timeline. Both pointers are null for the host.
     struct asker {
         stream const* on       = nullptr;
         timeline*     mine     = nullptr;
@@ -73,7 +73,8 @@ public:
     [[nodiscard]] static bool is_captured(stream const* on) {
         return detail::is_captured<Platform>(on);
     }
-    /// Returns the stream `on` as an asker. Queries for a capture only if graphs are tracked.
+    /// Returns the stream `on` as an asker. Queries if it is being captured only if graphs are
+    /// tracked.
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};
@@ -90,7 +91,7 @@ public:
             auto const place = candidates.find(timelines_.for_asker(who.mine, who.captured));
             if (place.cost == availability::ready) { return candidates.take(place, who.captured); }
             if (place.cost == availability::unavailable) { return nullptr; }
-            if (is_captured(who.on)) { // since the search began
+            if (is_captured(who.on)) { // the capture may have begun during the search
                 who.captured = true;
                 continue;
             }
@@ -101,14 +102,15 @@ public:
                 continue;
             }
             if (!std::exchange(*must_wait, true)) {
-                // A use may be complete although no event was recorded.
+                // A stream may be done with the memory although no event was recorded: records one
+                // and queries.
                 timelines_.ask(candidates.uses(place));
                 continue;
             }
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            *must_wait = false; // a captured stream cannot be waited for; try the next place
+            *must_wait = false; // a captured stream cannot be waited for: another place is searched
         }
     }
     /// Allocates a place after a wait of the stream of `mine` (null: of the host) for its pending
@@ -123,9 +125,10 @@ public:
             captured = timelines_.order(*mine, candidates.uses(place));
             if (captured == nullptr) { return candidates.take(place, false); }
         } else {
-            b = candidates.reserve(place); // other threads may allocate during the wait
+            // other threads may allocate during the wait, so the place is reserved first
+            b = candidates.reserve(place);
             try {
-                do { // more uses may be added during the wait
+                do { // more uses may be added during the wait, so they are looked at again
                     captured = timelines_.finish(candidates.uses_of(b), held);
                 } while (captured == nullptr && !is_ready(candidates.uses_of(b)));
             } catch (...) {
@@ -138,9 +141,9 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the pending uses (streams that may still access freed memory) in
-    /// `held`. If one of their streams is being captured, makes its memory unavailable instead;
-    /// `retain(timeline)` retains it for the graph.
+    /// Makes the host wait for the streams that may still access freed memory, according to the
+    /// pending uses in `held`. If one of the streams is being captured, makes the memory that it
+    /// freed unavailable instead; `retain(timeline)` keeps that memory for the graph.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -188,21 +191,24 @@ public:
         } catch (...) { report_unrecorded(p, {}); }
         return waited(timelines_.wait_for_all_devices(), p, bytes, {});
     }
-    /// Records an event behind the latest frees of a stream if `pool_options::events` is `eager`.
+    /// Records an event behind the latest frees of a stream if the owner's option `events` is
+    /// `event_policy::eager`.
     void record_if_eager(timeline& its) noexcept {
         if (events_ == event_policy::eager) { its.try_record(); }
     }
 
-    /// Returns a function object that returns true if a pending use is complete.
+    /// Returns a function object that returns true for a pending use (of freed memory by a stream)
+    /// that is complete.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines_.is_complete(t); };
     }
-    /// Returns true if the host may use memory with these pending uses now.
+    /// Returns true if the host may use memory with these pending uses (by streams) now.
     [[nodiscard]] bool is_ready(tags const& held) const noexcept {
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
     [[nodiscard]] bool tracks_graphs() const noexcept { return graphs_; }
-    /// Returns true if a free needs neither an event nor a query for a capture.
+    /// Returns true if a free needs neither an event of its own nor a query if its stream is
+    /// captured.
     [[nodiscard]] bool                              plain() const noexcept { return plain_; }
     [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }
     [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {
@@ -210,8 +216,9 @@ public:
     }
 
 private:
-    /// Makes memory that a captured stream has freed unavailable: see the class. `retain()` retains
-    /// it for the graph.
+    /// Makes the memory that a captured stream has freed since its last event unavailable until the
+    /// next request, or, if captures are not tracked, calls `retain()`, which keeps it for the
+    /// graph.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());
@@ -222,7 +229,8 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// Returns the result of a free that could not be recorded. `done`: a wait has succeeded.
+    /// Returns the result of a free that could not be recorded. `done` is true if a wait for the
+    /// stream has succeeded instead.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

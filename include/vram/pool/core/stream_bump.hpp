@@ -24,9 +24,9 @@
 namespace vram {
 namespace detail {
 
-/// The memory of a `monotonic` and the timelines of its streams. It knows nothing of the upstream.
-/// Functions that take a lock guard are called with the lock held. Those that wait on the host
-/// unlock it during the wait.
+/// The memory of a `monotonic`, and the timelines (records of progress) of its streams. Does not
+/// call the upstream. Functions that take a lock guard are called with the lock held. Those that
+/// wait on the host unlock it during the wait.
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
@@ -92,7 +92,7 @@ public:
             timeline const* const held_up =
                 mine != nullptr ? timelines_.order(*mine, costly) : timelines_.finish(costly, held);
             if (held_up != nullptr) { exclude_or_retain(*held_up); }
-            // Other threads may have allocated during the wait, so search again.
+            // Searched again, because other threads may have allocated during the wait.
         }
         return nullptr;
     }
@@ -100,7 +100,8 @@ public:
     /// Adds a chunk that any stream may use.
     void add(chunk fresh) { stack_.add(std::move(fresh)); }
     /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
-    /// allocates the request `r` from the chunk. If `order` is not null, `r.on` is the same stream.
+    /// allocates the request `r` from the chunk. If `order` is not null, `r.on` must be that
+    /// stream.
     void* add(chunk fresh, stream const* order, request const& r) {
         timeline* const mine     = r.on != nullptr ? &timelines_.of(*r.on) : nullptr;
         bool const      in_graph = mine != nullptr && graphs_ && Platform::capturing(*r.on);
@@ -121,7 +122,7 @@ public:
         lost,
     };
     /// Counts the `bytes` at `p` as free, and records that the stream `on` (null: no stream) uses
-    /// them until they are unwound.
+    /// them until the memory is unwound.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         auto const   at = reinterpret_cast<std::uintptr_t>(p);
         chunk* const c  = stack_.used_around(p);
@@ -132,9 +133,9 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Completes the error of a rejected free with the kind of memory at its address. Blocks have
-    /// no descriptors here, so a wrong size is recognised only if the block would end behind the
-    /// used memory of its chunk.
+    /// Adds to the error of a rejected free what kind of memory its address is in. Blocks have no
+    /// descriptors here, so a wrong size is recognised only if the block would end behind the used
+    /// memory of its chunk.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack_.owns(e.what.pointer)) { return; }
         chunk const* const c  = stack_.used_around(e.what.pointer);
@@ -170,7 +171,8 @@ public:
         forget_ended();
         timelines_.readmit();
         for (;;) {
-            tags              almost; // the pending uses of an idle chunk that can be waited for
+            // the uses of an idle chunk by streams for which the host can wait
+            tags              almost;
             std::size_t const first_idle = stack_.first_idle();
             for (std::size_t i = stack_.chunks().size(); i-- != first_idle;) {
                 chunk& c = stack_.chunks()[i];
@@ -187,10 +189,11 @@ public:
             if (captured != nullptr) { exclude_or_retain(*captured); }
         } // other threads may have allocated during the wait, so search again
     }
-    /// Called at the end of the resource: waits for all streams.
+    /// Called at the end of the resource: makes the host wait for all streams.
     void wait_for_all(guard& held) noexcept { timelines_.wait_for_all(held); }
 
-    /// Announces that a stream is about to be destroyed: it counts as using its blocks until now.
+    /// Announces that the stream `s` is about to be destroyed: the work that it has now is the last
+    /// that may use its blocks.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
@@ -198,7 +201,7 @@ public:
             known = known || c.find_use(id, chunk::running) != nullptr;
         }
         tag const last = known ? used_by(timelines_.of(s)) : tag{};
-        timelines_.retire(s); // if `retire` throws, nothing has changed
+        timelines_.retire(s); // first: if it throws, nothing has changed
         if (known) { end_uses(id, last); }
     }
     void forget_captures() noexcept {
@@ -239,8 +242,8 @@ private:
     using user     = typename chunk::user;
     using timeline = typename stream_timelines<Platform>::timeline;
 
-    /// Returns when `mine` (null: the host) may use the memory of the chunk from the top to
-    /// `until`, and stores the pending use that decides it.
+    /// Returns when the stream of `mine` (null: the host) may use the memory of the chunk from the
+    /// top (bump pointer) to `until`, and stores in `costly` the use that decides it.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -301,8 +304,8 @@ private:
             return true;
         } catch (...) { return waits_instead(on, nullptr, 0); }
     }
-    /// Called in a handler: reports that the stream `on` could not be recorded, and waits for it.
-    /// Returns false if that fails as well.
+    /// Called in a `catch` block after recording the use by the stream `on` has failed: reports
+    /// that, and waits for the stream. Returns false if the wait fails as well.
     [[gnu::cold]] bool waits_instead(stream on, void* p, std::size_t bytes) noexcept {
         report_caught({.kind     = error_kind::platform_error,
                        .pointer  = p,
@@ -318,13 +321,14 @@ private:
         return false;
     }
 
-    /// Returns the pending use, without addresses, of everything that the stream has used until
-    /// now. The stream may belong to another thread.
+    /// Returns the use of memory by all work that the stream has now, without addresses. The stream
+    /// may belong to another thread.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};
     }
-    /// Returns the pending use of blocks that are unwound; epoch 0 means that there is none.
+    /// Returns the pending use (by a stream) of blocks that are unwound. Its epoch is 0 if no
+    /// stream may still use them.
     [[nodiscard]] tag pending(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
@@ -337,9 +341,11 @@ private:
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        return {0, 0, its.epoch_of_captured_free(), its.slot()}; // graph-retained: it is unknown
+        // the stream of the graph is unknown, so the memory is kept for ever
+        return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
-    /// Records that streams announced as destroyed since the last call used their blocks until now.
+    /// For each stream that was destroyed since the last call: records that the work that it had is
+    /// the last that may use its blocks.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });

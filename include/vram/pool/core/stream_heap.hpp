@@ -24,9 +24,9 @@
 namespace vram {
 namespace detail {
 
-/// The reserved memory of a pool, with quick lists and the timelines of its streams. It knows
-/// nothing of the upstream. Functions that take a lock guard are called with the lock held. Those
-/// that wait on the host unlock it during the wait.
+/// The reserved memory of a pool, its lists of cached blocks, and the timelines (records of
+/// progress) of its streams. Does not call the upstream. Functions that take a lock guard are
+/// called with the lock held. Those that wait on the host unlock it during the wait.
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
@@ -42,8 +42,8 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    /// `apart`: small blocks have chunks of their own. `large_limit`: the largest size of the large
-    /// block that is cached; 0: large blocks are not cached.
+    /// `apart`: small blocks have chunks of their own. `large_limit`: the size up to which one
+    /// freed large block is cached; 0: none is.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
@@ -85,22 +85,22 @@ public:
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
-    /// Allocates a block from the reserved memory, or returns null. If each one that fits needs a
-    /// wait, the stream (or without one the host) waits; but if `must_wait` is not null, sets it to
-    /// true and returns null. `all`: look at every free block.
+    /// Allocates a block from the reserved memory, or returns null. If the stream (or, without one,
+    /// the host) must wait before it may use any block that fits, it waits; but if `must_wait` is
+    /// not null, sets it to true and returns null. `all`: look at every free block.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
     /// Allocates a block from the heap for the other kind of sizes, small or large. Called if the
-    /// own heap has no block and the upstream no memory.
+    /// heap for its size has no block and the upstream has no memory.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block from a ready free block (which needs no wait) between large ones
-    /// that is too small for any large block. Returns null if there is none. After 16 such blocks
-    /// it returns null once, so that the heap for small blocks grows; otherwise every small block
-    /// would need this long search.
+    /// Allocates a small block from a gap between large blocks: a free block that is too small for
+    /// any of these, and that the stream may use without a wait. Returns null if there is none.
+    /// After 16 such blocks it returns null once, so that the heap for small blocks grows;
+    /// otherwise every small block would need this long search.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
@@ -128,9 +128,10 @@ public:
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
-        if (how == freed::lost) { return true; } // the use is unknown, so the block stays live
-        // A cached block that was reused still has the use recorded when it was cached. No stream
-        // uses it now, so the use is dropped, unless graphs retain parts of the block.
+        // the use could not be recorded, so the block stays live
+        if (how == freed::lost) { return true; }
+        // A block that was cached and reused still has the use recorded when it was cached. No
+        // stream uses it now, so that use is dropped, unless graphs retain parts of the block.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -146,7 +147,7 @@ public:
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
-    /// Adds to the error of a rejected free the kind of memory at its address.
+    /// Adds to the error of a rejected free what kind of memory its address is in.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         survey().explain_refusal(e);
     }
@@ -166,7 +167,8 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Records an event now: the rest may go to another stream after this one is destroyed.
+        // Records an event now, because the rest of the chunk may go to another stream after this
+        // one was destroyed.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -188,16 +190,17 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Finds the chunk that must grow least so that the request `r` fits at its end, and not before
-    /// the address `from(last block)`. The chunk is busy until `end_growth`.
+    /// Finds the chunk that needs the least growth so that the request `r` fits at its end, and not
+    /// before the address `from(last block)`. Only the caller may grow that chunk until
+    /// `end_growth`.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
         auto const      price = timelines().for_asker(mine, arbiter::is_captured(r.on));
         return heaps().of(r.bytes).begin_growth(r.bytes, r.alignment, price, from);
     }
-    /// Ends the growth begun by `begin_growth`: the chunk has `by` more bytes at its end, which
-    /// have no physical memory yet.
+    /// Ends the growth that `begin_growth` began: the chunk has `by` more bytes of addresses at its
+    /// end, which have no physical memory yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         heaps().end_growth(m, by);
     }
@@ -220,8 +223,8 @@ public:
         return some;
     }
     void ask_streams() { timelines().poll(); }
-    /// Records events for the pending uses of idle chunks (without a live block) and queries the
-    /// events, to find chunks that no stream uses.
+    /// Records events behind the frees in idle chunks (without a live block) and queries them, to
+    /// find chunks that no stream uses.
     void poll_idle() {
         poll();
         heaps().for_each_chunk([&](chunk const& c) {
@@ -230,13 +233,14 @@ public:
         poll();
     }
 
-    /// Queries the recorded events of all streams, and coalesces free blocks that now can be.
+    /// Queries the recorded events of all streams, and coalesces the free blocks that they no
+    /// longer use.
     void poll() {
         timelines().poll();
         coalesce_pending();
     }
-    /// Records events behind frees that have none, queries all streams, and coalesces free blocks
-    /// that now can be.
+    /// Records events behind frees that have none, queries all streams, and coalesces the free
+    /// blocks that they no longer use.
     void poll_all() {
         timelines().try_record_all();
         poll();
@@ -254,7 +258,8 @@ public:
         if (live_bytes() != 0) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
     }
-    /// Registers the stream. If its id is unknown, it is queried, which CUDA forbids in a capture.
+    /// Registers the stream. If its id is unknown, it is queried, which CUDA forbids during a
+    /// capture.
     void meet(stream s) { (void)timelines().of(s); }
     void retire(stream s) {
         flush_quick_lists();
@@ -279,20 +284,22 @@ public:
         survey().measure(now, behind, is_complete());
         return now;
     }
-    /// Returns the sizes of the free blocks. Coalesces cached blocks first. `behind`: see `usage`.
+    /// Returns the number and the sizes of the free blocks. Coalesces cached blocks first.
+    /// `behind(block)` returns the bytes of a free block that have physical memory.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
         flush_quick_lists();
         return survey().free_memory(behind);
     }
-    /// Restarts, or raises, the peak of live bytes: see `live_counts`.
+    /// `reset_peak` sets the peak to the bytes that are live now; `raise_peak` raises it to at
+    /// least `to`.
     std::size_t reset_peak() noexcept { return counts_.reset_peak(); }
     void        raise_peak(std::size_t to) noexcept { counts_.raise_peak(to); }
 
     [[nodiscard]] block_heaps<InPlace> const& blocks() const noexcept { return heaps(); }
     [[nodiscard]] std::size_t                 live_bytes() const noexcept { return counts_.live(); }
     [[nodiscard]] std::size_t most_live() const noexcept { return counts_.most_live(); }
-    /// Returns the description of a leak: number, bytes and the first address of the live blocks.
+    /// Returns the error that describes a leak: number, bytes and first address of the live blocks.
     [[nodiscard]] error leak() const noexcept { return survey().leak(live_bytes()); }
 
 protected:
@@ -306,12 +313,14 @@ protected:
     [[nodiscard]] auto const& timelines() const noexcept { return arbiter_.timelines(); }
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
-    // Larger holes are more often coalesced into a block that a large request can use. (Up to this
-    // size, two of the recorded traces need less memory; from 15/16 on, one needs more.)
+    // Largest free block between large ones that small blocks are put into. Larger ones are more
+    // often coalesced into a block that a large request can use. (Up to this size, two of the
+    // recorded traces need less memory; from 15/16 on, one needs more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // Captures this heap and not `arbiter_`: the fast path of a free has the address in a register.
+    // Captures this heap and not `arbiter_`, because the fast path of a free has the heap's address
+    // in a register.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -319,7 +328,7 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // Above that size a query about a better fitting block is worth its cost.
+        // For larger requests a query about a better fitting block is worth its cost.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
@@ -327,8 +336,8 @@ protected:
         return b != nullptr ? b->pointer() : nullptr;
     }
 
-    /// Coalesces all free blocks of a heap, after queries of the streams that complete as many
-    /// pending uses as possible.
+    /// Coalesces all free blocks of a heap. Queries the streams first, so that as many of their
+    /// uses as possible are complete.
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
@@ -359,17 +368,17 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Records that the stream with timeline index `slot` may use a freed block until `epoch`, in
-    /// addition to the parts that graphs retain.
+    /// Records that the stream with timeline index `slot` may use a freed block until `epoch`, a
+    /// part of its work, in addition to the uses by graphs.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // An empty list has room for two uses.
+        // cannot fail: an empty list has room for two uses
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }
-    /// Records that a block is freed on the stream `s`; see `stream_arbiter`. `remote`: another
-    /// thread queued the free.
+    /// Records that a block is freed on the stream `s`, which may use it until the work that it has
+    /// now is complete. `remote`: another thread queued the free.
     freed record_free(stream s, block* b, bool remote) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) { hold(b, epoch, slot); };
         return remote ? arbiter_.record_remote_free(s, b->pointer(), b->bytes, record)
@@ -379,7 +388,7 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Number of small blocks placed between large ones; restarts at `enough_holes`.
+    /// Number of small blocks placed between large ones; starts again at `enough_holes`.
     unsigned holes_ = 0;
 };
 

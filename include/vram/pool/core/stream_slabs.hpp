@@ -16,8 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// The stream timelines for any number of `slab_heap`s. Functions that take a lock guard are called
-/// with the lock held. Those that wait on the host unlock it during the wait.
+/// The timelines (records of the progress) of the streams that use any number of `slab_heap`s.
+/// Functions that take a lock guard are called with the lock held. Those that wait on the host
+/// unlock it during the wait.
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
@@ -63,7 +64,8 @@ public:
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                give_unused(heap, n); // for graphs of two streams, so no stream can reuse it
+                // kept for graphs of two streams, so that no stream can reuse it
+                give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
             }
@@ -87,7 +89,8 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        arbiter_.record_if_eager(*mine); // for other streams that will use the rest of the chunk
+        // for the other streams that will use the rest of the chunk
+        arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
     /// Returns a chunk without live blocks that no stream uses any more, or null. Makes the host
@@ -96,7 +99,7 @@ public:
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // A pending block of a chunk without live blocks, for which the host can wait.
+            // A free block of a chunk without live blocks, whose last use the host can wait for.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
@@ -119,14 +122,14 @@ public:
         } catch (...) {} // no block has been handed out yet, so there may be nothing to wait for
     }
     void poll() { timelines().poll(); }
-    /// Makes pending blocks clean (free for any stream) if the streams that used them are done.
+    /// Makes freed blocks available to every stream if the streams that used them are done.
     void collect_complete(slab_heap& heap) noexcept {
         heap.collect_complete([&](std::size_t slot, std::uint64_t epoch) {
             return timelines().is_complete(tag{0, 0, epoch, slot});
         });
     }
-    /// Called at the end of the resource: waits for all streams, and for whole devices if a block
-    /// is still live (`something_out`).
+    /// Called at the end of the resource: waits for all streams, and also for whole devices if a
+    /// block is still live (`something_out`).
     void wait_for_all(bool something_out, guard& held) noexcept {
         if (something_out) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
@@ -160,16 +163,18 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if the block's stream is being captured, or if a graph may use the block.
+    /// Returns true if no wait makes the free block available: its stream is being captured, or a
+    /// graph may use it.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines().of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
-    /// Frees a block that no stream uses. A graph may still retain it.
+    /// Frees a block that no stream uses. If a graph may use it, it is kept for the graph.
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Retains the blocks that the stream of `slot` has freed since its last event for a graph.
+    /// Keeps the blocks that the stream of `slot` has freed since its last event for the graph that
+    /// is being captured.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -177,16 +182,19 @@ private:
         }
     }
 
-    /// The free blocks of a heap as candidates of `stream_arbiter`: of each stream the oldest one.
+    /// The free blocks of a heap from which `stream_arbiter` chooses one that needs a wait: of each
+    /// stream the block that it freed first.
     struct candidates {
         struct place {
-            /// Null with the cost `ready`: the lowest clean block (free, used by no stream).
+            /// The selected block; null with the cost `ready` means the lowest block that no stream
+            /// uses.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
         stream_slabs& all;
         slab_heap&    heap;
-        tags          reserved_use{}; ///< the pending use of the reserved block
+        /// The use (by a stream) of the block that is reserved during a wait.
+        tags reserved_use{};
 
         template <class Price>
         [[nodiscard]] place find(Price const& price) const noexcept {
@@ -213,7 +221,8 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            n->asked       = unsatisfiable; // no free matches this size
+            // larger than any size, so every free of this block is rejected
+            n->asked = unsatisfiable;
             return n;
         }
         [[nodiscard]] tags uses_of(entry const*) const noexcept { return reserved_use; }

@@ -14,8 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The model of `chunk_growth` for every upstream that is not virtual memory. Every byte of a chunk
-/// has physical memory. A chunk cannot grow, and is returned to the upstream as a whole.
+/// The way in which chunks get and return memory (a `chunk_growth`) for every upstream that is not
+/// virtual memory. Every byte of a chunk has physical memory. A chunk cannot grow, and is returned
+/// to the upstream as a whole.
 ///
 /// Failure   Never throws.
 /// Threads   One thread at a time, which holds the pool's lock.
@@ -29,7 +30,7 @@ public:
     using request  = typename heap::request;
     using chunk    = typename heap::chunk;
 
-    /// Idle chunks (without a live block) are returned before the pool reserves more than ever.
+    /// true: before more is reserved than ever, idle chunks (without a live block) are returned
     static constexpr bool idle_chunks_make_room = true;
 
     whole_chunks(Upstream const&, pool_options const& options) {
@@ -52,7 +53,8 @@ public:
     static void* take_partly_backed(Core&, request const&, bool, guard&) noexcept {
         return nullptr;
     }
-    /// Returns null: a small block gets a chunk of its own kind, which can be returned later.
+    /// Returns null: a small block is not put between large ones, but into a chunk for small
+    /// blocks, which can be returned later.
     template <class Core>
     static void* take_in_hole(Core&, request const&) noexcept {
         return nullptr;
