@@ -30,7 +30,7 @@ public:
     }
 
     /// Splits the intervals at `first` and `last`, and calls `change(begin, end, value)` for each
-    /// interval between them. `change` may modify `value`.
+    /// interval between these positions. `change` may modify `value`.
     template <class Change>
     void change(std::size_t first, std::size_t last, Change change) {
         if (first >= last || last > size_) { return; }
@@ -73,7 +73,7 @@ public:
 private:
     using iterator = typename std::map<std::size_t, Value>::iterator;
 
-    /// Returns the interval that starts at `position`; splits the one around it if needed.
+    /// Returns the interval that starts at `position`, after splitting the one around it if needed.
     iterator split(std::size_t position) {
         auto const after  = pieces_.upper_bound(position);
         auto const around = std::prev(after);
@@ -82,7 +82,7 @@ private:
     }
 
     std::size_t size_ = 0;
-    /// Value of each interval, by the start of the interval; it ends at the next start.
+    /// The value of each interval, by the interval's start. An interval ends at the next start.
     std::map<std::size_t, Value> pieces_;
 };
 

@@ -13,8 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// Returns the advice for a race with a copy of a loader or unloader, in terms of its functions;
-/// empty if there is none. `call` is the part of vram that makes the second operation, or null.
+/// Returns the advice of a race report if a loader or unloader makes one of the two copies, in
+/// terms of its functions. Returns an empty text if there is none. `call` names the function of
+/// vram that makes the second operation, or is null.
 [[nodiscard]] inline std::string sim_part_advice(sim_report const& r, part_call const* call) {
     auto const batches = [](sim_event_of const& e) {
         bool const known = e.item != sim_event_of::no_item;
@@ -54,9 +55,9 @@ namespace detail {
                                       : missing(item, r.first_by);
 }
 
-/// Returns the advice for a race: the wait that would have ordered `r.second` after `r.first`.
-/// `r.second_by` and `r.first_by` are the streams or threads. `call` is the part of vram that makes
-/// the second operation, or null.
+/// Returns the advice of a race report: the wait that would have ordered the operation `r.second`
+/// after `r.first`. `r.second_by` and `r.first_by` are their streams or threads. `call` names the
+/// function of vram that makes the second operation, or is null.
 [[nodiscard]] inline std::string sim_advice(sim_report const& r, part_call const* call = nullptr) {
     if (std::string part = sim_part_advice(r, call); !part.empty()) { return part; }
     sim_event_of const& second = r.second;

@@ -35,24 +35,27 @@ struct sim_block {
     bool busy = false;
     /// True if the device may access the block. For a mapping of physical memory,
     /// `sim_pages::set_access` sets it.
-    bool                granted = true;
-    std::weak_ptr<void> graph;          ///< graph with a node that allocates this block, if any
-    sim_pool const*     pool = nullptr; ///< pool from which the block was allocated, if any
-    /// The devices with kernels that may access the memory of this pool.
+    bool granted = true;
+    /// The graph that has a node which allocates this block, if any.
+    std::weak_ptr<void> graph;
+    sim_pool const*     pool = nullptr; ///< the pool from which the block was allocated, if any
+    /// For each device: true if its kernels may access the memory of `pool`.
     std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
-    std::uint64_t             physical = 0;
-    sim_event_of              allocated{};
-    sim_event_of              released{};
-    interval_map<sim_history> history; ///< access history; empty if no check needs it
-    /// Blocks that resources allocated in this block, if one of them divides it.
+    std::uint64_t physical = 0;
+    sim_event_of  allocated{};
+    sim_event_of  released{};
+    /// The accesses to each part so far; empty if no check needs them.
+    interval_map<sim_history> history;
+    /// The blocks that a pool or other resource allocated in this block, if one divides it.
     std::unique_ptr<sim_parts> parts{};
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
     [[nodiscard]] sim_block_of   description() const noexcept {
         return {"", begin, bytes, allocated, freed ? released : sim_event_of{}, {}, {}, {}, {}};
     }
-    /// Returns true if the addresses of the block may be allocated again.
+    /// Returns true if the addresses of the block may be allocated again: it was freed, no stream
+    /// still uses it, and no graph allocates it.
     [[nodiscard]] bool reusable() const noexcept { return freed && !busy && graph.expired(); }
 };
 

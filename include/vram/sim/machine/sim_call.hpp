@@ -21,8 +21,8 @@ namespace vram {
 namespace detail {
 
 /// One call of the simulated device by a host thread: an object that exists during the call. Its
-/// constructor waits until the scheduler lets the thread run, locks the machine, adds the cost of
-/// the call to the thread's virtual clock, and looks up injected faults.
+/// constructor waits until the scheduler lets the thread run, locks the simulated machine, adds the
+/// cost of the call to the thread's simulated time, and looks up injected faults.
 ///
 /// Failure   The constructor throws `sim_error{not_permitted}` inside a kernel or a host function.
 /// Cost      One lock and a few comparisons.
@@ -33,28 +33,30 @@ public:
     sim_call(sim_machine& machine, sim_call_kind kind, int device, std::source_location where,
              std::size_t bytes = 0);
 
-    /// Throws `sim_error` if a fault is injected into this call, or the device is lost.
+    /// Throws `sim_error` if the program has injected a fault into this call, or if the device is
+    /// lost.
     void admit() const {
         if (refusal != sim_status::ok) { throw sim_error{refusal, where}; }
     }
-    /// Increments the calling thread's counter in its vector clock, and returns a description of
-    /// this call for the checker.
+    /// Counts a new step of the calling thread (in its vector clock, which records what happens
+    /// before the step), and returns a description of this call for the checker.
     [[nodiscard]] sim_event_of host_step(char const* name);
-    /// Stores this call as the record of `e`.
+    /// Stores this call as the one that recorded the event `e`.
     void recorded(sim_event_state& e);
-    /// Called by a wait or query named `name` before it uses the record of `e`. If nothing orders
-    /// that record before this call, reports it, once for each record: had this call come first, it
-    /// would not have waited.
+    /// Called by a wait or query named `name` before it uses the last record of the event `e`. If
+    /// nothing orders that record before this call, reports it, once for each record: had this call
+    /// been made first, it would not have waited.
     void expect_ordered(sim_event_state& e, char const* name);
     /// Throws the first report that has not been thrown yet as `sim_race`, if
     /// `sim_options::on_report` is `throw_it`.
     void throw_report();
-    /// Advances the clock of the calling thread by the cost of a call for `bytes` bytes.
+    /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread.
     void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
 
-    /// Called for calls that are illegal during a capture by this thread, or by any thread if the
-    /// mode of the capture is global. If there is such a capture, invalidates it and throws
-    /// `sim_error{stream_capturing}`. Does nothing if the calling thread has a `sim_capture_guard`.
+    /// Called for calls that are illegal during a stream capture: one by this thread, or by any
+    /// thread if the mode of the capture is global. If there is such a capture, invalidates it and
+    /// throws `sim_error{stream_capturing}`. Does nothing if the calling thread has a
+    /// `sim_capture_guard`.
     void unsafe();
 
     sim_machine&                 machine;
@@ -65,9 +67,11 @@ public:
     sim_status                   refusal = sim_status::ok;
 
 private:
-    /// The cost of calls of `kind`. Those of the kinds that are left out call `pay` themselves.
+    /// Returns the cost of calls of `kind`. Returns null for kinds that pay their cost themselves,
+    /// with `pay`.
     [[nodiscard]] static sim_cost const* cost_of(sim_costs const& c, sim_call_kind kind) noexcept;
-    /// Returns a description of this call. It has the number of the operation queued last.
+    /// Returns a description of this call for the checker, with the number of the last queued
+    /// operation.
     [[nodiscard]] sim_event_of step(char const* name, sim_event_of::kind what) const;
 };
 

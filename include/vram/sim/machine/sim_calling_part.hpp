@@ -12,12 +12,13 @@
 namespace vram {
 namespace detail {
 
-/// The part of vram in which the calling thread is, with the line of the program; null if none.
+/// The function of vram in which the calling thread is, with the line of the program that called
+/// it; null if the thread is in none.
 inline constinit thread_local part_call const* calling_part = nullptr;
 
-/// Returns the line for the reports of a call at the line `from`: if a part of vram made the call,
-/// the line of the program that called the part. An allocation keeps its own line, so that a leak
-/// report names the part that holds the memory.
+/// Returns the line that reports state for a call at the line `from`: if a function of vram made
+/// the call, the line of the program that called this function. An allocation keeps its own line,
+/// so that a leak report names the part of vram that holds the memory.
 [[nodiscard]] inline std::source_location line_of_call(sim_call_kind        kind,
                                                        std::source_location from) noexcept {
     bool const keeps = kind == sim_call_kind::allocate || kind == sim_call_kind::allocate_host ||

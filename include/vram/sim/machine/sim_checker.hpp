@@ -25,11 +25,11 @@
 namespace vram {
 namespace detail {
 
-/// The happens-before checker. Each declared access carries the vector clock of its stream or host
-/// thread. It is compared with the last write, and the reads since then, of every byte that it
-/// covers. The order between operations comes from the calls of the program (streams, events, host
-/// waits), never from the times at which operations happened to run. (The shadow state is that of
-/// FastTrack, Flanagan and Freund 2009, stored per range.)
+/// Finds races: two accesses that nothing orders. Each declared access has a vector clock, which
+/// records what happens before it, and is compared with the last write, and the reads since then,
+/// of every byte that it covers. The order comes from the calls of the program (streams, events,
+/// host waits), never from the times at which operations happened to run. (The shadow state is that
+/// of FastTrack, Flanagan and Freund 2009, stored per range.)
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(log intervals) for each declared range. Without ranges: nothing.
@@ -47,9 +47,9 @@ public:
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
     void                            set(sim_checks const& checks) noexcept { on_ = checks; }
 
-    /// Returns an index in vector clocks for a new stream or host thread, which `creator` starts.
-    /// The index of a stream or thread that has ended is reused if everything that it did happens
-    /// before `creator`.
+    /// Returns an index in vector clocks (records of what happens before what) for a new stream or
+    /// host thread, which `creator` starts. The index of a stream or thread that has ended is
+    /// reused if everything that it did happens before `creator`.
     std::size_t actor(vector_clock& creator) {
         for (auto it = over_.begin(); it != over_.end(); ++it) {
             if (!creator.includes(it->slot, it->count)) { continue; }
@@ -61,8 +61,8 @@ public:
         over_.reserve(actors_ + 1);
         return actors_++;
     }
-    /// Makes the vector-clock index `slot` of a stream or thread that has ended available again.
-    /// `count` is its last counter value.
+    /// Makes the vector-clock index `slot` of a stream or thread that has ended available for
+    /// another. `count` is the number of its last step.
     void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
 
     /// Checks one access to `range` by the operation `step`, and records it in the access history.
@@ -88,7 +88,7 @@ public:
         }
     }
 
-    /// Records `step` as the allocation of `block`.
+    /// Records the operation `step` as the allocation of `block`.
     void allocated(sim_block& block, sim_event_of step) {
         step.what       = sim_event_of::kind::allocation;
         block.allocated = step;
@@ -96,13 +96,13 @@ public:
         if (on_.races || on_.uninitialised) { block.history = {block.bytes, {step, {}}}; }
     }
 
-    /// Starts the access history of new physical memory, which no operation has accessed.
+    /// Starts the access history of new physical memory: no operation has accessed it yet.
     void made(sim_physical& memory) {
         if (on_.races) { memory.history = {memory.bytes, {}}; }
     }
 
-    /// Records `step` as the free of `block`, and reports an access that is not ordered before it.
-    /// For a free by a resource, the waits of resources count as order (`fully`).
+    /// Records the operation `step` as the free of `block`, and reports accesses not ordered before
+    /// it. If `fully` (for a free by a resource), the waits of resources count as order.
     template <class Block>
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
@@ -115,21 +115,21 @@ public:
         report_all(found, block.description());
     }
 
-    /// Begins a wait for work that is not queued yet; see `sim_late_order`.
+    /// Begins a wait for work that is not queued yet, such as another stream's write of a value.
     void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
-    /// Ends such a wait: the work in the vector clock `then` happens before it. Reports the
-    /// conflicts that the wait could have ordered and does not.
+    /// Ends a wait that `begin_wait` began: the work in the vector clock `then` happens before it.
+    /// Reports the conflicts that the wait could have ordered and does not.
     void end_wait(std::size_t slot, std::uint64_t count, vector_clock const& then) {
         for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
             report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
         }
     }
 
-    /// Called if an event of a resource could not be stored. From then on, the blocks of resources
-    /// are not known, and no access is reported because it is in none of them.
+    /// Called if an event of a pool or layer could not be stored. Not all of its blocks are known
+    /// from then on, so no access is reported for being outside of every block.
     void miss_event() noexcept { ++unchecked.resource_events; }
 
-    /// The block of a resource that was freed last, and its history, in case the resource refuses.
+    /// The block freed last by a resource, and its history, in case the resource refuses the free.
     struct freed_block {
         std::uintptr_t            begin = 0;
         interval_map<sim_history> history;
@@ -138,8 +138,8 @@ public:
     /// Memory for the vector clocks of one event, kept so that events need not allocate it.
     std::vector<vector_clock const*> scratch;
 
-    /// Reports the operations in `found`, unless a wait for work that is queued later orders them,
-    /// or may still do so. `block` is the block with their memory.
+    /// Reports the conflicts in `found`, all in the memory of `block`, unless a wait for work that
+    /// is queued later orders the two operations, or may still do so.
     void report_all(sim_conflicts const& found, sim_block_of const& block) {
         for (sim_conflicts::conflict const& each : found.found()) {
             if (late_.used()) {
@@ -155,7 +155,7 @@ public:
             report_pair(found.step(), each.with, each.begin, each.end - each.begin, block);
         }
     }
-    /// Adds the history of a range of `block`, which may be a `sim_block` or `sim_inner_block`.
+    /// Adds earlier accesses to a range of `block` (a `sim_block` or `sim_inner_block`) to `found`.
     template <class Block>
     static void collect(sim_conflicts& found, Block& block, std::uintptr_t begin,
                         std::uintptr_t end) {
@@ -166,7 +166,7 @@ public:
                              });
     }
 
-    /// Adds a report to `log`, with the names of its streams, threads and memory.
+    /// Adds a report to the node's reports, with the names of its streams, threads and memory.
     void report(sim_report r) {
         if (log.repeated(r.kind, r.second, r.first)) { return; }
         names.complete(r);
@@ -175,9 +175,9 @@ public:
 
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return log.all(); }
 
-    sim_names      names;     ///< names that the program gave to streams, threads and memory
-    sim_report_log log;       ///< the reports of the node
-    sim_unchecked  unchecked; ///< numbers of accesses that could not be checked
+    sim_names      names;     ///< the names that the program gave to streams, threads and memory
+    sim_report_log log;       ///< the reports about the program so far
+    sim_unchecked  unchecked; ///< how many accesses could not be checked, by reason
 
 private:
     static sim_event_of::kind kind_of(sim_access access) noexcept {
@@ -196,7 +196,7 @@ private:
         pageable_.bytes   = unsatisfiable;
     }
 
-    /// Checks and records an access to `range` within `block`. Returns false after a report.
+    /// Checks and records an access to `range`, which is in `block`. Returns false after a report.
     template <class Block>
     bool touch(Block& block, sim_event_of const& step, vector_clock const& clock, sim_range range,
                sim_access access, bool fully = false) {
@@ -231,14 +231,14 @@ private:
         return !reported && found.found().empty();
     }
 
-    /// Checks and records an access to memory of `block`, of which resources divide the chunks in
-    /// `parts`. `block` is a `sim_block`, `sim_inner_block` or `sim_reservation`. Returns false if
-    /// it reported a mistake.
+    /// Checks and records an access to memory of `block` in which a pool or other resource
+    /// allocates blocks (`parts`). `block` is a `sim_block`, `sim_inner_block` or
+    /// `sim_reservation`. Returns false if it reported a mistake.
     template <class Block>
     bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
                      vector_clock const& clock, sim_range range, sim_access access) {
         sim_parts::range const chunk = parts.chunk_at(range.begin());
-        if (!chunk.found) { // memory that is in no chunk
+        if (!chunk.found) { // the memory is in no chunk of a resource
             std::uintptr_t const end = std::min(range.end(), chunk.end);
             if constexpr (requires(Block& b) { b.history; }) {
                 if (end > block.end()) { return outside(step, range, block.description()); }
@@ -269,17 +269,17 @@ private:
                        before != nullptr && before->last > chunk.begin ? before->description()
                                                                        : sim_block_of{});
     }
-    /// Reports an access beyond `block`, the last block that begins before it. Returns true if such
-    /// accesses are not checked.
+    /// Reports an access to memory outside of every block; `block` is the last block that begins
+    /// before it. Returns true if such accesses are not checked.
     bool outside(sim_event_of const& step, sim_range range, sim_block_of const& block) {
         if (!on_.bounds) { return true; }
         report({sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, "", block});
         return false;
     }
 
-    /// Checks and records an access to reserved virtual addresses, one mapping after the other.
-    /// Where resources divide the range, their blocks are checked first; then the mappings are
-    /// compared in the order that includes the waits of resources.
+    /// Checks and records an access to reserved virtual addresses, one mapping of physical memory
+    /// after the other. If resources divide the range, their blocks are checked first; then the
+    /// mappings are compared in the order that includes the waits of resources.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
@@ -300,7 +300,7 @@ private:
             well = reaches(step, *page, range, copy, false) &&
                    touch(*page, step, clock, rest, access, divided) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
-                         // The history for accesses through other addresses of this memory.
+                         // Recorded for accesses to this physical memory through other addresses.
                          access, divided);
             at = page->end();
         }
@@ -327,7 +327,7 @@ private:
             return nullptr;
         }
         sim_block* const block = space->before(range.begin());
-        // If resources divide the block, the end is checked against their blocks.
+        // If a pool or other resource divides the block, its blocks are checked for the end.
         bool const within = block != nullptr && !block->freed && range.begin() < block->end() &&
                             (block->parts != nullptr || range.end() <= block->end());
         if (!within) {
@@ -389,8 +389,8 @@ private:
         log.add(std::move(r));
     }
 
-    /// Adds a read or an atomic access to `h`, in place of the previous one of the same kind by the
-    /// same stream or thread.
+    /// Adds a read or an atomic access to the history `h`, in place of the previous one of the same
+    /// kind by the same stream or thread.
     void note_read(sim_history& h, sim_event_of const& step) const {
         auto const same = std::find_if(h.reads.begin(), h.reads.end(), [&](sim_event_of const& r) {
             return r.slot == step.slot && r.what == step.what && !late_.between(r, step);
@@ -408,7 +408,7 @@ private:
     };
 
     sim_memory&        memory_;
-    sim_block          pageable_; ///< all host memory; empty unless it is tracked
+    sim_block          pageable_; ///< all pageable host memory; empty unless it is tracked
     sim_checks         on_;
     bool               page_tables_;
     std::size_t        actors_ = 0;

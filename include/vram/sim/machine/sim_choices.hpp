@@ -13,7 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A random number generator, splitmix64 (Steele, Lea, Flood 2014). It is equal on all machines.
+/// A random number generator, splitmix64 (Steele, Lea, Flood 2014). Its numbers are the same on all
+/// machines.
 class sim_random {
 public:
     explicit sim_random(std::uint64_t seed) noexcept : state_{seed} {}
@@ -31,11 +32,11 @@ private:
     std::uint64_t state_;
 };
 
-/// The scheduling decisions of one run: which thread runs next. The first decisions are given in
-/// advance (`script`); later ones are random (`by_seed`) or select the first candidate.
+/// The decisions of one simulated run: which thread runs next. The first decisions are given in
+/// advance (`script`); later ones are random (`by_seed`), or select the first candidate.
 class sim_choices {
 public:
-    /// One decision: the index of the selected thread, and the number of candidates.
+    /// One decision: the index of the selected candidate, and the number of candidates.
     struct choice {
         unsigned taken;
         unsigned among;

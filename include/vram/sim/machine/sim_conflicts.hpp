@@ -17,8 +17,8 @@
 namespace vram {
 namespace detail {
 
-/// The earlier operations that conflict with one operation: of each stream or host thread the last
-/// one, and the range that contains all bytes in conflict with that stream or thread.
+/// The earlier operations that conflict with one operation (access the same bytes without an
+/// order): of each stream or host thread the last one, with the range of all bytes in conflict.
 ///
 /// Threads   One thread at a time.
 /// Cost      One comparison for each operation in the histories.
@@ -30,22 +30,23 @@ public:
         std::uintptr_t end;
     };
 
-    /// Collects the conflicts of the operation `step`, which happens after everything in the vector
-    /// clocks. If `fully`, the waits of resources count as order. They always do after the free of
-    /// a block.
+    /// Collects the conflicts of the operation `step`. `clocks` are vector clocks: what they
+    /// contain happens before it. If `fully`, the waits of resources count as order; after the free
+    /// of a block they always do.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
 
-    /// From now on, an earlier allocation of the memory is no conflict.
+    /// From now on, only accesses are conflicts, and the earlier allocation of the memory is not.
     void uses_only() noexcept { uses_only_ = true; }
 
-    /// Adds the last write in `h`, and the other accesses since then that conflict with the
-    /// operation, unless they are ordered before it. `h` is the history of the range.
+    /// Adds the operations in the history `h` of the range that conflict with `step`: the last
+    /// write and the accesses since then, unless they happen before `step`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
         for (sim_event_of const& earlier : h.reads) {
-            bool const alike = step_.what == earlier.what; // two reads, or two atomic accesses
+            // Two reads, or two atomic accesses, are no conflict.
+            bool const alike = step_.what == earlier.what;
             if (!alike) { look(begin, end, earlier); }
         }
     }
@@ -63,17 +64,18 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// Keeps apart the conflicts with operations of one stream before and after an unresolved wait.
+    /// From now on, stores two conflicts with one stream, not only the last, if the stream waited
+    /// for work that is not queued yet between them.
     void separate(sim_late_order const& late) noexcept { late_ = &late; }
 
-    /// Removes the conflicts with the streams or threads of these indices in vector clocks.
+    /// Removes the conflicts with streams or threads that have one of these vector-clock indices.
     void ignore(std::vector<std::size_t> const& slots) {
         std::erase_if(found_, [&](conflict const& each) {
             return std::find(slots.begin(), slots.end(), each.with.slot) != slots.end();
         });
     }
 
-    /// Returns everything that happens before the operation.
+    /// Returns the vector clock of everything that happens before the operation.
     [[nodiscard]] vector_clock clock() const {
         vector_clock all;
         for (vector_clock const* const each : clocks_) { all.join(*each); }

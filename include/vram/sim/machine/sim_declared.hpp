@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// If this thread runs the body of a kernel, and the kernel does not declare all bytes of `range`,
-/// reports the first undeclared bytes. Memory that is not simulated needs no declaration.
+/// If the calling thread runs the body of a kernel, and the kernel does not declare all bytes of
+/// `range`, reports the first undeclared bytes. Memory that is not simulated needs no declaration.
 ///
 /// Threads   Any thread may call it. The calling thread must not hold the machine's lock.
 /// Cost      One comparison outside a kernel; one for each declared range inside.

@@ -27,7 +27,7 @@ namespace detail {
 /// Cost      One system call per member function. Writing contents commits physical memory.
 class sim_frames {
 public:
-    /// Offsets and sizes in the file are multiples of this.
+    /// Offsets and sizes in the file are multiples of this number of bytes.
     static constexpr std::size_t page = 4096;
 
     sim_frames()                             = default;
@@ -37,7 +37,7 @@ public:
         if (file_ >= 0) { ::close(file_); }
     }
 
-    /// Allocates `bytes` bytes of the file, all zero, and returns their offset.
+    /// Allocates `bytes` bytes of the file, all zero, and returns their offset in the file.
     [[nodiscard]] std::uint64_t take(std::size_t bytes) {
         if (file_ < 0) { open(); }
         if (bytes > most - used_) { throw std::bad_alloc{}; }
@@ -47,7 +47,8 @@ public:
     }
     /// Frees the file's `bytes` bytes at the offset `place`. They must not be used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
-        // If the file system cannot punch holes, the contents are freed at the end.
+        // Fails if the file system cannot free a part of a file: the contents are then freed at the
+        // end.
         static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }
@@ -57,8 +58,8 @@ public:
     void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
         map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
     }
-    /// Replaces the mapping at `at` by private memory. If a kernel or copy still writes there, the
-    /// program does not crash; the checker reports the access.
+    /// Replaces the mapping at `at` by unshared memory without contents. A kernel or copy that
+    /// still writes there does not crash the program; the checker reports the access.
     static void hide(std::uintptr_t at, std::size_t bytes) {
         map(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }

@@ -28,7 +28,7 @@ class sim_heap {
 public:
     explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Allocates memory without stream order: all that is ordered after this call may use it.
+    /// Allocates memory without stream order: all work that is ordered after this call may use it.
     void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
         call_.unsafe();
         std::size_t const counted = round(bytes);
@@ -64,11 +64,11 @@ public:
         if (kind == sim_kind::pinned) { call_.pay(m_.options.costs.unpin, block->bytes); }
         m_.at(device).used -= block->counted;
         if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
-        end(*block); // may erase the block
+        end(*block); // may erase `*block`, so it is the last use
         return true;
     }
 
-    /// Allocates memory from `pool` in the order of stream `s`.
+    /// Allocates memory from `pool` in the order of the stream `s`.
     void* allocate(sim_pool& pool, sim_stream_state& s, std::size_t bytes, std::size_t alignment) {
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
@@ -92,7 +92,7 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Frees a block in the order of stream `s`. If there is no host memory to queue the free,
+    /// Frees a block in the order of the stream `s`. If there is no host memory to queue the free,
     /// waits for the stream instead. Returns false if `p` is not a live block of `pool`.
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
@@ -124,7 +124,7 @@ public:
                                ticket] { complete_free(*m, *pool, *block, ticket); },
                  .where     = call_.where},
                 true);
-            // Without an operation (during a capture), the free takes effect now.
+            // Without a queued operation (during a capture), the free takes effect now.
             if (op == nullptr) {
                 complete_free(m_, *pool, *block, ticket);
             } else {
@@ -154,15 +154,16 @@ public:
     }
 
 private:
-    /// The destructor returns memory that the pool reserved for an allocation that then failed.
+    /// Memory that the pool reserved for one allocation. If that fails, the destructor returns it.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
         sim_pool&    pool;
     };
 
-    /// Adds the cost of `cudaMalloc` or `cudaFree`. Blocks of up to 1 MiB are placed in pages of
-    /// 2 MiB, and a call that needs one page more or less costs more.
+    /// Adds the cost of a `cudaMalloc` (`allocates`) or `cudaFree` to the calling thread's time.
+    /// Blocks of up to 1 MiB are placed in pages of 2 MiB, and a call that needs one page more or
+    /// less costs more.
     void pay_direct(int device, std::size_t bytes, bool allocates) {
         static constexpr std::size_t page        = std::size_t{2} << 20;
         sim_costs const&             c           = m_.options.costs;
@@ -181,7 +182,7 @@ private:
         std::size_t const unit = m_.options.granularity;
         return bytes > unsatisfiable - unit ? unsatisfiable : (bytes + unit - 1) / unit * unit;
     }
-    /// Returns the live bytes of one kind of host memory, rounded up to the granularity.
+    /// Returns the counter of live bytes of one kind of host memory, rounded up to the granularity.
     [[nodiscard]] std::size_t& host_used(sim_kind kind) const noexcept {
         return kind == sim_kind::managed ? m_.managed_used : m_.pinned_used;
     }
@@ -202,7 +203,7 @@ private:
         return nullptr;
     }
 
-    /// Records the allocation in the checker. If that fails, erases the block.
+    /// Records the allocation `step` of `block` for the checker. If that fails, erases the block.
     void remember(sim_block& block, sim_event_of const& step) {
         try {
             m_.checker.allocated(block, step);
@@ -257,7 +258,7 @@ private:
         pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
         return reinterpret_cast<void*>(block->begin);
     }
-    /// Adds the free node of a block that was allocated in the same capture.
+    /// Adds a node to the graph that frees a block, which was allocated in the same capture.
     void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
         add_node(s, "free").frees = &block;
         s.capture->live.erase(block.begin);
@@ -269,7 +270,8 @@ private:
         sim_queue{call_}.enqueue(s, {.name = name, .device = s.device, .where = call_.where});
         return s.capture->nodes.back();
     }
-    /// Returns the block at `p` if this capture allocated it and has not freed it yet.
+    /// Returns the block that starts at `p` if this capture has allocated it and not freed it yet,
+    /// or null.
     [[nodiscard]] static sim_block* captured_block(sim_graph_state const& g, void const* p) {
         auto const found = g.live.find(reinterpret_cast<std::uintptr_t>(p));
         return found != g.live.end() ? found->second : nullptr;
@@ -368,11 +370,12 @@ private:
         pool.remove(w.ticket);
     }
 
-    /// Completes a queued free; called when the stream reaches it in simulated time.
+    /// Completes a queued free. Called when the stream reaches it in simulated time.
     static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
                               std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;
-        m.memory.space(block.kind, block.device).retire(block); // may erase the block
+        // May erase `block`, so it is the last use.
+        m.memory.space(block.kind, block.device).retire(block);
         pool.remove(ticket);
         shrink(m, pool);
     }

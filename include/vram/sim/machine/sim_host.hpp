@@ -19,68 +19,73 @@ namespace detail {
 
 struct sim_stream_state;
 
-/// The state of a host thread that participates in virtual time (a `sim_thread`, or the thread that
-/// started one). Number 0 stands for all ordinary threads together. The simulation does not see the
-/// locks between them, so it treats everything that they do as ordered.
+/// The state of a host thread whose calls take simulated time: a `sim_thread`, or the thread that
+/// started one. Number 0 stands for all other threads together, the *ordinary* ones. The simulation
+/// does not see the locks between them, so it treats everything that they do as ordered.
 struct sim_host {
-    /// The thread may run (`runnable`), waits in virtual (simulated) time (`blocked`), blocks in
-    /// real time, unseen by the simulation, so that other threads run (`away`), or has ended.
+    /// `runnable`: the thread may run. `blocked`: it waits in simulated time. `away`: it blocks in
+    /// real time, unseen by the simulation, so that other threads run. `ended`: it has ended.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
-    std::uint64_t number   = 0;
-    bool          child    = false; ///< true if `sim_thread` started the thread
-    bool          ordinary = false; ///< true for threads that are no `sim_thread`
-    sim_time      clock{};
-    /// Vector clock: the operations that happen before the next step of this thread.
+    std::uint64_t number = 0;
+    bool          child  = false; ///< true if `sim_thread` started the thread
+    /// True if the thread is neither a `sim_thread` nor has started one.
+    bool     ordinary = false;
+    sim_time clock{};
+    /// The thread's vector clock: the operations that happen before its next step.
     vector_clock vclock;
-    std::size_t  slot = 0; ///< index of this thread in vector clocks
+    /// Index of this thread in vector clocks, which record what happens before what.
+    std::size_t slot = 0;
 
     state now     = state::runnable;
-    bool  started = false; ///< true after the first call of the simulated device
-    /// True if the thread was chosen to resolve a deadlock: its wait throws.
+    bool  started = false; ///< true after the thread's first call of the simulated device
+    /// True if the thread was selected to resolve a deadlock: its wait throws.
     bool deadlocked = false;
-    /// True if an ordinary thread (not a `sim_thread`) may end the wait, so that it is no deadlock.
+    /// True if a thread that is no `sim_thread` may end the wait, so that it is no deadlock.
     bool may_be_outside = false;
-    /// The operation that this thread waits for, if it waits neither at `gate` (address in a
-    /// `sim_gate` or `sim_lock`) nor for `threads`.
-    sim_moment                   operation{};
-    void const*                  gate       = nullptr;
-    bool                         locked_out = false; ///< true if it waits for a `sim_lock`
-    std::vector<sim_host const*> threads;            ///< all threads that this thread joins
-    sim_host*                    maker = nullptr;    ///< thread that started this one
-    /// Number of threads started and not yet joined.
+    /// The operation that this thread waits for. Unused if it waits at `gate` (a `sim_gate` or
+    /// `sim_lock`) or for the end of `threads`.
+    sim_moment  operation{};
+    void const* gate = nullptr;
+    /// True if `gate` is the address of a `sim_lock`, false for a `sim_gate`.
+    bool locked_out = false;
+    /// The threads that this thread waits for in a join.
+    std::vector<sim_host const*> threads;
+    sim_host*                    maker = nullptr; ///< the thread that started this one
+    /// Number of threads that this thread has started and not yet joined.
     int                     children = 0;
     std::condition_variable turn;
 
-    /// Increments this thread's own counter, so that its later actions are not ordered before
-    /// operations that have joined its vector clock so far.
+    /// Begins a new step of this thread (in its vector clock): what the thread does later is not
+    /// ordered before operations that follow the present step.
     void advance() { vclock.advance(slot); }
 };
 
-/// The state of a real thread on one node: its current device, and its part in virtual time.
+/// The state of a real thread on one simulated node: its current device, and its part in simulated
+/// time.
 struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;
     /// The thread's state in simulated time; null for an ordinary thread (not a `sim_thread`).
     sim_host* host = nullptr;
-    /// The state of an ordinary thread, if its calls are not ordered (`sim_host_order::checked`).
+    /// The state of a thread that is no `sim_thread`, if its calls are checked for their order
+    /// (`sim_host_order::checked`).
     sim_host* own = nullptr;
     /// True within a `sim_capture_guard`: no call of this thread invalidates a capture.
     bool                           relaxed = false;
     bool                           child   = false; ///< true if `sim_thread` started the thread
     std::vector<sim_stream_state*> streams =
-        /// The per-thread default streams of this thread, by device.
+        /// The per-thread default streams of this thread, by the number of the device.
         {};
 };
 
-/// The calling thread's state on each node that it has used. It is a pointer because objects in
-/// static storage, which may use it, are destroyed after the thread-local objects of the main
+/// The calling thread's state on each node (simulated machine) that it has used. A pointer, because
+/// static objects, which may use it, are destroyed after the thread-local objects of the main
 /// thread.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees `selves` when the thread ends. A participating thread (`sim_thread`) that ends the process
-/// keeps `selves`, because destructors of static objects may still make calls in the virtual time
-/// of this thread.
+/// Frees `selves` when the thread ends. A `sim_thread` that ends the process keeps `selves`,
+/// because destructors of static objects may still make calls in the simulated time of this thread.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;
@@ -93,12 +98,12 @@ struct sim_self_owner {
     }
 };
 
-/// Returns the calling thread's state on the node with the id `node`. If the thread uses only one
-/// node, the lookup is one comparison.
+/// Returns the calling thread's state on the simulated node with the id `node`. If the thread uses
+/// only one node, the lookup is one comparison.
 inline sim_self& self(std::uint64_t node) {
     if (selves == nullptr) [[unlikely]] {
         thread_local sim_self_owner const owner;
-        // A thread that calls this after its `owner` was destroyed leaks the new vector.
+        // Leaks the new vector if the thread's `owner`, which would free it, was already destroyed.
         if (selves == nullptr) { selves = new std::vector<sim_self>(1); }
     }
     std::vector<sim_self>& all = *selves;

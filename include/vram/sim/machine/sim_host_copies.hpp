@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// Declares that the calling thread copies `bytes` bytes from `from` to `to`, and advances its
-/// virtual clock according to `sim_options::host_copy_bandwidth`. Pass null for a source or
-/// destination that is not memory, such as a file.
+/// Declares that the calling thread copies `bytes` bytes from `from` to `to`, and adds the time of
+/// the copy, by `sim_options::host_copy_bandwidth`, to the thread's simulated time. Pass null for a
+/// source or destination that is not memory, such as a file.
 ///
 /// Threads   Any thread may call it.
 /// Cost      The cost of two declared ranges of an operation.

@@ -20,35 +20,36 @@ namespace detail {
 
 /// The waits of streams for work that is not queued yet: for a value that another stream writes
 /// later, or for the other ranks of a collective. When such a wait begins, it is not known which
-/// operations happen before it. So a conflict that it may order is kept until the wait is resolved,
-/// and reported then if it is one.
+/// operations happen before it. So a conflict of two accesses that the wait may order is kept until
+/// the wait is resolved (its work is queued), and reported then if the wait does not order them.
 ///
-/// A wait is a count of an own index in vector clocks: the operations with this count in their
-/// clocks happen after the wait.
+/// A wait has an index in vector clocks (records of what happens before what) and a count: the
+/// operations whose clocks contain this count happen after the wait.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      Nothing without such waits. With them, a conflict costs one pass over the waits.
 class sim_late_order {
 public:
-    /// Two accesses in conflict that an unresolved wait may order.
+    /// Two accesses in conflict that a wait may order: one whose work is not queued yet.
     struct conflict {
         sim_event_of   second;
         sim_event_of   first;
-        vector_clock   clock; ///< vector clock of `second`
+        vector_clock   clock; ///< the vector clock of `second`: what happens before it
         std::uintptr_t begin = 0;
         std::uintptr_t end   = 0;
-        sim_block_of   block; ///< the block with this memory
+        sim_block_of   block; ///< the block that contains the accessed memory
     };
     enum class answer : unsigned char { unordered, ordered, open };
 
-    /// Begins the wait that is `count` of the index `slot`.
+    /// Begins a wait, which is the step `count` of the index `slot` in vector clocks.
     void begin(std::size_t slot, std::uint64_t count) {
         if (waits_.size() - open_ > most) { forget(); }
         waits_.push_back({slot, count, {}, {}, true});
         ++open_;
     }
 
-    /// Records that the operation `step` with the vector clock `clock` is queued.
+    /// Records that the operation `step` with the vector clock `clock` was queued, so that it is
+    /// known which operations follow a wait.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -58,7 +59,8 @@ public:
         }
     }
 
-    /// Returns the order of `first` and the later queued `second`, if vector clocks give none.
+    /// Returns the order of two operations for which their vector clocks alone give none; `second`
+    /// was queued later. `open`: a wait that is not resolved may order them.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -73,9 +75,10 @@ public:
         }
         return open ? answer::open : answer::unordered;
     }
-    /// Returns true if there was such a wait.
+    /// Returns true if a stream has waited for work that was not queued yet.
     [[nodiscard]] bool used() const noexcept { return !waits_.empty(); }
-    /// Returns true if an unresolved wait lies between two operations of one stream.
+    /// Returns true if, between these two operations of one stream, the stream waits for work that
+    /// is not queued yet.
     [[nodiscard]] bool between(sim_event_of const& a, sim_event_of const& b) const {
         if (open_ == 0) { return false; }
         return std::any_of(waits_.begin(), waits_.end(), [&](wait const& w) {
@@ -84,8 +87,8 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends the wait: the work in the vector clock `then` happens before it. Returns the kept
-    /// conflicts that no unresolved wait can order any more.
+    /// Ends a wait: the work in the vector clock `then` happens before it. Returns the kept
+    /// conflicts that no other wait can order any more.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {
@@ -111,8 +114,8 @@ private:
     struct wait {
         std::size_t   slot;
         std::uint64_t count;
-        vector_clock  then; ///< the work that happens before the wait
-        /// The first operation after the wait of each stream or thread.
+        vector_clock  then; ///< vector clock of the work that happens before the wait
+        /// For each stream or thread, its first operation that follows the wait.
         std::map<std::size_t, std::uint64_t> followers;
         bool                                 open;
 
@@ -122,11 +125,11 @@ private:
         }
     };
 
-    /// Number of resolved waits that are kept.
+    /// Number of resolved waits (their work is queued) that are remembered.
     static constexpr std::size_t most = 256;
 
-    /// Adds to `clock` what happens before the waits that it contains. Sets `open` if one of them
-    /// is not resolved.
+    /// Adds to `clock` what happens before each wait that is in `clock`. Sets `open` if the work of
+    /// one of them is not queued yet.
     void close(vector_clock& clock, bool& open) const {
         std::vector<bool> done(waits_.size());
         for (bool more = true; more;) {
@@ -140,7 +143,8 @@ private:
             }
         }
     }
-    /// The operations after `resolved` also follow the unresolved waits in its clock `then`.
+    /// Makes the operations that follow `resolved` also follow the waits in `then`, its vector
+    /// clock, whose work is not queued yet.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
@@ -150,8 +154,8 @@ private:
             }
         }
     }
-    /// Removes the older half of the resolved waits: streams that are still used have joined their
-    /// vector clocks.
+    /// Forgets the older half of the resolved waits (their work is queued): streams that are still
+    /// used have joined their vector clocks.
     void forget() {
         std::size_t left = (waits_.size() - open_) / 2;
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });

@@ -15,19 +15,19 @@
 namespace vram {
 namespace detail {
 
-/// A mutex with the interface of `detail::lock` for simulated programs. Work done before a release
-/// happens before work done after the next acquisition. A lock belongs to the node that is current
-/// at its construction.
+/// A mutex with the interface of `detail::lock`, for simulated programs. Work done before a release
+/// happens before work done after the next acquisition. A lock belongs to the node (simulated
+/// machine) that is current at its construction.
 ///
-/// Failure   An acquisition throws `sim_error{deadlock}` if all participating threads wait for each
-///           other and none of them waits at a `sim_gate`.
-/// Threads   Any thread may use a lock. A participating thread (`sim_thread`) waits in virtual
-///           time, so the holder may wait for a stream. An ordinary thread waits in real time. The
-///           scheduler does not preempt a thread that holds the lock.
+/// Failure   An acquisition throws `sim_error{deadlock}` if all threads in simulated time wait for
+///           each other and none of them waits at a `sim_gate`.
+/// Threads   Any thread may use a lock. A `sim_thread` waits in simulated time, so the holder may
+///           wait for a stream. Any other thread waits in real time. The scheduler does not preempt
+///           a thread that holds the lock.
 /// Cost      One lock of the node's mutex per acquisition, and one per release.
 class sim_lock {
 public:
-    /// Locks in its constructor and unlocks in its destructor or `unlock`.
+    /// Holds the lock: acquires it in its constructor, releases it in its destructor or `unlock`.
     class [[nodiscard]] guard {
     public:
         explicit guard(sim_lock const& owner) : owner_{&owner} { lock(); }
@@ -57,7 +57,8 @@ public:
     };
 
     sim_lock() : machine_{&sim_node::current().machine()} {}
-    sim_lock(sim_lock&& other) noexcept : machine_{other.machine_} {} // the new object is unlocked
+    // The new lock is not held by any thread.
+    sim_lock(sim_lock&& other) noexcept : machine_{other.machine_} {}
     sim_lock& operator=(sim_lock&&) noexcept { return *this; }
 
     [[nodiscard]] guard hold() const { return guard{*this}; }
@@ -65,7 +66,7 @@ public:
 private:
     using node_lock = std::unique_lock<std::mutex>;
 
-    /// Counts the calling thread as waiting as long as this object exists.
+    /// Counts the calling thread as waiting for the lock as long as this object exists.
     struct waiter {
         explicit waiter(unsigned& n) : count{++n} {}
         waiter(waiter const&)            = delete;
@@ -75,8 +76,8 @@ private:
         unsigned& count;
     };
 
-    /// Returns the calling thread if it is in virtual time (a `sim_thread`, or the thread that
-    /// started one), or null. Also null inside the effect of an operation, which runs on an
+    /// Returns the calling thread if its calls take simulated time (a `sim_thread`, or the thread
+    /// that started one), else null. Also null inside the effect of an operation, which runs on an
     /// arbitrary thread.
     [[nodiscard]] sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
@@ -94,7 +95,8 @@ private:
         try {
             if (!detail::inside_effect) { machine_->acquire(state_of(self), vclock_); }
         } catch (...) {
-            // Without host memory to join the vector clocks, another waiting thread gets the lock.
+            // There is no host memory to join the vector clocks: another waiting thread gets the
+            // lock.
             wake(machine_->schedule.now());
             throw;
         }
@@ -114,8 +116,8 @@ private:
         });
     }
 
-    /// Releases the lock and joins the holder's vector clock into it. Operations that can throw
-    /// come last, so the lock is released in any case.
+    /// Releases the lock, and stores the holder's vector clock: what it did happens before the next
+    /// acquisition. Operations that can throw come last, so the lock is released in any case.
     void let_go() const noexcept {
         try {
             node_lock const held{machine_->mutex};
@@ -125,7 +127,7 @@ private:
             vclock_.join(state_of(self).vclock);
             state_of(self).advance();
         } catch (...) {
-            // Without host memory to join the vector clocks, the next holder loses this order.
+            // Without host memory, the next holder loses the order after this one.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }
@@ -141,7 +143,7 @@ private:
     /// True if an ordinary thread (no `sim_thread`) holds the lock.
     mutable bool                    outside_ = false;
     mutable unsigned                waiting_ = 0;
-    mutable std::condition_variable free_; ///< wakes ordinary threads (not `sim_thread`)
+    mutable std::condition_variable free_; ///< wakes the threads that are no `sim_thread`
     mutable vector_clock            vclock_;
 };
 

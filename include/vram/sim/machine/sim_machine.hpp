@@ -34,9 +34,9 @@
 namespace vram {
 namespace detail {
 
-/// The state of a simulated node, with its streams and events. During a `sim_call`, other headers
-/// change it: `sim_queue` queues work on streams, `sim_wait` makes host threads wait, `sim_heap`
-/// allocates memory.
+/// The state of a node (simulated machine), with its streams and events. During a `sim_call`, other
+/// headers change it: `sim_queue` queues work on streams, `sim_wait` makes host threads wait,
+/// `sim_heap` allocates memory.
 ///
 /// Failure   Members throw `std::bad_alloc`, and then have changed nothing.
 /// Threads   The caller holds `mutex`.
@@ -100,7 +100,7 @@ public:
     }
 
     /// Called when the owner of a stream (a `sim_stream`) is destroyed. Resources that use the
-    /// stream are notified, unless the stream is raw.
+    /// stream are notified, unless the stream is raw (created without a `sim_stream`).
     void end_stream(sim_stream_state& s) {
         break_capture(s);
         if (s.announced) {
@@ -156,26 +156,27 @@ public:
     // Order between streams and host threads (the happens-before relation). In a call of a
     // resource, it is added to the full order only, because the program must not rely on it.
 
-    /// Everything that `then` includes happens before the next step of the owner of `clock`.
+    /// Makes everything in the vector clock `then` happen before the next step of the owner of
+    /// `clock`.
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
-    /// Returns true if `take_over` of a clock with this count would add nothing.
+    /// Returns true if everything up to the step `count` of the index `slot` already happens before
+    /// the next step of the owner of `clock`.
     [[nodiscard]] static bool follows(vector_clock const& clock, std::size_t slot,
                                       std::uint64_t count) noexcept {
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
     }
 
-    /// Host thread `h` joins the vector clock `then` into its own: the operations that `then`
-    /// includes happen before the next step of `h`.
+    /// Makes everything in the vector clock `then` happen before the next step of the host thread
+    /// `h`.
     void acquire(sim_host& h, vector_clock const& then) {
         if (!checker.on().races) { return; }
         take_over(h.vclock, then);
         h.advance();
     }
-    /// Stream `s` joins the vector clock of host thread `h` into its own: everything that `h` did
-    /// happens before the next work of `s`. Throws `sim_error{invalid_handle}` if `s` was
-    /// destroyed.
+    /// Makes everything that the host thread `h` did happen before the next work of the stream `s`.
+    /// Throws `sim_error{invalid_handle}` if `s` was destroyed.
     void acquire(sim_stream_state& s, sim_host const& h,
                  std::source_location where = std::source_location::current()) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
@@ -184,8 +185,8 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Makes the thread `me` an ordinary one, outside virtual (simulated) time. Everything that it
-    /// did then happens before the later work of all ordinary threads.
+    /// Makes the thread `me` one whose calls take no simulated time. Everything that it did then
+    /// happens before the later work of all such threads.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -196,8 +197,8 @@ public:
         turns.hand_off(held);
     }
 
-    /// Returns the state of the calling thread: its own if it is in virtual time (`sim_thread`), or
-    /// that of all ordinary threads together, unless they are checked.
+    /// Returns the state of the calling thread: its own if it is a `sim_thread` or has started one,
+    /// or if other threads are checked too; else that of all other threads together.
     [[nodiscard]] sim_host& caller() {
         sim_self& self = detail::self(id);
         if (self.host != nullptr) { return *self.host; }
@@ -208,8 +209,9 @@ public:
         }
         return *self.own;
     }
-    /// If the options order the calls of the thread `h`, it follows everything that the other
-    /// threads, or with `by_kind` the threads that are no `sim_thread`, have called before.
+    /// Orders the thread `h` after everything that the other threads have called before, or, with
+    /// the option `by_kind`, only after the threads that are no `sim_thread`. Does nothing if the
+    /// option is `checked`.
     void order_caller(sim_host& h) {
         sim_host_order const order = options.host_threads;
         if (order == sim_host_order::checked || !checker.on().races) { return; }
@@ -227,26 +229,28 @@ public:
         follow(turns.outside);
         if (changed) { h.advance(); }
     }
-    /// The `sim_thread` `h` has ended, perhaps before threads that the options order after it.
+    /// Called when the `sim_thread` `h` has ended: threads that the options order after it may call
+    /// later.
     void thread_ended(sim_host const& h) {
         if (options.host_threads == sim_host_order::ordered) { acquire(turns.outside, h.vclock); }
     }
 
     // Words that streams write and wait for.
 
-    /// Returns the present value of the word at `where`.
+    /// Returns the value that the 32-bit word at `where` has now.
     [[nodiscard]] std::uint32_t value_at(std::uintptr_t where) {
         if (std::uintptr_t const at = memory.view(where)) {
             return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(at)}.load(
                 std::memory_order_acquire);
         }
-        return words[where].last.value; // the node keeps no contents
+        // The node keeps no contents of memory, only the words that streams write.
+        return words[where].last.value;
     }
     [[nodiscard]] bool reached(sim_word_use const& use) {
         return !use.waits || use.ends_at(value_at(use.where));
     }
-    /// Writes the word and wakes the streams and threads that wait for it. `number` is that of the
-    /// operation.
+    /// Writes the word in memory, and wakes the streams and threads that wait for it. `number` is
+    /// the number of the operation that writes.
     void write_word(sim_word_use const& use, std::uint64_t number) {
         sim_word& word = words[use.where];
         word.executed(number);
@@ -262,8 +266,8 @@ public:
         }
         turns.progress.notify_all();
     }
-    /// Ends the waits for `value` that no queued write ended before. The work in the vector clock
-    /// `then` happens before the write of the value.
+    /// Ends the waits of streams for `value` that no queued write has ended before. The work in the
+    /// vector clock `then` happens before the write of the value.
     void written(sim_word& word, std::uint32_t value, vector_clock const& then) {
         std::erase_if(word.open, [&](sim_word::open_wait const& w) {
             if (!w.use.ends_at(value)) { return false; }
@@ -272,8 +276,8 @@ public:
             return true;
         });
     }
-    /// The thread `h` has read the word at `where`: the work before the write of its present value
-    /// happens before the next step of `h`.
+    /// Called when the thread `h` has read the word at `where`: the work before the write of its
+    /// present value happens before the next step of `h`.
     void word_read(sim_host& h, std::uintptr_t where) {
         auto const found = words.find(where);
         if (found == words.end() || !found->second.written) { return; }
@@ -281,8 +285,8 @@ public:
         if (last.value == value_at(where)) { acquire(h, last.vclock); }
     }
 
-    /// Reports the operations that wait for each other, or for a value that nothing writes, and
-    /// lets them continue.
+    /// Reports that operations wait for each other, or for a value that nothing writes, and lets
+    /// them continue.
     void resolve_stuck() {
         checker.report({.kind = sim_mistake::deadlock, .missing = schedule.stuck_text()});
         schedule.release_stuck();
@@ -299,10 +303,9 @@ public:
         return devices[static_cast<std::size_t>(device)];
     }
 
-    /// One step of the wait of an ordinary thread (not a `sim_thread`): advances virtual
-    /// (simulated) time if no participating thread (`sim_thread`) does, otherwise blocks until
-    /// another thread does. Returns false if no participating thread calls the device for
-    /// `patience` of real time.
+    /// One step of the wait of a thread that is no `sim_thread`. Advances simulated time if no
+    /// `sim_thread` does, otherwise blocks until one does. Returns false if no `sim_thread` calls
+    /// the device for `patience` of real time.
     bool outside_step(std::unique_lock<std::mutex>& held,
                       std::chrono::nanoseconds      patience = sim_turns::forever) {
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
@@ -324,7 +327,7 @@ public:
         return true;
     }
 
-    /// Ids of streams and nodes, unique in the process.
+    /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
     /// Number of streams so far of which resources were notified that the owner was destroyed.
     inline static std::atomic<std::uint64_t> ends{0};
@@ -338,14 +341,14 @@ public:
     sim_turns                     turns;
     sim_faults                    faults;
     std::vector<sim_device_state> devices;
-    std::vector<sim_graph_state*> captures; ///< stream captures that have begun and not ended
+    std::vector<sim_graph_state*> captures; ///< the stream captures that have begun and not ended
 
     sim_words words;
-    /// Real time for which an ordinary thread waits for a stream that cannot continue, because
-    /// another ordinary thread may still call, before it is taken for a deadlock.
+    /// Real time for which a thread that is no `sim_thread` waits for a stream that cannot
+    /// continue, before this is taken for a deadlock: another such thread may still call.
     std::chrono::nanoseconds stuck_patience = std::chrono::seconds{10};
 
-    /// Vector clocks of the tokens of `sim_happens_before`.
+    /// Vector clocks (what happens before what) of the tokens that `sim_happens_before` declared.
     std::unordered_map<void const*, vector_clock> tokens;
 
     /// Live bytes of pinned host memory, rounded up to the granularity.
@@ -353,7 +356,8 @@ public:
     std::size_t managed_used = 0;
 
 private:
-    /// Returns true if the process has no other thread, which the system says on Linux alone.
+    /// Returns true if the process has no other thread. Only Linux can tell; elsewhere returns
+    /// false.
     [[nodiscard]] static bool only_thread() noexcept {
         std::error_code                     failed;
         std::filesystem::directory_iterator tasks{"/proc/self/task", failed};

@@ -20,19 +20,21 @@ namespace detail {
 struct sim_operation;
 struct sim_stream_state;
 
-/// One collective. The operation of a rank takes its place on the device when it is reached, and
-/// ends when those of all ranks have been reached and the longest duration has passed.
+/// One collective operation of several ranks. The operation of a rank takes its place on the device
+/// when its stream reaches it, and ends when those of all ranks have been reached and the longest
+/// duration has passed.
 struct sim_meeting {
     struct party {
-        sim_stream_state* stream; ///< stream of the rank
+        sim_stream_state* stream; ///< the stream on which the rank queued its operation
         std::uint64_t     id;     ///< id of this stream
-        std::size_t       slot;   ///< index in vector clocks, and count, of the wait for the others
-        std::uint64_t     count;
+        /// Index in vector clocks of the wait for the other ranks, which is its step `count`.
+        std::size_t   slot;
+        std::uint64_t count;
     };
 
     std::size_t                 ranks = 0;
     std::vector<party>          queued; ///< the ranks whose operations are queued
-    vector_clock                vclock; ///< of these operations
+    vector_clock                vclock; ///< what happens before one of these operations
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
     bool given_up = false; ///< true after a deadlock: each operation ends when it is reached

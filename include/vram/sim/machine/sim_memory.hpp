@@ -23,9 +23,9 @@
 namespace vram {
 namespace detail {
 
-/// All memory of a simulated node: an address range for each device, one for pinned and one for
-/// managed memory, the registered host memory, and the reserved virtual addresses with the physical
-/// memory mapped there.
+/// All memory of a node (simulated machine): an address range for each device, one for pinned and
+/// one for managed memory, the registered host memory, and the reserved virtual addresses with the
+/// physical memory mapped there.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      A lookup is O(log blocks).
@@ -91,7 +91,8 @@ public:
         return reservation_of(p) != nullptr;
     }
 
-    /// Returns the host address of the contents at `p`: `p` for host memory, 0 without contents.
+    /// Returns the address at which the host finds the contents of the memory at `p`: `p` itself
+    /// for host memory, 0 if the node keeps no contents.
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }
@@ -113,11 +114,11 @@ public:
         return const_cast<sim_memory*>(this)->reservation_of(p);
     }
 
-    /// Reserved ranges by their start.
+    /// The reserved address ranges, by their start.
     std::map<std::uintptr_t, std::unique_ptr<sim_reservation>> reservations;
-    /// Physical memory by its handle.
+    /// The physical memory that was created, by its handle.
     std::map<std::uint64_t, sim_physical> physical;
-    /// Contents of the physical memory.
+    /// The contents of the physical memory.
     sim_frames frames;
 
     template <class Visit>
@@ -132,7 +133,7 @@ private:
     static constexpr std::size_t page = 4096;
 
     static constexpr std::size_t most = std::size_t{1} << 44;
-    /// Limit in bytes for the address ranges of all devices of a node together.
+    /// Limit in bytes for the address ranges of all devices of a node (simulated machine) together.
     static constexpr std::size_t all_addresses = 2 * most;
     /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
     /// the device; sizes in a zone differ by at most a factor of two. So a zone always has a gap.
@@ -149,9 +150,9 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Reserves four times the capacity for each zone (blocks of similar sizes; twice a large
-    /// capacity under a sanitizer), so that there are gaps and a freed address is not reused soon.
-    /// If that fails, reserves less.
+    /// Reserves four times the capacity for each zone (addresses for blocks of similar sizes; twice
+    /// a large capacity under a sanitizer), so that there are gaps and a freed address is not
+    /// reused soon. If that fails, reserves less.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

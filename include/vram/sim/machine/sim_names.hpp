@@ -19,16 +19,17 @@
 namespace vram {
 namespace detail {
 
-/// The names of streams, host threads and memory. The oldest names of streams and threads are
-/// forgotten when there are many, because streams and threads may have ended long before a report
-/// names them.
+/// The names that the program gave to streams, host threads and memory, for reports. The oldest
+/// names of streams and threads are forgotten when there are many, because the streams and threads
+/// may have ended long before a report names them.
 ///
 /// Failure   Throws `std::bad_alloc`, and then the name is not stored.
 /// Threads   The caller holds the machine's lock.
 /// Cost      Nothing is stored for a stream or thread without a name.
 class sim_names {
 public:
-    static constexpr std::size_t most = 4096; ///< names of streams and threads that are kept
+    /// Number of names of streams and threads that are remembered.
+    static constexpr std::size_t most = 4096;
 
     /// Sets the text by which reports name the stream or host thread, such as `stream "copies"`.
     void set(bool host, std::uint64_t actor, std::string text) {
@@ -40,7 +41,7 @@ public:
         actors_.erase(order_.front());
         order_.pop_front();
     }
-    /// Sets the text for the default stream with this id, which is never forgotten.
+    /// Sets the text by which reports name the default stream with this id. It is never forgotten.
     void set_default(std::uint64_t stream, std::string text) {
         actors_.insert_or_assign(key_of(false, stream), std::move(text));
     }
@@ -50,7 +51,7 @@ public:
         forget(range);
         memory_[range.begin()] = {range.end(), std::move(text)};
     }
-    /// Forgets the names of memory in `range`.
+    /// Forgets the names of the memory in `range`.
     void forget(sim_range range) noexcept {
         if (memory_.empty()) { return; }
         auto at = memory_.upper_bound(range.begin());
@@ -58,7 +59,7 @@ public:
         while (at != memory_.end() && at->first < range.end()) { at = memory_.erase(at); }
     }
 
-    /// Returns the stream or host thread of `e` as reports name it.
+    /// Returns the text by which reports name the stream or host thread of `e`.
     [[nodiscard]] std::string of(sim_event_of const& e) const {
         auto const found = actors_.find(key_of(e.host, e.actor));
         if (found != actors_.end()) { return found->second; }
@@ -74,7 +75,7 @@ public:
             address == begin ? "" : ", from byte " + std::to_string(address - begin);
         return "in \"" + named.text + "\"" + offset;
     }
-    /// Adds the names to a report.
+    /// Adds the names of its streams, threads and memory to a report.
     void complete(sim_report& r) const {
         r.second_by = of(r.second);
         r.first_by  = of(r.first);
@@ -95,7 +96,7 @@ private:
     }
 
     std::unordered_map<std::uint64_t, std::string> actors_;
-    std::deque<std::uint64_t>                      order_; ///< keys of `actors_`, oldest first
+    std::deque<std::uint64_t>                      order_; ///< keys of `actors_`, the oldest first
     std::map<std::uintptr_t, named_range>          memory_;
 };
 

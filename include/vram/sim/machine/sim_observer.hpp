@@ -22,12 +22,13 @@
 namespace vram {
 namespace detail {
 
-/// Address of the block that the calling thread's last event freed, or 0.
+/// Address of the block that the calling thread's last event of a resource freed, or 0.
 inline constinit thread_local std::uintptr_t last_freed = 0;
 
-/// Applies the events of resources to the memory of one node, and checks them. A free is compared
-/// with the uses of its block in the order of the program. An allocation is compared with the
-/// earlier frees of its memory in the full order, which includes the waits of the resource.
+/// Applies the events of resources (blocks allocated and freed, chunks added and removed) to the
+/// memory of one node, and checks them. A free is compared with the uses of its block in the order
+/// of the program. An allocation is compared with the earlier frees of its memory in the full
+/// order, which includes the waits of the resource.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock. No member waits or stops a thread.
@@ -42,7 +43,8 @@ public:
           host_{machine.caller()},
           clocks_{machine.checker.scratch} {}
 
-    /// Passes an event to the node with its memory. Ignores memory of no node.
+    /// Passes an event of a resource to the simulated node that has its memory. Ignores other
+    /// memory.
     static void observe(event const& e) noexcept {
         if (e.kind > memory_event_kind::chunk_removed) { return; }
         sim_node::find([&](sim_machine& m) {
@@ -59,7 +61,8 @@ public:
         });
     }
 
-    /// Returns the block that begins at `p` in the innermost chunk there, live or freed, or null.
+    /// Returns the block that begins at `p`, live or freed, in the innermost of the chunks that
+    /// contain `p`. Returns null if there is none.
     [[nodiscard]] sim_inner_block* block_at(std::uintptr_t p) {
         sim_inner_block* found = nullptr;
         descend(p, [&](sim_inner_block& part) {
@@ -69,16 +72,18 @@ public:
     }
 
 private:
-    /// A block, or a range of reserved addresses, and the blocks that resources allocated in it.
+    /// A block, or a range of reserved addresses, with the blocks that resources allocated in it.
     struct place {
-        std::unique_ptr<sim_parts>* parts     = nullptr; ///< null if there is no memory
-        std::uintptr_t              begin     = 0;
-        interval_map<sim_history>*  history   = nullptr; ///< null for reserved addresses
-        sim_event_of const*         allocated = nullptr;
+        /// Null if there is no memory at the address.
+        std::unique_ptr<sim_parts>* parts = nullptr;
+        std::uintptr_t              begin = 0;
+        /// Access history of the block; null for reserved addresses.
+        interval_map<sim_history>* history   = nullptr;
+        sim_event_of const*        allocated = nullptr;
     };
     struct path {
-        place innermost; ///< innermost live block that contains the address
-        place divided;   ///< innermost one with a chunk at the address
+        place innermost; ///< the innermost live block that contains the address
+        place divided;   ///< the innermost place that has a chunk of a resource at the address
     };
 
     static std::uintptr_t address(event const& e) noexcept {
@@ -97,8 +102,9 @@ private:
         bool const       live  = block != nullptr && !block->freed && p < block->end();
         return live ? of(*block) : place{};
     }
-    /// Follows the chunks at `p` to the innermost block. Calls `visit` for each block on the way
-    /// that a resource allocated, and for a freed one at the end.
+    /// Finds the innermost block at `p`: goes from each block to the chunk at `p` that a resource
+    /// divides it into. Calls `visit` for each block on the way that a resource allocated, and for
+    /// a freed one at the end.
     template <class Visit>
     path descend(std::uintptr_t p, Visit visit) {
         path found{.innermost = root(p), .divided = {}};
@@ -136,7 +142,7 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// The history of the memory is now that of the frees of all blocks that were there.
+    /// From now on, the history of the memory consists of the frees of all blocks that were there.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -162,7 +168,7 @@ private:
         place const          in = descend(p).divided;
         if (in.parts == nullptr) { return; }
         m_.checker.names.forget({e.memory, e.bytes});
-        // A block of `stream_ordered` may be used on any stream.
+        // A block that `stream_ordered` allocates may be used on any stream at once.
         bool const              anywhere = std::string_view{e.name} == "stream_ordered";
         sim_stream_state* const on       = stream_of(e);
         sim_stream_state* const s        = anywhere ? nullptr : on;
@@ -186,14 +192,14 @@ private:
                               });
         sim_checks const& checks = m_.checker.on();
         if (checks.races || checks.uninitialised) {
-            // Launches of the graph allocate the block, not this call.
+            // Launches of the graph allocate the block, this call does not.
             part.history = {part.bytes, part.graph ? sim_history{} : sim_history{step, {}}};
         }
         sim_block_of const description = part.description();
         (*in.parts)->put(std::move(part));
         if (checks.races) { m_.checker.report_all(found, description); }
     }
-    /// Called for the block `part` and an earlier one, `old`, which had the range before it.
+    /// Called for the new block `part` and an earlier block, `old`, which had the range before it.
     static void replace(sim_inner_block& part, sim_inner_block& old, sim_conflicts& found,
                         std::uintptr_t from, std::uintptr_t to) {
         if (part.graph || old.graph) { return; }
@@ -204,19 +210,19 @@ private:
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
-        // Which of two frees the resource refuses, is not known: an arena may process the second
-        // first.
+        // It is not known which of two frees the resource refuses: an arena may process the second
+        // one first.
         if (part != nullptr && part->freed) { part->disputed = true; }
-        // The resource refuses a double free, and one with another size.
+        // The resource refuses a double free, and a free with another size: they change nothing.
         if (part == nullptr || part->freed || part->bytes != e.bytes) { return; }
         sim_stream_state* const s = stream_of(e);
         if (part->graph || (s != nullptr && s->capture)) {
-            part->graph = true; // the block stays accessible for launches of the graph
+            part->graph = true; // stays accessible, because launches of the graph use the block
             return;
         }
         sim_event_of const step = make_step(e, s, "free", sim_event_of::kind::release);
         sim_conflicts      found{step, clocks_};
-        // The resource waits for the device if the stream was destroyed.
+        // If the stream was destroyed, the resource waits for the device.
         found.uses_only();
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
@@ -225,7 +231,7 @@ private:
         last_freed      = part->begin;
         report_late(found, *part);
     }
-    /// Makes the block live again that this thread's last event freed.
+    /// Makes the block at `p` live again: the resource refused this thread's last free.
     void keep(std::uintptr_t p) {
         sim_inner_block* const part = block_at(p);
         if (part == nullptr || !part->freed || last_freed != p) { return; }
@@ -237,8 +243,8 @@ private:
             part->history = {part->bytes, {part->allocated, {}}};
         }
     }
-    /// Frees all blocks in the range. The resource waits for the streams that allocated or freed
-    /// blocks there before it allocates the memory again.
+    /// Frees all blocks in the range of the event `e`. The resource waits for the streams that
+    /// allocated or freed blocks there before it allocates the memory again.
     void all_freed(event const& e) {
         place const in = descend(address(e)).divided;
         if (in.parts == nullptr) { return; }
@@ -295,21 +301,23 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Returns a step of the stream, or without one of the calling thread. Sets `clocks_` to the
-    /// vector clocks of what happens before it: before an action of the stream that the thread
-    /// would call now.
+    /// Returns a new step of the stream `s`, or, without one, of the calling thread. Sets `clocks_`
+    /// to the vector clocks of what happens before an action of the stream that the thread would
+    /// call now.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         clocks_.assign(1, &host_.vclock);
         if (s == nullptr) {
             host_.advance();
         } else {
-            // A free is no operation: it completes with the earlier work of the stream.
+            // A free is no operation of its own: it is complete with the earlier work of the
+            // stream.
             if (what == sim_event_of::kind::allocation) { s->count = s->vclock.advance(s->slot); }
             clocks_.push_back(&s->vclock);
             sim_device_state const& d = m_.at(s->device);
             if (s->legacy) {
-                ++s->work; // later work of blocking streams follows this step
+                // Later work of blocking streams follows this step, as it follows an operation.
+                ++s->work;
                 for (sim_stream_state const* const other : d.streams) {
                     if (other->blocking) { clocks_.push_back(&other->vclock); }
                 }

@@ -21,7 +21,7 @@
 namespace vram {
 namespace detail {
 
-/// The description of an operation: engine, duration, memory that it accesses, and effect.
+/// The description of an operation: engine, duration, the memory that it accesses, and its effect.
 struct sim_task {
     struct use {
         sim_range  range;
@@ -30,19 +30,21 @@ struct sim_task {
 
     char const* name   = "";
     sim_engine  engine = sim_engine::none;
-    int         device = 0; ///< device that executes the operation
+    int         device = 0; ///< the device that executes the operation
     sim_time    duration{};
-    sim_time    transfer{};   ///< part of `duration` that takes longer if the link is shared
-    std::size_t link = 0;     ///< number of that link
+    /// The part of `duration` that takes longer if other operations use the link.
+    sim_time    transfer{};
+    std::size_t link = 0;     ///< number of the link that the operation uses
     bool        copy = false; ///< true for a copy or a fill
     /// The part of vram that queued the operation, and the number of its batch or result.
     sim_part      part = sim_part::program;
     std::uint32_t item = sim_event_of::no_item;
-    /// True if a fault is injected: the operation has no effect.
+    /// True if the program has injected a fault: the operation has no effect.
     bool fails = false;
-    /// True for a host function, which may pass work to host threads through a `sim_gate`.
+    /// True for a host function, which may pass work to host threads through a `sim_gate` (mutex
+    /// and condition variable).
     bool             host_function = false;
-    std::size_t      bytes         = 0; ///< bytes that a copy transfers
+    std::size_t      bytes         = 0; ///< number of bytes that a copy transfers
     std::vector<use> uses          = {};
     /// Executed at the end, such as the body of a kernel. Runs without the machine's lock.
     std::function<void()> effect = {};
@@ -55,22 +57,23 @@ struct sim_task {
     std::shared_ptr<sim_meeting> meeting = {};
 };
 
-/// A queued operation. Objects are reused for later operations; `number` identifies one of them.
+/// A queued operation. Objects are reused for later operations; `number` tells if an object still
+/// stands for the same one.
 struct sim_operation {
     sim_task task;
-    /// Index of the operation in the order of calls; 0 if the object is unused.
+    /// Number of the operation in the order of calls; 0 if the object is unused.
     std::uint64_t number = 0;
-    std::uint64_t stream = 0; ///< id of the stream of the operation
+    std::uint64_t stream = 0; ///< id of the stream on which the operation is queued
     sim_time      enqueued{};
     sim_time      ready{};
     sim_time      start{};
     sim_time      end{};
-    /// Number of times that the end of the operation on a shared link has moved.
+    /// How often the end of the operation has moved because others use its link.
     unsigned moves  = 0;
-    bool     shares = false; ///< true while the operation uses a shared link
+    bool     shares = false; ///< true while the operation uses a link that operations share
     /// Number of unfinished operations that this one waits for.
     unsigned                    blockers = 0;
-    std::vector<sim_operation*> followers; ///< operations that wait for this one
+    std::vector<sim_operation*> followers; ///< the operations that wait for this one
 };
 
 /// A reference to an operation. It is pending until the operation has ended; then the object may be

@@ -57,8 +57,8 @@ public:
         m_.memory.reservations.erase(found);
     }
 
-    /// Allocates `bytes` bytes of physical memory of `device` and returns their handle, or 0 if the
-    /// device has less free memory.
+    /// Allocates `bytes` bytes of physical memory of `device` and returns their handle. Returns 0
+    /// if the device has less free memory.
     [[nodiscard]] std::uint64_t create(int device, std::size_t bytes) {
         sim_device_state& d = m_.at(device);
         if (d.lost) { call_.admit(); }
@@ -86,7 +86,7 @@ public:
         return handle;
     }
 
-    /// Destroys a handle. The physical memory is freed once it has no mapping.
+    /// Destroys a handle. The physical memory is freed once it has no mapping either.
     void destroy(std::uint64_t handle) {
         call_.admit();
         sim_physical& memory = physical(handle);
@@ -94,7 +94,8 @@ public:
         drop_unused(handle, memory);
     }
 
-    /// Maps the physical memory to the reserved address `p`, at which no device may access it yet.
+    /// Maps the physical memory with that handle to the reserved address `p`. No device may access
+    /// it there before `set_access`.
     void map(void* p, std::uint64_t handle, std::size_t bytes) {
         call_.admit();
         sim_physical&    memory = physical(handle);
@@ -117,7 +118,8 @@ public:
         ++memory.mappings;
     }
 
-    /// Permits the device to access all mappings in the range, which must be mapped without holes.
+    /// Permits the device to access all mappings in the range, which must have no address without
+    /// one.
     void set_access(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -129,7 +131,8 @@ public:
         });
     }
 
-    /// Removes whole mappings without a wait. The checker reports queued work that uses them.
+    /// Removes all mappings in the range without a wait. The checker reports queued work that uses
+    /// them.
     void unmap(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -165,7 +168,8 @@ private:
         demand(found != m_.memory.physical.end() && found->second.handle);
         return found->second;
     }
-    /// Returns the reservation with the whole range, or throws `sim_error{invalid_value}`.
+    /// Returns the reservation (of addresses) that contains the whole range, or throws
+    /// `sim_error{invalid_value}`.
     sim_reservation& reservation(void* p, std::size_t bytes) {
         sim_reservation* const r = m_.memory.reservation_of(address(p));
         demand(r != nullptr && whole(bytes) && bytes != 0 && whole(address(p) - r->begin) &&
@@ -194,7 +198,7 @@ private:
         for (std::uintptr_t at = address(p); at < address(p) + bytes;) {
             sim_block& block = *r.mapping(at);
             at               = block.end();
-            visit(block); // may erase `block`
+            visit(block); // may erase `block`, so it is the last use
         }
     }
 

@@ -27,22 +27,24 @@ struct sim_history {
     std::vector<sim_event_of> reads;
 };
 
-/// A block that a resource allocated in one of its chunks. A freed block is kept until its memory
-/// is allocated again; then only a piece of it may be left.
+/// A block that a pool or other resource allocated in one of its chunks. A freed block is kept
+/// until its memory is allocated again; then only a piece of it may be left.
 struct sim_inner_block {
     std::uintptr_t begin    = 0; ///< range of the block
     std::size_t    bytes    = 0;
-    std::uintptr_t last     = 0;  ///< end of the piece that is left
-    char const*    resource = ""; ///< kind of the resource, such as "pool"
+    std::uintptr_t last     = 0;  ///< end of the piece of the block that is left
+    char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
-    /// True if a captured graph may use the block. Only races are checked then.
-    bool         graph    = false;
-    bool         disputed = false; ///< true if the block was freed twice
+    /// True if a captured graph may use the block. Then only races are checked, not the block's
+    /// life.
+    bool graph = false;
+    /// True if the block was freed twice, and it is not known which free is the wrong one.
+    bool         disputed = false;
     sim_event_of allocated{};
     sim_event_of released{};
-    sim_event_of before{}; ///< free of the block that was at this address before, if any
+    sim_event_of before{}; ///< the free of the block that was at this address before, if any
     interval_map<sim_history>  history{};
-    std::unique_ptr<sim_parts> parts{}; ///< blocks in this one, if a resource divides it
+    std::unique_ptr<sim_parts> parts{}; ///< the blocks in this one, if a resource divides it
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
     [[nodiscard]] sim_block_of   description() const noexcept {
@@ -51,8 +53,9 @@ struct sim_inner_block {
     }
 };
 
-/// The chunks in a block, and the blocks that resources allocated in them. Adjacent chunks count as
-/// one. Memory of a chunk is accessible only in blocks that were allocated there.
+/// The chunks in a block that a resource divides, and the blocks that it allocated in them.
+/// Adjacent chunks count as one. Memory of a chunk is accessible only in blocks that were allocated
+/// there.
 ///
 /// Failure   A function that throws `std::bad_alloc` may have lost blocks.
 /// Threads   The caller holds the machine's lock.
@@ -98,18 +101,18 @@ public:
         }
     }
 
-    /// Returns the block of which a piece contains `p`, or null.
+    /// Returns the block that contains `p` in one of its pieces, or null.
     [[nodiscard]] sim_inner_block* at(std::uintptr_t p) {
         sim_inner_block* const part = before(p);
         return part != nullptr && p < part->last ? part : nullptr;
     }
-    /// Returns the last block of which a piece begins at `p` or before it, or null.
+    /// Returns the last block that has a piece which begins at `p` or before it, or null.
     [[nodiscard]] sim_inner_block* before(std::uintptr_t p) {
         auto const after = parts_.upper_bound(p);
         return after == parts_.begin() ? nullptr : &std::prev(after)->second;
     }
     /// Calls `visit(part, begin, end)` for each piece of a block in the range. `begin` and `end`
-    /// are the bounds of the piece, but within the range.
+    /// are the bounds of the piece, limited to the range.
     template <class Visit>
     void for_each(std::uintptr_t begin, std::uintptr_t end, Visit visit) {
         auto it = parts_.upper_bound(begin);
@@ -130,7 +133,8 @@ public:
     }
 
 private:
-    /// Removes all pieces in the range. A piece that is only partly in the range loses that part.
+    /// Removes all pieces of blocks in the range. A piece that is only partly in the range loses
+    /// that part.
     void cut(std::uintptr_t begin, std::uintptr_t end) {
         auto it = parts_.upper_bound(begin);
         if (it != parts_.begin() && std::prev(it)->second.last > begin) { --it; }
@@ -145,7 +149,8 @@ private:
             }
         }
     }
-    /// Keeps the piece from `from` on of a block that is freed, or that a graph may still use.
+    /// Keeps the piece of `part` from the address `from` on, if the block is freed or a graph may
+    /// still use it.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
         if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];
@@ -159,8 +164,9 @@ private:
         rest.released         = part.released;
     }
 
-    std::map<std::uintptr_t, std::uintptr_t>  chunks_; ///< end of each chunk, by its begin
-    std::map<std::uintptr_t, sim_inner_block> parts_; ///< pieces of blocks, by the begin of a piece
+    std::map<std::uintptr_t, std::uintptr_t> chunks_; ///< the end of each chunk, by its begin
+    /// The pieces of blocks, by the begin of the piece.
+    std::map<std::uintptr_t, sim_inner_block> parts_;
 };
 
 } // namespace detail

@@ -17,12 +17,13 @@ namespace detail {
 struct sim_physical {
     std::size_t bytes  = 0;
     int         device = 0;
-    /// Offset in `sim_frames` of the contents of this memory, if there are contents.
+    /// Offset in `sim_frames` (a file in memory) of the contents of this memory, if there are
+    /// contents.
     std::uint64_t place    = 0;
     std::size_t   mappings = 0;    ///< number of addresses to which the memory is mapped
     bool          handle   = true; ///< false after the handle was destroyed
     sim_event_of  created{};
-    /// History of the accesses through all addresses. Empty if no check needs it.
+    /// Accesses to this memory through all of its addresses. Empty if no check needs it.
     interval_map<sim_history> history{};
 };
 

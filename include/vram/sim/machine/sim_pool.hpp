@@ -31,22 +31,22 @@ struct sim_pool {
     };
 
     int device = 0;
-    /// The devices with kernels that may access the memory of the pool.
+    /// For each device: true if its kernels may access the memory of the pool.
     std::shared_ptr<std::vector<bool>> peers;
-    std::size_t   threshold = 0; ///< reserved bytes up to which unused memory is kept
+    std::size_t   threshold = 0; ///< number of reserved bytes up to which unused memory is kept
     std::size_t   maximum   = unsatisfiable;
     std::size_t   reserved  = 0;
     std::size_t   live      = 0;
     std::size_t   peak_live = 0, peak_reserved = 0;
     std::uint64_t tickets = 0;
-    /// Queued frees, which their streams have not reached yet, by ticket (their order).
+    /// Queued frees, which their streams have not reached yet, by ticket (a number in their order).
     std::map<std::uint64_t, waiting> pending = {};
     /// The tickets of queued frees, by the vector-clock index of their stream. A stream that is
     /// ordered after one free of another stream is ordered after all earlier frees of that stream.
     std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
     std::size_t                                    pending_bytes = 0;
 
-    /// Adds a queued free. Cost: O(log pending).
+    /// Adds a free that is queued on a stream. Cost: O(log pending).
     waiting& add(waiting const& w) {
         try {
             by_slot[w.slot].insert(w.ticket);
@@ -58,7 +58,7 @@ struct sim_pool {
             throw;
         }
     }
-    /// Removes a queued free, because it is complete or its memory was allocated again.
+    /// Removes a queued free, because the stream has reached it or its memory was allocated again.
     void remove(std::uint64_t ticket) noexcept {
         auto const at = pending.find(ticket);
         if (at == pending.end()) { return; }
@@ -66,7 +66,8 @@ struct sim_pool {
         forget(at->second.slot, ticket);
         pending.erase(at);
     }
-    /// Returns the oldest queued free for which `ordered` returns true, or null. Cost: O(streams).
+    /// Returns the oldest queued free for which `ordered(free)` returns true, or null. Cost:
+    /// O(streams).
     template <class Ordered>
     [[nodiscard]] waiting* first(Ordered const& ordered) {
         waiting* found = nullptr;

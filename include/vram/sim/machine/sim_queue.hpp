@@ -23,9 +23,9 @@ public:
     explicit sim_queue(sim_call& call) : call_{call}, m_{call.machine} {}
 
     /// The first step of every action on a stream that is not being captured: a kernel, copy, event
-    /// record, wait, stream-ordered allocation or free, host function or graph launch. The stream
-    /// is ordered after the calling thread, and after the streams that the rules of the legacy
-    /// default stream demand. Checks of memory follow this call.
+    /// record, wait, stream-ordered allocation or free, host function or graph launch. Orders the
+    /// stream after the calling thread, and after the streams that the rules of the legacy default
+    /// stream demand. Checks of memory follow this call.
     ///
     /// Failure   `sim_error{invalid_handle}` if the stream was destroyed;
     ///           `sim_error{capture_implicit}` if `s` is the legacy stream and a blocking stream of
@@ -36,7 +36,7 @@ public:
         ++s.work;
     }
 
-    /// Orders later work of `s` after all work of `other`, as an event recorded on `other` would.
+    /// Orders later work of stream `s` after all present work of `other`, as an event would.
     void join(sim_stream_state& s, sim_stream_state& other) {
         begin_action(other);
         begin_action(s);
@@ -79,7 +79,7 @@ public:
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }
         for (sim_graph_state::node const& n : g.nodes) {
-            // An allocation of the previous launch is live.
+            // the block that the previous launch allocated is still live
             if (n.allocates != nullptr && !n.allocates->freed) {
                 throw sim_error{sim_status::invalid_value, call_.where};
             }
@@ -120,7 +120,7 @@ public:
             inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i], s);
             given.whole = true;
         }
-        // An operation without duration ends when all nodes have.
+        // An operation without duration, which ends when all nodes of the graph have ended.
         sim_operation& end =
             m_.schedule.make({.name = "graph", .device = s.device}, call_.host->clock, s.id.load());
         submission given{m_.schedule, end};
@@ -207,8 +207,8 @@ private:
     };
 
     /// Makes the next operation of `s` wait for the operation `m`, unless that is complete.
-    /// Complete operations are removed from the list whenever it has doubled, so the cost of a wait
-    /// is constant on average.
+    /// Complete operations are removed from the list of waits whenever its length has doubled, so
+    /// the cost of a wait is constant on average.
     static void wait_for(sim_stream_state& s, sim_moment m) {
         if (!m.pending()) { return; }
         if (s.waits.size() >= s.sweep_at) {
@@ -245,7 +245,7 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // In a call of a resource, the order for the program is still to be added.
+            // In a call of a resource, the order by the program's calls is added later.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }
@@ -258,7 +258,7 @@ private:
         s.waits.clear();
     }
 
-    /// The device of an operation, and its index and count in vector clocks.
+    /// The device of an operation, and its index and step (count) in vector clocks.
     struct place {
         int           device;
         std::size_t   slot;
@@ -280,7 +280,7 @@ private:
     }
 
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
-    /// vector clock, for the threads to which it passes work through a `sim_gate`.
+    /// vector clock, for threads that it notifies through a `sim_gate` (condition variable).
     void inspect(sim_operation& op, place const& at, vector_clock& vclock, sim_stream_state& s) {
         bool const mine = op.task.part == sim_part::program;
         if (op.task.uses.empty() && mine) { count_unchecked(op.task); }
@@ -304,7 +304,7 @@ private:
         }
     }
 
-    /// Gives an operation of a part of vram the name of the work of that part.
+    /// If a part of vram, such as a loader, queues the operation, names it after that work.
     static void name_part(sim_task& task) noexcept {
         part_work const& work = calling_part->work;
         static_assert(static_cast<int>(sim_part::staging) == static_cast<int>(part_kind::staging));
@@ -314,7 +314,7 @@ private:
         if (work.item != part_work::none) { task.item = static_cast<std::uint32_t>(work.item); }
     }
 
-    /// Counts a kernel or host function that declares no memory.
+    /// Counts a kernel or host function that declares no memory, so that it is not checked.
     void count_unchecked(sim_task const& task) noexcept {
         if (task.host_function) {
             ++m_.checker.unchecked.host_functions;
@@ -323,7 +323,7 @@ private:
         }
     }
 
-    /// Orders an operation that writes a word, or waits for it.
+    /// Adds the order of an operation that writes a word in memory, or waits for a word.
     void use_word(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];
@@ -336,13 +336,13 @@ private:
         if (sim_word::write const* const found = word.find(use, m_.value_at(use.where))) {
             return vclock.join(found->vclock);
         }
-        // A word with such a value that no stream wrote: the program's own write.
+        // The word has such a value although no stream wrote it: the program itself did.
         if (use.ends_at(m_.value_at(use.where))) { return; }
         begin_wait(vclock, s);
         word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
     }
 
-    /// Orders an operation of a collective after the work of the other ranks before theirs.
+    /// Orders `op`, part of a collective, after the other ranks' work before their operations.
     void join_meeting(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
         if (!m_.checker.on().races) { return; }
         sim_meeting& meeting = *op.task.meeting;
@@ -357,7 +357,7 @@ private:
         meeting.queued.clear();
         vclock.join(meeting.vclock);
     }
-    /// Begins a wait of `s` for work that is not queued yet.
+    /// Begins a wait of the stream `s` for work that is not queued yet.
     void begin_wait(vector_clock& vclock, sim_stream_state& s) {
         if (s.waits_so_far == 0) {
             s.wait_slot    = m_.checker.actor(s.vclock);
@@ -367,8 +367,8 @@ private:
         m_.checker.begin_wait(s.wait_slot, s.waits_so_far);
     }
 
-    /// Updates the blocks that a graph node allocates or frees: a captured allocation is live from
-    /// the launch of its node to that of its free node.
+    /// Updates the block that a graph node allocates or frees: a captured allocation is live from
+    /// the launch of its node to the launch of the node that frees it.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op, place const& at,
                        vector_clock const& vclock) {
         if (n.allocates != nullptr) {
@@ -381,7 +381,7 @@ private:
         }
     }
 
-    /// Adds the nodes of `g` to the graph that `s` is being captured into.
+    /// Adds the nodes of the graph `g` to the graph that the stream `s` is being captured into.
     static void append(sim_graph_state const& g, sim_stream_state& s) {
         std::vector<sim_graph_state::node>& nodes = s.capture->nodes;
         std::size_t const                   first = nodes.size();
@@ -414,7 +414,7 @@ private:
             throw sim_error{sim_status::capture_isolation, call_.where};
         }
         if (!s.capture) {
-            s.capture = e.capture; // the stream joins the capture
+            s.capture = e.capture; // the stream `s` joins the capture
             s.capture_deps.clear();
         }
         s.capture_deps.insert(s.capture_deps.end(), e.nodes.begin(), e.nodes.end());

@@ -23,20 +23,21 @@
 namespace vram {
 namespace detail {
 
-/// The reports that a `sim_expect` swallows: of one kind, or with one key.
+/// The reports that a `sim_expect` removes from the log because the program expects them: of one
+/// kind, or with one key.
 struct sim_expected {
     std::optional<sim_mistake> kind  = {};
     std::string                key   = {};
-    std::size_t                count = 0; ///< number of reports so far
+    std::size_t                count = 0; ///< number of such reports so far
 
     [[nodiscard]] bool matches(sim_report const& r) const {
         return kind ? *kind == r.kind : r.key() == key;
     }
 };
 
-/// The reports of a node. Reports of one kind and one pair of source lines are stored once and
-/// counted. Depending on `sim_options::on_report`, a report is also printed, thrown later by the
-/// call, or followed by an abort.
+/// The reports about the program. Those of one kind and one pair of source lines are stored once
+/// and counted. Depending on `sim_options::on_report`, a report is also printed, thrown later by
+/// the call, or followed by an abort.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The caller holds the machine's lock.
@@ -46,15 +47,15 @@ public:
     explicit sim_report_log(sim_options const& options)
         : mode_{options.on_report}, merge_{options.merge_reports} {}
 
-    /// Returns true if a mistake of these operations needs no report: an equal one is stored, and
-    /// is counted by this call.
+    /// Returns true if a mistake with these operations needs no new report: one with the same kind
+    /// and lines is stored. This call counts it.
     bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
         if (!expected_.empty() || !predicates_.empty() || mode_ == sim_on_report::throw_it) {
             return false;
         }
         return count_again(place_of(kind, second, first));
     }
-    /// Stores the report, or counts it if one of this kind and these lines is stored.
+    /// Stores the report, or counts it if one of this kind and with these lines is stored.
     void add(sim_report r) {
         for (auto each = expected_.rbegin(); each != expected_.rend(); ++each) {
             if (!(*each)->matches(r)) { continue; }
@@ -83,15 +84,15 @@ public:
     [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
 
     [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
-    /// Returns the reports and removes them. If they are printed, prints how often each mistake
-    /// occurred.
+    /// Returns the reports and removes them from the log. If reports are printed, prints how often
+    /// each mistake occurred.
     [[nodiscard]] std::vector<sim_report> take() {
         print_totals();
         stored_.clear();
         printed_.clear();
         return std::exchange(reports_, {});
     }
-    /// If reports are printed, prints how often each mistake occurred, unless it was only once.
+    /// If reports are printed, prints how often each mistake occurred that occurred more than once.
     void print_totals() {
         if (mode_ != sim_on_report::print) { return; }
         for (std::size_t i = 0; i < reports_.size(); ++i) {
@@ -108,12 +109,13 @@ public:
     }
     [[nodiscard]] std::size_t ignored() const noexcept { return ignored_; }
 
-    /// `expected` swallows matching reports until `forget` is called; the newest comes first.
+    /// `add_expected` makes `expected` receive matching reports, instead of the log, until `forget`
+    /// is called. The one added last comes first.
     void add_expected(sim_expected& expected) { expected_.push_back(&expected); }
     void forget(sim_expected& expected) noexcept { std::erase(expected_, &expected); }
 
 private:
-    /// A kind of mistake, and the files and lines of its operations.
+    /// A kind of mistake, and the file and line of each of its two operations.
     using pair_of_lines =
         std::tuple<sim_mistake, std::string_view, unsigned, std::string_view, unsigned>;
 
@@ -124,8 +126,8 @@ private:
         if (kind == sim_mistake::race && two < one) { one.swap(two); }
         return std::tuple_cat(std::tuple{kind}, one, two);
     }
-    /// Returns true if reports of this kind and these lines are merged: not without any line. Leaks
-    /// are merged by `sim_node::finish`.
+    /// Returns true if reports of this kind and these lines are stored once and counted: not if
+    /// there is no line. Leaks are merged by `sim_node::finish`.
     [[nodiscard]] bool merges(pair_of_lines const& place) const noexcept {
         bool const known = std::get<2>(place) != 0 || std::get<4>(place) != 0;
         return merge_ && known && std::get<0>(place) != sim_mistake::leak;
@@ -150,11 +152,13 @@ private:
         if (sim_report_sink const told = sim_sink.load()) { told(r); }
     }
 
-    sim_on_report                                       mode_;
-    bool                                                merge_;
-    std::vector<sim_report>                             reports_;
-    std::map<pair_of_lines, std::size_t>                stored_;  ///< indices in `reports_`
-    std::vector<std::size_t>                            printed_; ///< counts printed so far
+    sim_on_report           mode_;
+    bool                    merge_;
+    std::vector<sim_report> reports_;
+    /// Index in `reports_` of the report with this kind and these lines.
+    std::map<pair_of_lines, std::size_t> stored_;
+    /// For each report, how many occurrences were printed so far.
+    std::vector<std::size_t>                            printed_;
     std::optional<sim_report>                           thrown_;
     std::set<std::string>                               keys_;
     std::vector<std::function<bool(sim_report const&)>> predicates_;
