@@ -14,7 +14,7 @@ import sys
 PUBLIC = {
     "": "vram version",
     "base": "bytes align requirements contract call_site error error_kind error_text out_of_memory over_limit "
-    "over_size memory_usage counter tag",
+    "over_size memory_usage counter tag call_stack",
     "concepts": "resource powers platform platform_of property growth retry memory_info memory_kind pitched_copy "
     "batched_copies completion_flags virtual_memory expandable sited observer",
     "source": "host_resource host_platform region_resource null_resource virtual_source virtual_options",

@@ -10,6 +10,7 @@
 #include <vram/base/align.hpp>
 #include <vram/base/bytes.hpp>
 #include <vram/base/call_site.hpp>
+#include <vram/base/call_stack.hpp>
 #include <vram/base/contract.hpp>
 #include <vram/base/counter.hpp>
 #include <vram/base/error.hpp>

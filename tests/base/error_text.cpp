@@ -110,6 +110,27 @@ TEST_CASE("error_text: a leak is printed with its blocks and bytes, or the reaso
     CHECK_FALSE(has(text(e), "Free every"));
 }
 
+TEST_CASE("error_text: the lines and the tag of a block's past are printed") {
+    call_site const one = call_site::current(), two = call_site::current();
+    auto const      line = ":" + std::to_string(__LINE__ - 1);
+    error           e{.kind         = error_kind::double_free,
+                      .pointer      = at(0x1000),
+                      .allocated_at = one,
+                      .freed_at     = two,
+                      .tag          = "train/optimizer"};
+    CHECK(has(text(e), "; it was allocated for \"train/optimizer\" at "));
+    CHECK(has(text(e), line + "; it was freed before at "));
+    CHECK(has(text(e), line + ". Free each block exactly once."));
+    e.kind     = error_kind::leak;
+    e.freed_at = {};
+    e.bytes    = 64;
+    CHECK(has(text(e), "was live at the end, allocated for \"train/optimizer\" at "));
+    e.tag = "";
+    CHECK(has(text(e), "was live at the end, allocated at "));
+    e.allocated_at = {};
+    CHECK(has(text(e), "was live at the end. "));
+}
+
 TEST_CASE("error_text: the advice of a report replaces the usual advice") {
     CHECK(has(text({.kind = error_kind::lost_exception, .advice = "Call finish()."}),
               "failed. Call finish()."));

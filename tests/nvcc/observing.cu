@@ -116,3 +116,9 @@ TEST_CASE("nvcc: tags of scopes") {
     CHECK(std::string{now.path()} == "nvcc/inner");
     CHECK(vram::tag::of_id(now.id()) == now);
 }
+
+TEST_CASE("nvcc: call stacks") {
+    call_stack const here = call_stack::current(2);
+    CHECK(here.size() <= 2);
+    if (!here.empty()) { CHECK(frame_text{here[0]}.c_str()[0] != '\0'); }
+}

@@ -83,6 +83,9 @@ struct error {
     std::size_t block_bytes     = 0;       ///< the size with which `block` was allocated
     std::size_t block_alignment = 0;       ///< the alignment with which `block` was allocated
     std::size_t blocks          = 0;       ///< number of blocks that leaked
+    call_site   allocated_at    = {};      ///< line that allocated `block`, or the leaked blocks
+    call_site   freed_at        = {};      ///< line that freed the block before (double free)
+    char const* tag             = nullptr; ///< path of the tag of the allocation (see `tagged`)
     stream_name stream          = {};
     char const* resource        = nullptr; ///< type of the resource that reports, such as "pool"
     /// Function of the platform that failed, such as "cudaFree".

@@ -14,7 +14,8 @@
 namespace vram {
 
 /// The message of an error: the line of the caller, the kind of error, the block with its sizes,
-/// the stream, and one sentence of advice. Numbers that are not known are left out.
+/// the stream, the lines that allocated and freed the block before, and one sentence of advice.
+/// Facts that are not known are left out.
 ///
 ///     app.cpp:42: vram: double free: pool: block 0x7f8840000100 is free already, freed with 256
 ///     bytes on stream 0x5581. Free each block exactly once.
@@ -152,7 +153,22 @@ private:
         if (s.id != 0) { say(s.handle != nullptr ? " (id %" PRIu64 ")" : " %" PRIu64, s.id); }
         if (s.handle == nullptr && s.id == 0) { say(" 0 (a default stream)"); }
     }
+    /// Appends the lines of the program that allocated the block and freed it before.
+    void say_past() noexcept {
+        char const* const words =
+            e_.kind == error_kind::leak ? ", allocated" : "; it was allocated";
+        bool const tagged = e_.tag != nullptr && *e_.tag != '\0';
+        if (tagged || e_.allocated_at.known()) { say("%s", words); }
+        if (tagged) { say(" for \"%s\"", e_.tag); }
+        if (e_.allocated_at.known()) {
+            say(" at %s:%u", e_.allocated_at.file(), e_.allocated_at.line());
+        }
+        if (e_.freed_at.known()) {
+            say("; it was freed before at %s:%u", e_.freed_at.file(), e_.freed_at.line());
+        }
+    }
     void advise(char const* usually) noexcept {
+        say_past();
         say(". %s", e_.advice != nullptr ? e_.advice : usually);
     }
     /// Returns the last component of a path: the folder of vram is of no interest.

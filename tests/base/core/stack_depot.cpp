@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/core/stack_depot.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+using namespace vram::detail;
+
+namespace {
+void const* at(std::uintptr_t address) { return reinterpret_cast<void const*>(address); }
+
+volatile int kept_alive = 0;
+
+[[gnu::noinline]] stack_node const* deepest(unsigned frames) {
+    stack_node const* const s = stack_walk::here(frames);
+    kept_alive                = kept_alive + 1; // no tail call
+    return s;
+}
+template <int Depth>
+[[gnu::noinline]] stack_node const* descend_to(unsigned frames) {
+    if constexpr (Depth == 0) {
+        return deepest(frames);
+    } else {
+        stack_node const* const s = descend_to<Depth - 1>(frames);
+        kept_alive                = kept_alive + 1;
+        return s;
+    }
+}
+// Two callers of one function, with frames of one size.
+[[gnu::noinline]] stack_node const* caller_one(unsigned frames) {
+    stack_node const* const s = descend_to<3>(frames);
+    kept_alive                = kept_alive + 1;
+    return s;
+}
+[[gnu::noinline]] stack_node const* caller_two(unsigned frames) {
+    stack_node const* const s = descend_to<3>(frames);
+    kept_alive                = kept_alive + 2;
+    return s;
+}
+} // namespace
+
+TEST_CASE("stack_depot: equal stacks are stored once") {
+    void const* const a[] = {at(1), at(2), at(3)};
+    void const* const b[] = {at(1), at(2), at(4)};
+    auto const* const one = stack_depot::keep(a, 3);
+    CHECK(stack_depot::keep(a, 3) == one);
+    CHECK(stack_depot::keep(b, 3) != one);
+    CHECK(stack_depot::keep(a, 2) != one);
+    CHECK(one->count == 3);
+    CHECK(one->frames()[2] == at(3));
+}
+
+#if __has_include(<unwind.h>)
+TEST_CASE("stack_walk: the frames are those of the callers, also when they are remembered") {
+    stack_node const* seen[2][3]{};
+    for (int i = 0; i != 3; ++i) {
+        seen[0][i] = caller_one(6);
+        seen[1][i] = caller_two(6);
+    }
+    REQUIRE(seen[0][0] != nullptr);
+    CHECK(seen[0][0]->count == 6);
+    CHECK(seen[0][0] == seen[0][1]);
+    CHECK(seen[0][1] == seen[0][2]);
+    CHECK(seen[1][0] == seen[1][1]);
+    CHECK(seen[1][1] == seen[1][2]);
+    // deepest, descend_to<0..3> have the same callers; the fifth address is in caller_one or _two.
+    for (int i = 0; i != 4; ++i) { CHECK(seen[0][0]->frames()[i] == seen[1][0]->frames()[i]); }
+    CHECK(seen[0][0]->frames()[5] != seen[1][0]->frames()[5]);
+}
+
+TEST_CASE("stack_walk: the number of frames is bounded, and 0 frames are no stack") {
+    CHECK(stack_walk::here(0) == nullptr);
+    auto const* const all = descend_to<40>(1000);
+    REQUIRE(all != nullptr);
+    CHECK(all->count == stack_walk::most);
+    CHECK(descend_to<2>(1)->count == 1);
+    CHECK(descend_to<2>(2)->count == 2);
+}
+#endif
