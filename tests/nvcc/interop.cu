@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The headers of interop/ that meet CCCL, compiled by nvcc with the CCCL of the Toolkit.
 
+#include <vram/interop/dlpack.hpp>
 #include <vram/interop/mr.hpp>
 #include <vram/interop/thrust_allocator.hpp>
 #include <vram/vram.hpp>
@@ -29,6 +30,7 @@ using foreign_ref = ::cuda::mr::async_resource_ref<::cuda::mr::device_accessible
 template class vram::mr<foreign_ref>;
 template class vram::mr_view<device_pool>;
 template class vram::thrust_allocator<float>;
+template class vram::dlpack<cuda_platform>;
 
 TEST_CASE("nvcc: CCCL uses a device_pool, and a device_pool uses CCCL's resource") {
     machine const here;
@@ -92,4 +94,36 @@ TEST_CASE("nvcc: CUB's temporary storage is a buffer") {
     CHECK(memory.usage().live == 0);
     stream.synchronize();
     memory.retire(stream);
+}
+
+TEST_CASE("nvcc: kernels use the memory of a DLPack tensor, in the order of its streams") {
+    machine const     here;
+    cuda_stream const producer, consumer;
+    device_pool       memory;
+    {
+        auto numbers = make_array<float>(memory, producer, 1000);
+        cuda_fill(producer, numbers.data(), std::byte{0}, 4000);
+        tests::add_to_all<<<4, 256, 0, producer>>>(numbers.data(), numbers.size(), 3.0F);
+        dlpack_versioned* const tensor = to_dlpack(std::move(numbers), consumer, {10, 100});
+        CHECK(tensor->dl_tensor.device.device_type == detail::dlpack_device::cuda);
+        CHECK(tensor->dl_tensor.device.device_id == cuda_device::current().ordinal());
+        dlpack const input{tensor, consumer};
+        CHECK_THROWS_AS((void)input.as<int>(), dlpack_error);
+        auto const values = input.as<float>();
+        tests::add_to_all<<<4, 256, 0, consumer>>>(values.data(), values.size(), 1.0F);
+        float last = 0.0F;
+        cuda_copy(consumer, &last, &values[999], sizeof last);
+        consumer.synchronize();
+        CHECK(last == 4.0F);
+        pool<stream_ordered<pinned_resource>> of_host;
+        auto                                  pinned = make_array<float>(of_host, consumer, 10);
+        auto* const host = to_dlpack<dlpack_unversioned>(std::move(pinned), consumer);
+        CHECK(host->dl_tensor.device.device_type == detail::dlpack_device::pinned);
+        host->deleter(host);
+    }
+    CHECK(memory.usage().live == 0);
+    for (auto const* each : {&producer, &consumer}) {
+        each->synchronize();
+        memory.retire(*each);
+    }
 }
