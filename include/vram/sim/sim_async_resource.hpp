@@ -73,7 +73,7 @@ public:
         detail::sim_machine&      m = device_.machine();
         detail::sim_stream_state& s = stream.state();
         detail::sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
-        // If an earlier call made a mistake, its report is thrown before anything is allocated.
+        // If an earlier call made a mistake, throws its report before anything is allocated.
         call.throw_report();
         void* const p = detail::sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) {
@@ -97,7 +97,7 @@ public:
         try {
             if (p != nullptr) { stream.synchronize(); }
         } catch (...) {
-            // `synchronize` threw an error of earlier work. The new block is not needed.
+            // `synchronize` threw the error of earlier work, so the new block is freed again.
             deallocate(stream, p, bytes, alignment, w);
             throw;
         }
@@ -123,14 +123,14 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || detail::process_exit::began()) { return; }
         try {
-            // A destroyed raw stream; its work may still be running.
+            // The stream is raw and was destroyed; its work may still be running.
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,
                               .bytes    = bytes,
                               .where    = w,
                               .resource = "sim_async_resource"});
-                device_.await_all(w); // does not invalidate a capture in progress
+                device_.await_all(w); // This wait does not invalidate a capture in progress.
                 stream = sim_stream_view::legacy(device_);
             }
             if (free(stream, p, bytes, w)) { return; }
@@ -143,7 +143,8 @@ public:
         if (p != nullptr) { deallocate(sim_stream_view::legacy(device_), p, bytes, alignment, w); }
     }
 
-    /// Returns `bytes` rounded up to the granularity of the node.
+    /// Returns the size of the block for a request of `bytes`: rounded up to
+    /// `sim_options::granularity`.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t /* alignment */) const noexcept {
         return align(bytes, device_.machine().options.granularity);
@@ -188,8 +189,8 @@ public:
     friend bool operator==(sim_async_resource const&, sim_async_resource const&) = default;
 
 private:
-    /// Shared by all copies of the resource; the last copy ends the pool. Streams may still have
-    /// queued frees then, which keep the pool's state.
+    /// The pool, shared by all copies of the resource; the last copy ends it. Streams may still
+    /// have queued frees then, which keep the pool's state.
     struct owner {
         explicit owner(detail::sim_machine& m)
             : machine{m}, pool{std::make_shared<detail::sim_pool>()} {}

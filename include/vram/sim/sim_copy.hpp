@@ -53,7 +53,7 @@ struct sim_route {
     [[nodiscard]] bool pageable() const noexcept {
         return to_kind == sim_kind::pageable || from_kind == sim_kind::pageable;
     }
-    /// Returns the name of such a copy in reports, with its direction.
+    /// Returns the name that reports give to such a copy, with its direction.
     [[nodiscard]] char const* name() const noexcept {
         bool const to = on_device(to_kind), from = on_device(from_kind);
         if (to && from) { return engine == sim_engine::peer ? "peer copy" : "copy on the device"; }
@@ -132,7 +132,7 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
     auto const apart = [](sim_range const& a, sim_range const& b) {
         return a.end() <= b.begin() || b.end() <= a.begin();
     };
-    // The usual copy, without overlap.
+    // The usual case: one copy, with a source and a destination that do not overlap.
     if (uses.size() == 2 && apart(uses[0].range, uses[1].range)) { return; }
     sim_range const both = first_overlap(uses);
     if (both.bytes == 0) { return; }
@@ -350,7 +350,7 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     for (std::size_t i = 0; i < to.size(); ++i) {
         detail::sim_task::use const read{{from[i], bytes[i]}, sim_access::read};
         detail::sim_task::use const write{{to[i], bytes[i]}, sim_access::write};
-        // `enqueue_copy` reports a copy that overlaps itself.
+        // A copy that overlaps itself is reported by `enqueue_copy`.
         if (detail::first_overlap({read, write}).bytes != 0) { continue; }
         uses.insert(uses.end(), {read, write});
     }

@@ -49,17 +49,17 @@ public:
         return {d.free(), d.capacity};
     }
 
-    /// Blocks the calling thread, in virtual time (time of the simulated device), until all work
-    /// queued on the device is complete. If a stream of the device is being captured, throws
-    /// `sim_error{stream_capturing}`, and the capture becomes invalid.
+    /// Blocks the calling thread, in simulated time, until all work queued on the device is
+    /// complete. If a stream of the device is being captured, throws `sim_error{stream_capturing}`,
+    /// and the capture becomes invalid.
     void synchronize(std::source_location where = std::source_location::current()) const {
         detail::sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         detail::sim_wait{call}.synchronize(index_);
         call.throw_report();
     }
 
-    /// Blocks the calling thread, in virtual time (simulated time), until all work queued on the
-    /// device is complete, as cudaFree does. Unlike `synchronize`, it does not invalidate captures.
+    /// Blocks the calling thread, in simulated time, until all work queued on the device is
+    /// complete, as cudaFree does. Unlike `synchronize`, it does not invalidate captures.
     void await_all(std::source_location where = std::source_location::current()) const {
         detail::sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         detail::sim_wait{call}.await_all(index_);

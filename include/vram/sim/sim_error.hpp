@@ -35,7 +35,7 @@ enum class sim_status {
     /// The call was refused (an injected fault): no more events, streams or pinned pages.
     refused,
     device_lost, ///< the device has failed; every later call on it fails
-    deadlock,    ///< all threads in virtual time (`sim_thread`) wait for each other
+    deadlock,    ///< all threads in simulated time (`sim_thread`) wait for each other
     unbacked,    ///< access to the contents of memory although `sim_options::backed` is false
 };
 
@@ -101,8 +101,8 @@ private:
 };
 
 namespace detail {
-/// Reports the exception that is being handled to the error sink, for frees, which must not throw.
-/// `p` and `bytes` are the block, and `where` is the line of the call.
+/// Reports the exception that is being handled to the error sink. Called by frees, which must not
+/// throw. `p` and `bytes` are the block, and `where` is the line of the call.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
     report_caught(error{.kind    = error_kind::platform_error,

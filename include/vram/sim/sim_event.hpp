@@ -13,9 +13,9 @@
 
 namespace vram {
 
-/// Owns an event. After `record`, the event is complete when all work that the stream had at that
-/// time is complete. A second `record` replaces the first; waits that were queued in between still
-/// wait for the first.
+/// Owns an event of the simulated device. After `record`, the event is complete when all work that
+/// the stream had at that time is complete. A second `record` replaces the first; waits that were
+/// queued in between still wait for the first.
 ///
 /// Failure   The constructor throws `sim_error` if a fault was injected for it. `record` throws
 ///           `sim_error{invalid_handle}` if the stream belongs to another device.
@@ -58,23 +58,22 @@ public:
         call.admit();
         detail::sim_queue{call}.wait(s, *state_);
     }
-    /// Returns true if the event is complete at the thread's virtual time (time of the simulated
-    /// device), or was never recorded.
+    /// Returns true if the event is complete at the simulated time of the calling thread, or if it
+    /// was never recorded.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         detail::sim_capture_guard const relaxed{*state_->machine};
         detail::sim_call call{*state_->machine, sim_call_kind::query, state_->device, where};
         call.admit();
         return detail::sim_wait{call}.done(*state_);
     }
-    /// Blocks the calling thread in virtual time (simulated time) until the event is complete.
+    /// Blocks the calling thread in simulated time until the event is complete.
     void synchronize(std::source_location where = std::source_location::current()) const {
         detail::sim_capture_guard const relaxed{*state_->machine};
         detail::sim_call call{*state_->machine, sim_call_kind::synchronize, state_->device, where};
         detail::sim_wait{call}.synchronize(*state_);
         call.throw_report();
     }
-    /// Waits for a timed event and returns the virtual time (time of the simulated device) at which
-    /// the event was complete.
+    /// Waits for a timed event, and returns the simulated time at which it was complete.
     [[nodiscard]] sim_time
     time(std::source_location where = std::source_location::current()) const {
         synchronize(where);

@@ -17,7 +17,8 @@ namespace vram {
 
 /// The parameters of `sim_explore`.
 struct sim_exploring {
-    /// With `by_choice`, all orders of the threads are run; with `by_seed`, `seeds` random ones.
+    /// The kind of exploration. With `by_choice`, all orders of the threads are run; with
+    /// `by_seed`, `seeds` random ones.
     sim_order     order    = sim_order::by_choice;
     std::uint64_t seeds    = 1000;
     std::uint64_t max_runs = 100000; ///< with `by_choice`: the largest number of runs
@@ -25,8 +26,8 @@ struct sim_exploring {
     std::string replay = {};
     /// If true, the first failing run and the text that repeats it are printed to stderr.
     bool print = true;
-    /// The options of the node that each run creates. `preemptions` limits the orders of
-    /// `by_choice`; `seed` is the first seed of `by_seed`.
+    /// The options of the node (simulated machine) that each run creates. Its `preemptions` limits
+    /// the orders of `by_choice`; its `seed` is the first seed of `by_seed`.
     sim_options node = {};
 };
 
@@ -34,16 +35,17 @@ struct sim_exploring {
 struct sim_explored {
     std::uint64_t runs     = 0;
     std::uint64_t failures = 0;
-    /// True if `by_choice` ran every order within the bound on preemptions.
+    /// True if `by_choice` ran every order of the threads within the limit on preemptions.
     bool        complete = false;
-    std::string first    = {}; ///< reports or exception of the first failing run
-    std::string replay   = {}; ///< text that repeats the first failing run
+    std::string first    = {}; ///< the reports or the exception of the first run that failed
+    /// Text that repeats the first run that failed; empty if none failed.
+    std::string replay = {};
 };
 
 namespace detail {
 
-/// Returns the text that identifies a run, as `sim_exploring::replay` accepts it: "seed 7" or
-/// "choices 0,1,1".
+/// Returns the text that identifies a run, for `sim_exploring::replay`: "seed 7" or "choices
+/// 0,1,1".
 inline std::string sim_replay(sim_order order, std::uint64_t seed, sim_choices const& choices) {
     if (order == sim_order::by_seed) { return "seed " + std::to_string(seed); }
     std::string text = "choices ";

@@ -61,8 +61,8 @@ struct sim_fault {
     bool lost = false;
     /// Extra duration of the copy or kernel. If it is not zero, the call does not fail.
     sim_time slow{};
-    /// Virtual time (time of the simulated device) to add to the calling thread's clock. If it is
-    /// not zero, the call does not fail.
+    /// Simulated time that the calling thread loses in the call. If it is not zero, the call does
+    /// not fail.
     sim_time stall{};
 };
 

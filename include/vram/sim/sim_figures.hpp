@@ -53,12 +53,15 @@ struct sim_figures {
     std::uint64_t queries      = 0; ///< number of queries of a stream or event
     /// Number of waits of host threads for an event, a stream or the device.
     std::uint64_t host_waits = 0;
-    sim_time      host_waiting{};  ///< sum of all host waits in virtual time (simulated time)
-    std::uint64_t allocations = 0; ///< allocations of device memory, with and without a stream
+    sim_time      host_waiting{}; ///< sum of all waits of host threads, in simulated time
+    /// Number of allocations of device memory, with and without a stream.
+    std::uint64_t allocations = 0;
     std::uint64_t frees       = 0;
-    std::uint64_t refused     = 0; ///< number of allocations refused because memory was short
-    std::size_t   used        = 0; ///< allocated bytes of the device, rounded up to the granularity
-    std::size_t   peak_used   = 0;
+    /// Number of allocations that were refused because memory was short.
+    std::uint64_t refused = 0;
+    /// Bytes of the device that are allocated, rounded up to the granularity.
+    std::size_t used      = 0;
+    std::size_t peak_used = 0;
 
     /// Returns the time during which at least one engine of the set `any` was busy.
     [[nodiscard]] sim_time busy(sim_engine_set any) const noexcept {
@@ -83,10 +86,11 @@ struct sim_figures {
 
 /// A completed operation, as an entry of `sim_node::trace`.
 struct sim_trace {
-    char const*   name;     ///< "copy host to device", "fill", ...
-    std::uint64_t number;   ///< index of the operation, in the order of calls
-    std::uint64_t stream;   ///< id of the stream
-    int           device;   ///< index of the device
+    /// The name in reports: "copy host to device", "fill", the name of a kernel, ...
+    char const*   name;
+    std::uint64_t number;   ///< number of the operation, in the order of calls
+    std::uint64_t stream;   ///< id of the stream of the operation
+    int           device;   ///< index of the device that executed the operation
     sim_engine    engine;   ///< the engine that executed the operation
     sim_time      enqueued; ///< time of the simulated device at the call that queued the operation
     sim_time      start;    ///< time of the simulated device at which the operation began

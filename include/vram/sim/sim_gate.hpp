@@ -72,8 +72,8 @@ public:
         while (!ready()) { await_notice(); }
     }
 
-    /// Blocks until `ready()` is true, for at most `most` of simulated time. Returns its last
-    /// result.
+    /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
+    /// last result of `ready()`.
     template <class Ready>
     bool wait_for(guard&, sim_time most, Ready ready) {
         alarm const until{*this, most};
@@ -84,10 +84,10 @@ public:
         return true;
     }
 
-    /// Blocks until `ready()` returns true, or for at most `most` of virtual (simulated) time, and
-    /// returns true if `ready()` did. A participating thread (`sim_thread`) that blocks in real
-    /// time stops virtual time. In that case the wait ends after `most` of real time, but at least
-    /// 200 ms, without a call of the device by such a thread.
+    /// Blocks until `ready()` returns true, or for at most `most` of simulated time, and returns
+    /// true if `ready()` did. A `sim_thread` that blocks in real time stops simulated time. In that
+    /// case the wait ends after `most` of real time, but at least 200 ms, without a call of the
+    /// device by such a thread.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
@@ -98,7 +98,7 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, any_thread_away());
                 if (!away && !was) { return false; }
-                // Virtual time advances again: measure `most` from now on.
+                // Simulated time advances again, so `most` is measured from now on.
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -106,15 +106,16 @@ public:
         return true;
     }
 
-    /// Blocks until `ready()` returns true, for at most `most` of simulated time, and returns its
-    /// last result. A stream that writes the word at `where` also wakes the thread.
+    /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
+    /// last result of `ready()`. A stream that writes the word at `where` also wakes the thread.
     template <class Ready>
     bool wait_for_word(guard& held, sim_time most, std::uint32_t const* where, Ready ready) {
         word_watch const watch{*this, reinterpret_cast<std::uintptr_t>(where)};
         return wait_for(held, most, ready);
     }
 
-    /// Wakes all threads that wait at the gate (a condition variable). Each tests its condition.
+    /// Wakes all threads that wait at the gate (a condition variable). Each calls its `ready`
+    /// again.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
         ++notices_;
@@ -125,8 +126,8 @@ public:
     }
 
 private:
-    /// Wakes the threads that wait at the gate after the virtual (simulated) time `in`, unless the
-    /// object is destroyed before.
+    /// Wakes the threads that wait at the gate after `in` of simulated time, unless the object is
+    /// destroyed before.
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
@@ -157,7 +158,8 @@ private:
         std::shared_ptr<bool>      rung_ = std::make_shared<bool>(false);
     };
 
-    /// As long as the object exists, writes of the word at `where` wake the waiting threads.
+    /// While this object exists, writes of the word at `where` by streams wake the threads that
+    /// wait at the gate.
     class word_watch {
     public:
         word_watch(sim_gate& gate, std::uintptr_t where) : gate_{gate}, where_{where} {
@@ -176,7 +178,7 @@ private:
         std::uintptr_t where_;
     };
 
-    /// Wakes the waiting threads. The caller holds the machine's lock.
+    /// Wakes the threads that wait at the gate. The caller holds the machine's lock.
     void ring() {
         ++notices_;
         machine_->turns.wake_waiters(&notices_, machine_->schedule.now());
@@ -187,8 +189,8 @@ private:
         return machine_->turns.any_away();
     }
 
-    /// Returns the calling thread if it is in virtual time (a `sim_thread`, or the thread that
-    /// started one), or null. Also null inside the effect of an operation, which runs on an
+    /// Returns the calling thread if its calls take simulated time (a `sim_thread`, or the thread
+    /// that started one), else null. Also null inside the effect of an operation, which runs on an
     /// arbitrary thread.
     detail::sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
@@ -223,14 +225,16 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) {
-            // Without host memory to join the vector clocks, the next holder loses this order.
+            // There is no host memory for the order: what the holder did does not happen before the
+            // next acquisition.
             detail::report_caught({.kind = error_kind::platform_error,
                                    .call = "releasing a lock of the simulated device"});
         }
     }
 
-    /// Releases the gate (a mutex) and joins the holder's vector clock into that of the gate.
-    /// Operations that can throw come last, so the gate is released in any case.
+    /// Releases the gate (a mutex), and stores the holder's vector clock: what it did happens
+    /// before the next acquisition. Operations that can throw come last, so the gate is released in
+    /// any case.
     void let_go(detail::sim_host* self) {
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
@@ -246,8 +250,7 @@ private:
     }
 
     /// Releases the gate (a mutex), waits for a `notify`, and acquires the gate again. Returns
-    /// false if no participating thread (`sim_thread`) calls the device for `patience` of real
-    /// time.
+    /// false if no `sim_thread` calls the device for `patience` of real time.
     bool await_notice(std::chrono::nanoseconds patience = detail::sim_turns::forever) {
         detail::sim_host* const self = me();
         std::unique_lock        held{machine_->mutex};
@@ -265,7 +268,8 @@ private:
                 while (notices_ == seen && came) { came = machine_->outside_step(held, patience); }
             }
         } catch (...) {
-            take(held, self); // locks the gate again: the caller's `guard` unlocks it
+            // Acquires the gate again, because the `guard` of the caller releases it.
+            take(held, self);
             throw;
         }
         take(held, self);

@@ -17,9 +17,9 @@
 namespace vram {
 
 /// A graph captured from a stream. A launch runs its nodes in the order of their edges, each on the
-/// device that it was captured on; branches run in parallel. A launch is ordered after the previous
-/// launch of the same graph, on any stream. Memory that is allocated during the capture is live in
-/// each launch, from its allocation node to its free node.
+/// device on which it was captured; branches run in parallel. A launch is ordered after the
+/// previous launch of the same graph, on any stream. Memory that is allocated during the capture is
+/// live in each launch, from the node that allocates it to the node that frees it.
 ///
 ///     sim_graph::begin(stream);
 ///     sim_launch(stream, ...);              // recorded as a node, not run
@@ -83,7 +83,7 @@ public:
         return sim_graph{graph};
     }
 
-    /// Runs the graph once in the order of `stream`.
+    /// Runs the graph once, in the order of `stream`.
     void launch(sim_stream_view      stream,
                 std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state& s = stream.state();
@@ -94,7 +94,7 @@ public:
         call.throw_report();
     }
 
-    /// Returns the number of nodes.
+    /// Returns the number of nodes of the graph.
     [[nodiscard]] std::size_t size() const noexcept { return graph_->nodes.size(); }
     /// Returns the indices of the nodes that must be complete before the node `index` starts.
     [[nodiscard]] std::vector<std::size_t> const& after(std::size_t index) const {

@@ -28,13 +28,14 @@ public:
     static void before(std::uint64_t nth, std::function<void()> what) {
         self() = {nth, std::move(what)};
     }
-    /// Cancels the interrupt. Returns true if the function has run.
+    /// Cancels the function that `before` has planned. Returns true if it has already run.
     static bool end() noexcept {
         bool const happened = self().calls_ == 0;
         self()              = {};
         return happened;
     }
-    /// Counts one call of the simulated device, and runs the function if its call is reached.
+    /// Counts one call of the simulated device, and runs the planned function if its call is
+    /// reached.
     static void count() {
         sim_interrupt& mine = self();
         if (mine.calls_ == 0 || --mine.calls_ != 0) { return; }
@@ -52,7 +53,7 @@ private:
         return mine;
     }
 
-    /// Number of calls until the function runs; 0 if none is planned.
+    /// Number of calls until the function runs; 0 if no function is planned.
     std::uint64_t         calls_ = 0;
     std::function<void()> what_{};
 };

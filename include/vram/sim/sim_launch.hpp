@@ -22,33 +22,35 @@
 namespace vram {
 
 /// The declaration of a simulated kernel: the memory that it reads, writes and updates atomically
-/// (`atomicAdd`), and its duration in virtual time. Atomic updates by two kernels need no order,
+/// (`atomicAdd`), and its duration in simulated time. Atomic updates by two kernels need no order,
 /// an atomic update and a read or write do. `name` must live as long as the program.
 struct sim_kernel {
     char const*            name     = "kernel";
     std::vector<sim_range> reads    = {};
     std::vector<sim_range> writes   = {};
     sim_time               duration = sim_time{1000};
-    /// Ranges that the kernel changes with atomic operations, which do not conflict.
+    /// Memory that the kernel changes with atomic operations, which do not conflict with each
+    /// other.
     std::vector<sim_range> atomics = {};
 };
 
 /// The declaration of a host function in a stream (`sim_call_host`), like that of a kernel.
 struct sim_host_work {
     char const* name = "host call";
-    /// Ranges that the function reads.
+    /// Memory that the function reads.
     std::vector<sim_range> reads = {};
-    /// Ranges that the function writes.
+    /// Memory that the function writes.
     std::vector<sim_range> writes = {};
     /// Simulated time that the function takes.
     sim_time duration = sim_time{0};
-    /// Ranges that the function changes with atomic operations.
+    /// Memory that the function changes with atomic operations, which do not conflict with each
+    /// other.
     std::vector<sim_range> atomics = {};
 };
 
 namespace detail {
 
-/// Returns the accesses that a kernel or a host function declares.
+/// Returns the accesses to memory that a kernel or a host function declares.
 template <class Declared>
 [[nodiscard]] std::vector<sim_task::use> declared_uses(Declared const& work) {
     std::vector<sim_task::use> uses;
@@ -59,7 +61,7 @@ template <class Declared>
     return uses;
 }
 
-/// The size of an object of the type, or 1 for `void`.
+/// The size of an object of the type in bytes, or 1 for `void`.
 template <class Type>
 inline constexpr std::size_t sim_bytes_of = sizeof(Type);
 template <class Type>
@@ -93,9 +95,9 @@ template <class Type, std::size_t Extent>
     return std::span<Type, Extent>{detail::sim_view_of(s.data(), s.size_bytes()), s.size()};
 }
 
-/// Queues a kernel on `stream`. `body()` runs when the kernel ends in virtual time (simulated
-/// time), on the host thread that happens to advance this time. It accesses device memory through
-/// `sim_view`, and must not call the simulated device (`sim_error{not_permitted}`).
+/// Queues a kernel on `stream`. `body()` runs when the kernel ends in simulated time, on the host
+/// thread that happens to advance this time. It accesses device memory through `sim_view`, and must
+/// not call the simulated device (`sim_error{not_permitted}`).
 ///
 ///     sim_launch(stream, {.name = "add", .reads = {all}, .writes = {all}, .duration = 10us}, [=] {
 ///         for (auto& x : sim_view(all)) { x += 1; } // `all` is a std::span of device memory
@@ -138,7 +140,7 @@ public:
         : state_{std::make_shared<detail::sim_meetings>()} {
         state_->by_rank.resize(ranks);
     }
-    /// Returns the number of ranks.
+    /// Returns the number of ranks of the communicator.
     [[nodiscard]] std::size_t ranks() const noexcept { return state_->by_rank.size(); }
 
     /// Returns the collectives queued so far. Only `sim_collective` uses it.
@@ -226,8 +228,8 @@ void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& bod
                                         .where         = where});
     call.throw_report();
 }
-/// Runs `function(argument)` on the host in the order of `stream`, without declared accesses and
-/// without virtual time (time of the simulated device).
+/// Runs `function(argument)` on the host in the order of `stream`. It declares no accesses, so they
+/// are not checked, and takes no simulated time.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     sim_call_host(stream, sim_host_work{}, [=] { function(argument); }, where);

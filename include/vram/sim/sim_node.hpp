@@ -21,9 +21,9 @@
 
 namespace vram {
 
-/// A simulated machine: its devices, links, memory, virtual time and checks. The current node, for
-/// all threads, is the newest `sim_node` that still exists. If a program constructs none, a node
-/// with default options is created at first use.
+/// A simulated machine: its devices, links, memory, simulated time and checks. The current node,
+/// for all threads, is the newest `sim_node` that still exists. If a program constructs none, a
+/// node with default options is created at first use.
 ///
 ///     sim_node node{{.devices = 2, .capacity = 1_GiB}};
 ///     sim_resource memory;                         // of device 0 of that node
@@ -70,8 +70,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the calling thread's virtual time (simulated time). Ordinary threads (not
-    /// `sim_thread`) share a clock.
+    /// Returns the simulated time of the calling thread. All threads that are no `sim_thread` share
+    /// one.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -79,7 +79,7 @@ public:
                                     : std::max(machine_.caller().clock, machine_.schedule.now());
     }
 
-    /// Advances the calling host thread's virtual clock (simulated time) by `duration`.
+    /// Adds `duration` of work on the host to the simulated time of the calling thread.
     void work(sim_time duration, std::source_location where = std::source_location::current()) {
         detail::sim_call call{machine_, sim_call_kind::other, 0, where};
         call.host->clock += duration;
@@ -103,7 +103,8 @@ public:
         std::lock_guard const held{machine_.mutex};
         machine_.checker.log.ignore(std::move(key));
     }
-    /// Ignores the reports for which `predicate` returns true.
+    /// From now on, suppresses the reports for which `predicate` returns true. `predicate` must not
+    /// call the simulated device.
     void ignore(std::function<bool(sim_report const&)> predicate) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.log.ignore(std::move(predicate));
@@ -150,7 +151,7 @@ public:
         machine_.schedule.figures(device).peak_used = used;
     }
 
-    /// Returns all completed operations in the order of their end, or nothing unless
+    /// Returns all completed operations in the order of their end. Returns nothing unless
     /// `sim_options::trace` is set.
     [[nodiscard]] std::vector<sim_trace> trace() const {
         std::lock_guard const held{machine_.mutex};
@@ -158,8 +159,7 @@ public:
     }
 
     /// Runs all queued work and reports leaks. A second call does nothing, and the destructor also
-    /// calls it. Afterwards the calling thread is an ordinary thread, without a virtual clock
-    /// (simulated time) of its own.
+    /// calls it. Afterwards the calling thread has no simulated time of its own.
     void finish() {
         if (std::exchange(finished_, true)) { return; }
         std::unique_lock held{machine_.mutex};
@@ -177,20 +177,20 @@ public:
         machine_.checker.log.print_totals();
     }
 
-    /// Calls `visit(machine)` for each node that exists, newest first, until it returns true. Only
-    /// the headers of `sim/` use it.
+    /// Calls `visit(machine)` for each node that exists, newest first, until it returns true. For
+    /// the headers of `sim/` alone.
     template <class Visit>
     static void find(Visit visit) {
         sim_node* at = newest().load(std::memory_order_acquire);
         while (at != nullptr && !visit(at->machine_)) { at = at->before_; }
     }
-    /// Returns the internal state of the node. Only the headers of `sim/` use it.
+    /// Returns the internal state of the node, for the headers of `sim/` alone.
     [[nodiscard]] detail::sim_machine& machine() noexcept { return machine_; }
 
 private:
     void report_leaks() {
-        // Memory that a part of vram allocated for itself, such as the chunks of a pool, is
-        // reported once for each line of vram. The user's blocks are reported one by one.
+        // Leaks of memory that a part of vram allocated for itself, such as the chunks of a pool:
+        // one report for each line of vram. The user's blocks are reported one by one.
         std::vector<sim_report> own;
         auto const add = [&](sim_event_of const& allocated, std::uintptr_t begin, std::size_t bytes,
                              char const* users) {
@@ -217,7 +217,8 @@ private:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // Memory without a handle is still mapped, and the mapping was reported above.
+            // A handle that was destroyed: its memory is still mapped, and the mapping was reported
+            // above.
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }
@@ -254,11 +255,11 @@ private:
 /// Cost      While the object exists, each report is compared with it.
 class sim_expect {
 public:
-    /// Expects a report of the kind `kind`.
+    /// Expects reports of the kind `kind` until the end of the scope.
     explicit sim_expect(sim_mistake          kind,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.kind = kind}, where} {}
-    /// Expects reports with this key (`sim_report::key`).
+    /// Expects reports with this key (`sim_report::key`) until the end of the scope.
     explicit sim_expect(std::string          key,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.key = std::move(key)}, where} {}
@@ -278,7 +279,7 @@ public:
         } catch (...) {} // without host memory there is no report
     }
 
-    /// Returns the number of reports so far.
+    /// Returns the number of expected reports so far.
     [[nodiscard]] std::size_t count() const {
         std::lock_guard const held{machine_.mutex};
         return expected_.count;

@@ -47,17 +47,17 @@ enum class sim_on_report : unsigned char {
     abort_here,
 };
 
-/// The order in which participating threads (`sim_thread`) run.
+/// The order in which the threads in simulated time (`sim_thread`) run.
 enum class sim_order : unsigned char {
-    /// Of the threads that can run, the one with the earliest virtual clock (simulated time) runs;
-    /// if two are equal, the one with the lower number. Times are exact, and runs repeatable.
+    /// Of the threads that can run, the one with the earliest simulated time runs; if two are
+    /// equal, the one with the lower number. Times are exact, and runs are repeatable.
     by_time,
     /// Of the threads that can run, a random one runs (by `sim_options::seed`). Runs are
     /// repeatable.
     by_seed,
     /// The thread that `sim_options::choices` selects runs. `sim_explore` tries all choices.
     by_choice,
-    /// All threads run concurrently in real time. Virtual (simulated) times are not exact.
+    /// All threads run concurrently in real time. Simulated times are not exact.
     freely,
 };
 
@@ -65,22 +65,22 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// `ordered` among ordinary threads (`std::thread`), `checked` if one is a `sim_thread`.
+    /// As `ordered` between threads of which none is a `sim_thread`, as `checked` if one is.
     by_kind,
     /// Each call is ordered after everything that the other threads have called before it. No
     /// correct program is reported, and no missing order between threads is found.
     ordered,
-    /// Only the order that the program requested counts. For a `sim_thread` these are its creation
-    /// and join, `sim_gate` and `sim_platform::lock`. Everything else, and all order of ordinary
-    /// threads, must be declared with `sim_happens_before` and `sim_happens_after`.
+    /// Only the order that the program requested counts. For a `sim_thread`: its creation and join,
+    /// `sim_gate` and `sim_platform::lock`. Any other order, and all order of other threads, must
+    /// be declared with `sim_happens_before` and `sim_happens_after`.
     checked,
 };
 
 /// The meaning of a default stream view: the legacy default stream, or one for each thread.
 enum class sim_default_stream : unsigned char { legacy, per_thread };
 
-/// The virtual time (simulated time) that a call costs its thread: constant, or a function of the
-/// number of bytes, linear between points.
+/// The simulated time that a call costs its thread: constant, or a function of the number of bytes,
+/// linear between points.
 ///
 ///     sim_cost const allocate{{0, 1us}, {2_MiB, 35us}, {1_GiB, 200us}};
 ///     CHECK(allocate.of(1_MiB) == 18us);
@@ -88,19 +88,20 @@ class sim_cost {
 public:
     /// The cost of a call for this many bytes.
     struct point {
-        /// The size of the call.
+        /// The number of bytes of the call.
         std::size_t bytes;
         /// The cost of a call of this size.
         sim_time time;
     };
 
-    sim_cost() = default; ///< no cost
+    sim_cost() = default; ///< Calls cost no time.
     /// Every call costs the time `each`.
     template <std::convertible_to<sim_time> Duration>
     sim_cost(Duration each) {
         if (each != Duration{}) { points_ = {{0, each}}; }
     }
-    /// `points` are in ascending order of bytes. Beyond the last one, the last slope continues.
+    /// `points` are in ascending order of bytes. For more bytes than the last point has, the slope
+    /// before it continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 
     /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.
@@ -124,18 +125,22 @@ private:
     std::vector<point> points_;
 };
 
-/// The costs of the calls of a device, by default nothing. `sim_options::h200()` has measured ones.
+/// The costs of the calls of a device; by default, calls cost nothing. `sim_options::h200()` has
+/// measured costs.
 struct sim_costs {
     sim_cost allocate = {}; ///< `cudaMalloc`, by bytes, for more than 1 MiB
-    sim_cost free     = {}; ///< `cudaFree`, after its wait for the device
+    sim_cost free     = {}; ///< `cudaFree`, without its wait for the device
     /// `cudaMalloc` of up to 1 MiB. The driver places such blocks in pages of 2 MiB.
     sim_cost allocate_small = {};
     /// `cudaFree` of up to 1 MiB.
     sim_cost free_small = {};
-    sim_time allocate_page{};     ///< added if small blocks need one page more
-    sim_time free_page{};         ///< added if small blocks need one page less
+    /// Added to `allocate_small` if the driver needs one page more for small blocks.
+    sim_time allocate_page{};
+    /// Added to `free_small` if the driver needs one page less for small blocks.
+    sim_time free_page{};
     sim_cost allocate_async = {}; ///< `cudaMallocAsync`
-    sim_cost grow_async     = {}; ///< added if the driver's pool grows, by the bytes of growth
+    /// Added to `allocate_async` if the driver's pool grows, by the bytes of growth.
+    sim_cost grow_async = {};
     /// `cudaFreeAsync`.
     sim_cost free_async = {};
     sim_cost pin        = {}; ///< `cudaMallocHost`
@@ -150,8 +155,8 @@ struct sim_costs {
     sim_cost destroy      = {}; ///< `cuMemRelease`
     sim_cost release      = {}; ///< `cuMemAddressFree`
     sim_cost copy         = {}; ///< `cudaMemcpyAsync` until it returns, without a wait
-    sim_cost copy_within  = {}; ///< the same, within a device
-    sim_cost copy_batched = {}; ///< each copy of a batch
+    sim_cost copy_within  = {}; ///< `cudaMemcpyAsync` within a device until it returns
+    sim_cost copy_batched = {}; ///< each copy of a batch (`cudaMemcpyBatchAsync`)
     sim_cost fill         = {};
     /// A kernel launch.
     sim_cost launch = {};
@@ -196,12 +201,13 @@ struct sim_options {
     /// Speed of copies between pageable memory and a device, in bytes per second.
     std::size_t pageable_bandwidth = 5_GB;
     std::size_t device_bandwidth   = 1000_GB;
-    std::size_t fill_bandwidth     = 0; ///< of fills of device memory; 0: `device_bandwidth`
+    /// Speed of fills of device memory, in bytes per second; 0 means `device_bandwidth`.
+    std::size_t fill_bandwidth = 0;
     /// Speed at which one host thread copies memory, in bytes per second, for copies that are
-    /// declared with `sim_host_copies`. With 0 they take no virtual (simulated) time.
+    /// declared with `sim_host_copies`. With 0 they take no simulated time.
     std::size_t host_copy_bandwidth = 0;
-    /// The same for copies out of pinned memory, and for reads of a file in the page cache. With 0,
-    /// `host_copy_bandwidth`.
+    /// Speed at which one host thread copies from pinned memory, in bytes per second, or reads a
+    /// file in the page cache. 0 means `host_copy_bandwidth`.
     std::size_t pinned_read_bandwidth = 0;
     /// Bytes per second at which a file is read.
     std::size_t file_read_bandwidth = 0;
@@ -209,9 +215,10 @@ struct sim_options {
     /// unified memory report). Such accesses have the speed `pageable_bandwidth`.
     bool     host_page_tables = false;
     sim_time copy_latency{1000};
-    sim_time kernel_latency{0};      ///< added to the duration of each kernel
-    sim_time write_value_latency{0}; ///< duration of a write of a word by a stream
-    /// Time from the end of a call until its work can start.
+    sim_time kernel_latency{0}; ///< time added to the duration of each kernel
+    /// Duration of the operation with which a stream writes a word in memory.
+    sim_time write_value_latency{0};
+    /// Time from the end of a call until the work that it queued can start.
     sim_time start_latency{0};
     /// The links between devices. If empty, every pair has a link with the defaults of `sim_link`.
     std::vector<sim_link> links = {};
@@ -233,11 +240,11 @@ struct sim_options {
     /// within the device share `device_bandwidth`.
     bool kernels_share = false;
 
-    /// Virtual (simulated) time by which each call advances the clock of the calling thread.
+    /// Simulated time that each call costs the calling thread.
     sim_time call_cost{0};
     /// Simulated time that a query costs if its result is "not complete", so that polling ends.
     sim_time query_cost{200};
-    /// Virtual (simulated) time by which calls advance the clock of their thread.
+    /// Simulated time that calls cost the calling thread, by the kind of the call.
     sim_costs costs = {};
 
     sim_default_stream default_stream = sim_default_stream::legacy;
@@ -249,7 +256,7 @@ struct sim_options {
     bool trace = false;
 
     sim_order threads = sim_order::by_time;
-    /// How the calls of ordinary threads (`std::thread`) are ordered.
+    /// The order that the checker assumes between the calls of different host threads.
     sim_host_order        host_threads = sim_host_order::by_kind;
     std::uint64_t         seed         = 1;
     std::vector<unsigned> choices      = {};
@@ -268,10 +275,11 @@ struct sim_options {
     [[nodiscard]] static sim_options h100();
 };
 
-/// The threads that must not make unsafe calls during a capture: all, the capturing one, none.
+/// The threads that invalidate a capture by an unsafe call, such as an allocation with cudaMalloc:
+/// all threads, the capturing one, none.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
 
-// The source of each number is listed in docs/simulator.md.
+// The page docs/simulator.md lists the source of each number.
 inline sim_options sim_options::h200() {
     auto const  us = [](double n) { return sim_time{static_cast<std::int64_t>(n * 1000)}; };
     sim_options o;

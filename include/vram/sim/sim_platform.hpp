@@ -69,7 +69,7 @@ struct sim_platform {
     /// Returns true if the process has begun to end. Memory is not freed after that.
     [[nodiscard]] static bool ending() noexcept { return detail::process_exit::began(); }
 
-    // Functions of a platform that announces the end of its streams.
+    // The functions of a platform that announces the destruction of its streams.
     using stream_hold = detail::sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {
@@ -107,7 +107,7 @@ struct sim_platform {
         detail::sim_host_copies(to, from, bytes, w);
     }
 
-    /// The part of vram in which the calling thread is: reports name the program's line.
+    /// The function of vram in which the calling thread is. Reports name the line that called it.
     [[nodiscard]] static detail::part_call const*& calling_part() noexcept {
         return detail::calling_part;
     }
@@ -130,14 +130,13 @@ struct sim_platform {
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
     /// Passes an event of a resource to the checker, which then knows the blocks in the chunks of
-    /// the resource. Does not stop a `sim_thread`, and takes no virtual time (time of the simulated
-    /// device).
+    /// the resource. Does not stop a `sim_thread`, and takes no simulated time.
     static void observe(memory_event<stream> const& e) noexcept {
         detail::sim_observer::observe(e);
     }
-    /// Records, waits and queries of the calling thread are those of a resource until
-    /// `end_resource_call`: they order the resource's frees and allocations, but no accesses of the
-    /// program. Calls may be nested.
+    /// Until `end_resource_call`, the calling thread's records, waits and queries count as those of
+    /// a resource: they order the resource's frees and allocations, but no accesses of the program.
+    /// Calls may be nested.
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
     /// Ends what `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }

@@ -21,7 +21,7 @@ enum class sim_access : unsigned char {
     atomic ///< read and write in one step, as `atomicAdd`
 };
 
-/// A range of `bytes` bytes at `data`. Converts from any `std::span`.
+/// A range of memory: `bytes` bytes at `data`. Converts from any `std::span`.
 struct sim_range {
     void const* data  = nullptr;
     std::size_t bytes = 0;

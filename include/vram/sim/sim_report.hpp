@@ -84,8 +84,9 @@ enum class sim_part : unsigned char {
     staging   ///< a `staging`
 };
 
-/// One operation of a report: the stream or host thread that accessed memory, the operation's name,
-/// its virtual time, and the source location of the call. `name` must live as long as the program.
+/// One of the operations of a report: the stream or host thread that accessed memory, the
+/// operation's name, its simulated time, and the source location of the call. `name` must live as
+/// long as the program.
 struct sim_event_of {
     enum class kind : unsigned char {
         none,
@@ -109,13 +110,14 @@ struct sim_event_of {
     /// The part of vram that made the call, if it was not the program.
     sim_part      part   = sim_part::program;
     std::uint64_t number = 0; ///< number of the operation among all of the node, from 1
-    std::uint64_t actor  = 0; ///< id of the stream, or number of the host thread
+    std::uint64_t actor  = 0; ///< id of the stream of the access, or number of the host thread
     int           device = 0;
     /// Number of the batch or result that a loader or unloader copies, or `no_item`.
     std::uint32_t        item = no_item;
-    sim_time             time{}; ///< virtual (simulated) time of the call
+    sim_time             time{}; ///< simulated time of the call
     std::source_location where = {};
-    /// Index of this stream or thread in vector clocks, which record the happens-before order.
+    /// Index of the stream or thread of the access in vector clocks, which record what happens
+    /// before what.
     std::size_t   slot  = 0;
     std::uint64_t count = 0;
 
@@ -125,8 +127,8 @@ struct sim_event_of {
         return "`" + (name + of) + "` #" + std::to_string(number);
     }
     /// Returns the operation as reports name it, for example "`add` #12 on stream 3 of device 0".
-    /// `by` is the stream or host thread, for example "the default stream"; if it is empty, the
-    /// number is used.
+    /// `by` names the stream or host thread, for example "the default stream". If it is empty, the
+    /// text contains the number.
     [[nodiscard]] std::string title(std::string_view by = {}) const {
         std::string const of{by};
         if (host) {
@@ -142,14 +144,16 @@ struct sim_event_of {
 ///     sim_block_of const& block = node.reports().front().block;
 ///     std::printf("%s of %zu bytes\n", block.resource, block.bytes);
 struct sim_block_of {
-    char const* resource = ""; ///< the kind of a resource that divides chunks, such as "pool"
+    /// Name of the resource that divides chunks into blocks, such as "pool".
+    char const* resource = "";
     /// The first address of the block.
     std::uintptr_t address = 0;
-    std::size_t    bytes   = 0;       ///< the size that the program requested
-    sim_event_of   allocated{};       ///< allocation of the block, by its owner
-    sim_event_of   freed{};           ///< free of the block, if it was freed
-    sim_event_of   before{};          ///< free of the block that had the memory before, if known
-    std::string    allocated_by = {}; ///< the stream or thread of `allocated`
+    std::size_t    bytes   = 0; ///< the size that the program requested
+    sim_event_of   allocated{}; ///< the allocation of the block, by its owner
+    sim_event_of   freed{};     ///< the free of the block, if it was freed
+    /// The free of the block that had this memory before, if known.
+    sim_event_of before{};
+    std::string  allocated_by = {}; ///< the stream or thread of `allocated`
     /// The stream or thread of `freed`.
     std::string freed_by = {};
     /// The stream or thread of `before`.
@@ -166,12 +170,12 @@ struct sim_block_of {
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
     sim_mistake    kind{};
-    sim_event_of   second{};    ///< operation during which the mistake was detected
-    sim_event_of   first{};     ///< earlier operation with which it conflicts
+    sim_event_of   second{};    ///< the operation during which the mistake was detected
+    sim_event_of   first{};     ///< the earlier operation with which it conflicts
     std::uintptr_t address = 0; ///< start of the range that both operations access
     std::size_t    bytes   = 0;
-    std::string    missing = {}; ///< explanation: the missing wait or order, in words
-    sim_block_of   block{};      ///< block with the memory, or the last one before it
+    std::string    missing = {}; ///< the missing wait or order, in words
+    sim_block_of   block{};      ///< the block that contains the memory, or the last one before it
     /// For a leak: the number of blocks that were allocated at this line.
     std::size_t blocks = 1;
     /// Number of times that this mistake occurred at these lines. The other members describe the
@@ -196,30 +200,34 @@ struct sim_report {
 ///
 ///     std::puts(node.unchecked().text().c_str());
 struct sim_unchecked {
-    std::uint64_t kernels         = 0; ///< kernels that declare no memory
-    std::uint64_t host_functions  = 0; ///< host functions that declare no memory
-    std::uint64_t pageable        = 0; ///< accesses to pageable memory, which has no history
-    std::uint64_t resource_events = 0; ///< events of resources that were lost for lack of memory
-    std::uint64_t ignored         = 0; ///< reports that `sim_node::ignore` suppressed
+    std::uint64_t kernels        = 0; ///< number of kernels that declare no memory
+    std::uint64_t host_functions = 0; ///< number of host functions that declare no memory
+    /// Number of accesses to pageable memory, which has no history.
+    std::uint64_t pageable = 0;
+    /// Number of events of resources that were lost for lack of memory.
+    std::uint64_t resource_events = 0;
+    std::uint64_t ignored         = 0; ///< number of reports that `sim_node::ignore` suppressed
 
-    /// Returns the numbers that are not 0 as one line.
+    /// Returns the numbers that are not 0, as one line of text.
     [[nodiscard]] std::string text() const;
 };
 
-/// A function that the process calls for each mistake of a node that prints its reports. It must
-/// not call the simulated device. A test framework makes the running test fail.
+/// A function that is called for each mistake of a node that prints its reports. It must not call
+/// the simulated device. A test framework uses it to make the running test fail.
 using sim_report_sink = void (*)(sim_report const&);
 
 namespace detail {
 inline std::atomic<sim_report_sink> sim_sink{nullptr};
 }
 
-/// Installs `sink`, or none if it is null. Returns the sink before.
+/// Makes `sink` the function that is called for each printed report (none if it is null). Returns
+/// the function before.
 inline sim_report_sink set_sim_report_sink(sim_report_sink sink) noexcept {
     return detail::sim_sink.exchange(sink);
 }
 
-/// An exception with a report, which the call that made the mistake throws (`throw_it`).
+/// The exception with a report that is thrown by the call that made the mistake, if
+/// `sim_options::on_report` is `throw_it`.
 class sim_race : public std::exception {
 public:
     explicit sim_race(sim_report report) : report_{std::move(report)}, text_{report_.text()} {}
@@ -243,13 +251,14 @@ inline std::string hexadecimal(std::uintptr_t value) {
     return "0x" + digits;
 }
 
-/// Returns a comma and the line of the call; empty if the line is unknown.
+/// Returns a comma and the line of the call of `e`, or an empty text if the line is unknown.
 inline std::string place(sim_event_of const& e) {
     if (e.where.line() == 0) { return ""; }
     return std::string{", "} + e.where.file_name() + ":" + std::to_string(e.where.line());
 }
 
-/// Returns the file name, without folders, and the line of the call; empty if it is unknown.
+/// Returns the file name, without folders, and the line of the call of `e`, or an empty text if the
+/// line is unknown.
 inline std::string short_place(sim_event_of const& e) {
     if (e.where.line() == 0) { return ""; }
     std::string_view const file = e.where.file_name();
@@ -281,7 +290,7 @@ inline constexpr sim_allocating_part sim_allocating_parts[] = {
     {"handle/", "a handle: `buffer`, `array` or a container", "Destroy it before the node ends."},
     {"", nullptr, ""}};
 
-/// Returns the part of vram that contains the line, found by the folder of its file.
+/// Returns the part of vram that contains the line `where`, by the folder of its file.
 inline sim_allocating_part const& sim_part_of(std::source_location where) {
     static constexpr std::string_view here = std::source_location::current().file_name();
     std::string_view const            root = here.substr(0, here.rfind("sim/"));
@@ -295,7 +304,7 @@ inline sim_allocating_part const& sim_part_of(std::source_location where) {
     return sim_allocating_parts[std::size(sim_allocating_parts) - 1];
 }
 
-/// Returns the text of a leak report after the name of its kind.
+/// Returns the part of a leak report's text that follows the name of its kind.
 inline std::string describe_leak(sim_report const& r) {
     sim_allocating_part const& part = sim_part_of(r.first.where);
     std::string                text = ": " + std::to_string(r.bytes) + " bytes";

@@ -17,8 +17,8 @@
 namespace vram {
 
 namespace detail {
-/// Sets the name of a stream or host thread in reports, unless there is no host memory for it. The
-/// machine's lock is held.
+/// Sets the name of a stream or host thread in reports. Without host memory for it, does nothing.
+/// The caller holds the machine's lock.
 inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char const* what,
                        std::string_view name) noexcept {
     try {
@@ -33,7 +33,8 @@ struct sim_stream_options {
     /// If true, the stream behaves as a plain `cudaStream_t`: resources are not notified when it is
     /// destroyed, so the caller must call `retire`.
     bool raw = false;
-    /// Name in reports; without one, a number. The stream copies the text.
+    /// Name of the stream in reports; if it is empty, they contain a number. The stream copies the
+    /// text.
     std::string_view name = {};
 };
 
@@ -114,8 +115,8 @@ inline void sim_name(sim_range range, std::string_view name) {
     std::unique_lock const held{m.mutex};
     m.checker.names.set(range, std::string{name});
 }
-/// Sets the name of the calling thread. Ordinary threads (`std::thread`) share one name, because
-/// the node does not distinguish them.
+/// Sets the name of the calling thread in reports. All threads that are no `sim_thread` share one
+/// name, because the node (simulated machine) does not distinguish them.
 inline void sim_name(std::string_view name) {
     detail::sim_machine&   m    = sim_node::current().machine();
     detail::sim_self const self = detail::self(m.id);

@@ -15,8 +15,8 @@
 
 namespace vram {
 
-/// True if threads in virtual time (`sim_thread`) run one at a time. Under ThreadSanitizer they run
-/// concurrently, so that it sees real interleavings; virtual times are not exact then.
+/// True if threads in simulated time (`sim_thread`) run one at a time. Under ThreadSanitizer they
+/// run concurrently, so that it sees real interleavings; simulated times are not exact then.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool sim_ordered_threads = false;
 #elif defined(__has_feature)
@@ -29,10 +29,10 @@ inline constexpr bool sim_ordered_threads = true;
 inline constexpr bool sim_ordered_threads = true;
 #endif
 
-/// A host thread that participates in virtual time. Its virtual clock starts at the time of the
-/// thread that constructs it, which also participates until its last `sim_thread` is joined.
-/// Participating threads run one at a time, and may wait for each other only through `sim_gate`,
-/// `sim_lock` and `join`. Any other blocking wait stops all of them. The destructor joins.
+/// A host thread in simulated time. Its time starts at that of the thread that constructs it, which
+/// also is in simulated time until its last `sim_thread` is joined. Such threads run one at a time,
+/// and may wait for each other only through `sim_gate`, `sim_lock` and `join`. Any other blocking
+/// wait stops all of them. The destructor joins.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -45,7 +45,8 @@ class sim_thread {
 public:
     sim_thread() = default;
 
-    /// Starts `body()` on a new thread, with `device` as its current device and the creator's tag.
+    /// Starts `body()` on a new thread, with `device` as its current device and the tag of the
+    /// thread that creates it.
     template <class Body>
     sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
         if (ordered()) { start_participating(); }
@@ -76,7 +77,7 @@ public:
         join_all(&self, 1);
     }
 
-    /// Blocks until all of `threads` have ended. For the scheduler it is one wait of the caller.
+    /// Blocks until all of `threads` have ended. For the scheduler this is one wait, not several.
     template <class... Threads>
     static void join_together(Threads&... threads) noexcept {
         sim_thread* all[] = {&threads...};
@@ -112,7 +113,7 @@ private:
         ++self.host->children;
     }
 
-    /// Undoes `start_participating` because the system could not start the thread.
+    /// Undoes `start_participating`, because the operating system could not start the thread.
     void abandon() noexcept {
         std::unique_lock held{machine_->mutex};
         machine_->turns.leave(*host_);
@@ -147,7 +148,7 @@ private:
         if (failed != nullptr) {
             m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        // If it is null, the thread called `sim_node::finish`, which has already removed it.
+        // The thread called `sim_node::finish` if this is null: it is already removed.
         if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->vclock[host->slot]);
             m.thread_ended(*host);
@@ -157,7 +158,7 @@ private:
         }
     }
 
-    /// Joins `count` threads of one node. An empty `sim_thread` is skipped.
+    /// Joins `count` threads of one node (simulated machine). An empty `sim_thread` is skipped.
     static void join_all(sim_thread* const* all, std::size_t count) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             if (all[i]->host_ != nullptr) {
@@ -191,7 +192,7 @@ private:
             }
             return ended;
         };
-        // This thread is no `sim_thread`, and joins one that another thread started.
+        // The calling thread is no `sim_thread`, and joins one that another thread started.
         if (me == nullptr) {
             while (!gone()) { m.outside_step(held); }
         } else {
@@ -210,8 +211,8 @@ private:
         }
     }
 
-    /// Makes the calling thread an ordinary one, outside virtual time, if it was in virtual time
-    /// only because of the `sim_thread`s that it started, and all of them are joined.
+    /// Ends the simulated time of the calling thread, if it had one only because of the
+    /// `sim_thread`s that it started, and all of them are joined.
     void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
         detail::sim_self const& self = detail::self(machine_->id);
         if (self.host == nullptr || self.child || self.host->children > 0) { return; }
@@ -219,7 +220,7 @@ private:
     }
 
     detail::sim_machine* machine_ = nullptr;
-    /// Null if virtual time does not order threads (`sim_order::freely`), and after the join.
+    /// Null if the threads run freely (`sim_order::freely`), and after the join.
     detail::sim_host* host_ = nullptr;
     std::thread       thread_;
 };

@@ -30,8 +30,8 @@ inline void sim_touch(sim_range range, sim_access access,
     call.throw_report();
 }
 
-/// Advances the calling host thread's virtual clock (simulated time) by `duration`. Other threads
-/// in virtual time (`sim_thread`) with an earlier clock run first.
+/// Adds `duration` of work on the host to the simulated time of the calling thread. Other threads
+/// in simulated time (`sim_thread`) with an earlier time run first.
 inline void sim_work(sim_time             duration,
                      std::source_location where = std::source_location::current()) {
     sim_node::current().work(duration, where);

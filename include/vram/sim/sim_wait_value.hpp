@@ -22,7 +22,8 @@ namespace detail {
     return m.memory.kind_of(reinterpret_cast<std::uintptr_t>(where), device) != sim_kind::pageable;
 }
 
-/// Queues the use of a word. Returns false, and queues nothing, if it is in pageable memory.
+/// Queues a write of, or a wait for, a word in memory. Returns false, and queues nothing, if the
+/// word is in pageable memory.
 inline bool enqueue_word(sim_stream_view stream, char const* name, std::uint32_t const* where,
                          sim_word_use use, std::source_location from) {
     sim_stream_state& s = stream.state();
@@ -46,9 +47,9 @@ inline void expect_enqueued(bool enqueued, std::source_location from) {
     if (!enqueued) { throw sim_error{sim_status::invalid_value, from}; }
 }
 
-/// The calling thread has read the word at `where`: the work before the write of its present value
-/// happens before the thread's next step. This is no call of the device: a thread that holds a
-/// `sim_gate` may call it.
+/// Called when the calling thread has read the word at `where`: the work before the write of its
+/// present value happens before the thread's next step. This is no call of the device: a thread
+/// that holds a `sim_gate` may call it.
 inline void word_seen(std::uint32_t const* where) noexcept {
     if (inside_effect) { return; }
     try {
@@ -56,7 +57,8 @@ inline void word_seen(std::uint32_t const* where) noexcept {
         std::unique_lock const held{m.mutex};
         m.word_read(m.caller(), reinterpret_cast<std::uintptr_t>(where));
     } catch (...) {
-        // Without host memory to join the vector clocks, the thread loses this order.
+        // There is no host memory for the order: the work before the write does not happen before
+        // this thread's next step.
         report_caught({.kind = error_kind::platform_error, .call = "reading a completion flag"});
     }
 }
@@ -83,8 +85,8 @@ inline void sim_write_value(sim_stream_view stream, std::uint32_t* where, std::u
 ///
 ///     sim_wait_value(stream, flag, 0, sim_value_is::equal);
 enum class sim_value_is : unsigned char {
-    at_least, ///< the word minus the value, as a signed number, is not negative
-    equal     ///< the word is the value
+    at_least, ///< the wait ends if the word minus the value, as a signed number, is not negative
+    equal     ///< the wait ends if the word is the value
 };
 
 /// Makes the later work of `stream` wait until the word at `where` has the value, as
@@ -103,9 +105,9 @@ inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, s
     detail::expect_enqueued(detail::enqueue_word(stream, "wait value", where, use, from), from);
 }
 
-/// Returns the word at `where` at the virtual time (simulated time) of the calling thread. If a
-/// stream wrote this value, the work before the write happens before the thread's next step. Each
-/// call costs `sim_options::query_cost`, so that a loop that polls the word ends.
+/// Returns the word at `where` at the simulated time of the calling thread. If a stream wrote this
+/// value, the work before the write happens before the thread's next step. Each call costs
+/// `sim_options::query_cost`, so that a loop that polls the word ends.
 ///
 ///     while (sim_read_value(flag) != 1) {}
 ///

@@ -53,7 +53,7 @@ public:
 
     /// Removes `p`. Returns true if it was in the set.
     bool erase(void const* p) noexcept {
-        // the value 0 marks an unused slot of the array
+        // The value 0 marks an unused slot of the array.
         if (count_ == 0 || p == nullptr) { return false; }
         auto const  address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t hole    = place_of(address);

@@ -107,7 +107,7 @@ public:
         /// refusal, and 64 times more: others could take the memory each time.
         template <class Give>
         bool make_room(Give give) {
-            // no resource can ever have that many bytes, so nothing is freed or waited for
+            // No resource can ever have that many bytes, so nothing is freed or waited for.
             if (bytes_ > ~std::size_t{0} / 2) { return false; }
             bool const freed = books_.make_room(*this, give);
             return freed && attempts_-- != 0;

@@ -83,8 +83,8 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                // a destroyed stream has no owner that could capture it, so the hold records the
-                // event at once
+                // A destroyed stream has no owner that could capture it, so the hold records the
+                // event at once.
                 held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }

@@ -97,8 +97,8 @@ public:
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
         return newest_ != nullptr ? newest_->epoch : 0;
     }
-    /// Returns the earliest recorded event whose completion shows that `epoch`, a part of the
-    /// stream's work, is complete. There must be such an event.
+    /// Returns the earliest recorded event behind `epoch`, a part of the stream's work: the epoch
+    /// is complete once the event is. There must be such an event.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) const noexcept {
         entry* at = oldest_;
         while (at->epoch < epoch) { at = at->next; }

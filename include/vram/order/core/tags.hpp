@@ -44,7 +44,7 @@ public:
             *this = other;
             return true;
         }
-        // the usual case: one use is added, and there is room
+        // The usual case: one use is added, and there is room.
         if (other.size_ == 1 && size_ < most) {
             size_ = join(items_, size_, other.items_[0], false);
             return true;

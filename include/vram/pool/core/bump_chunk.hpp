@@ -73,7 +73,7 @@ public:
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            // swapped to the end, because `try_take` looks only at the last use
+            // Swapped to the end, because `try_take` looks only at the last use.
             std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);

@@ -276,7 +276,7 @@ private:
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
                                    bool all) const {
-        // number of candidates to look at in one bin
+        // Number of candidates to look at in one bin.
         std::size_t const each = all ? ~std::size_t{0} : 4;
         // Number of candidates to look at, in all bins, once a place was found.
         std::size_t left = all ? ~std::size_t{0} : 48;

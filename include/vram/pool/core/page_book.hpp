@@ -210,7 +210,7 @@ public:
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages whose memory is, or may be, mapped to another page as well.
+    /// Returns the number of pages with memory that is, or may be, mapped to another page as well.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
     /// The page that now has the memory that left another page. Not `known` if that was not

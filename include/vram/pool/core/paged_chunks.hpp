@@ -83,7 +83,7 @@ public:
             core, r, captured,
             [&] { return bare_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // true if no stream still uses the memory that these pages had before
+                // True if no stream still uses the memory that these pages had before.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -165,7 +165,7 @@ public:
                     pages_.book.set(pages_.run_at(at, n), false);
                     core.budget_.release(gone);
                 } else {
-                    // some pages were not unmapped, so the table of pages is corrected
+                    // Some pages were not unmapped, so the table of pages is corrected.
                     pages_.resync_page_table(core, {{at, n}}, held);
                 }
                 core.heap_.give_again(b, pages_.lacks(*b));

@@ -120,7 +120,7 @@ public:
         stream const* const order     = Core::order_of(r.on);
         return core.budget_.template grow<Throwing>(
             core.seen(), core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
-                // the pages of a new chunk all have memory
+                // The pages of a new chunk all have memory.
                 if constexpr (remappable_resource<Upstream>) {
                     core.seen().notify(memory_event_kind::pages_mapped, at, size);
                 }

@@ -81,7 +81,7 @@ public:
     template <class Take>
     void drain(Take const& take) noexcept {
         remote_free some[batch];
-        // keeps the handles of the streams valid until the last of their frees was processed
+        // Keeps the handles of the streams valid until the last of their frees was processed.
         heap_array<hold> held;
         std::size_t      count = 0;
         do {

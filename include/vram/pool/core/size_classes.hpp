@@ -22,7 +22,7 @@ struct size_classes {
 
     /// Returns the index of the smallest size class that holds `bytes` (from 1 to 2^56).
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // number of 256-byte units, rounded up, minus one
+        // Number of 256-byte units, rounded up, minus one.
         std::size_t const n = (bytes - 1) / granule;
         if (n < 4) { return n; }
         auto const level = static_cast<std::size_t>(std::bit_width(n)) - 2;

@@ -42,7 +42,7 @@ public:
           zeros_{std::countr_zero(stride_)},
           finder_{most() * stride_} {
         std::uint64_t const odd = stride_ >> zeros_;
-        // exact in the lowest three bits; each step of the loop doubles their number
+        // Exact in the lowest three bits; each step of the loop doubles their number.
         inverse_ = odd;
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }
@@ -146,7 +146,7 @@ public:
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        // in the rest of the chunk, which is too small for a block
+        // In the rest of the chunk, which is too small for a block.
         if (offset / stride_ >= c->entries.size()) { return false; }
         entry const& n = c->entries[offset / stride_];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)

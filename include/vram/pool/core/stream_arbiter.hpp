@@ -125,7 +125,7 @@ public:
             captured = timelines_.order(*mine, candidates.uses(place));
             if (captured == nullptr) { return candidates.take(place, false); }
         } else {
-            // other threads may allocate during the wait, so the place is reserved first
+            // Other threads may allocate during the wait, so the place is reserved first.
             b = candidates.reserve(place);
             try {
                 do { // more uses may be added during the wait, so they are looked at again

@@ -171,7 +171,7 @@ public:
         forget_ended();
         timelines_.readmit();
         for (;;) {
-            // the uses of an idle chunk by streams for which the host can wait
+            // The uses of an idle chunk by streams for which the host can wait.
             tags              almost;
             std::size_t const first_idle = stack_.first_idle();
             for (std::size_t i = stack_.chunks().size(); i-- != first_idle;) {
@@ -341,7 +341,7 @@ private:
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // the stream of the graph is unknown, so the memory is kept for ever
+        // The stream of the graph is unknown, so the memory is kept for ever.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
     /// For each stream that was destroyed since the last call: records that the work that it had is

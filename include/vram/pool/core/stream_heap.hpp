@@ -128,7 +128,7 @@ public:
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
-        // the use could not be recorded, so the block stays live
+        // The use could not be recorded, so the block stays live.
         if (how == freed::lost) { return true; }
         // A block that was cached and reused still has the use recorded when it was cached. No
         // stream uses it now, so that use is dropped, unless graphs retain parts of the block.
@@ -373,7 +373,7 @@ protected:
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // cannot fail: an empty list has room for two uses
+        // Cannot fail: an empty list has room for two uses.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }

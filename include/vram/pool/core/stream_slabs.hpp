@@ -64,7 +64,7 @@ public:
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                // kept for graphs of two streams, so that no stream can reuse it
+                // Kept for graphs of two streams, so that no stream can reuse it.
                 give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
@@ -89,7 +89,7 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        // for the other streams that will use the rest of the chunk
+        // For the other streams that will use the rest of the chunk.
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
@@ -221,7 +221,7 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            // larger than any size, so every free of this block is rejected
+            // Larger than any size, so every free of this block is rejected.
             n->asked = unsatisfiable;
             return n;
         }

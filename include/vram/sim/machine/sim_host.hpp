@@ -19,7 +19,7 @@ namespace detail {
 
 struct sim_stream_state;
 
-/// The state of a host thread whose calls take simulated time: a `sim_thread`, or the thread that
+/// The state of a host thread in simulated time: a `sim_thread`, or the thread that
 /// started one. Number 0 stands for all other threads together, the *ordinary* ones. The simulation
 /// does not see the locks between them, so it treats everything that they do as ordered.
 struct sim_host {

@@ -24,13 +24,13 @@ namespace detail {
 /// the wait is resolved (its work is queued), and reported then if the wait does not order them.
 ///
 /// A wait has an index in vector clocks (records of what happens before what) and a count: the
-/// operations whose clocks contain this count happen after the wait.
+/// operations with this count in their clocks happen after the wait.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      Nothing without such waits. With them, a conflict costs one pass over the waits.
 class sim_late_order {
 public:
-    /// Two accesses in conflict that a wait may order: one whose work is not queued yet.
+    /// Two accesses in conflict that a wait for work that is not queued yet may order.
     struct conflict {
         sim_event_of   second;
         sim_event_of   first;

@@ -185,7 +185,7 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Makes the thread `me` one whose calls take no simulated time. Everything that it did then
+    /// Ends the simulated time of the thread `me`: its calls take none. Everything that it did then
     /// happens before the later work of all such threads.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);

@@ -79,7 +79,7 @@ public:
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }
         for (sim_graph_state::node const& n : g.nodes) {
-            // the block that the previous launch allocated is still live
+            // The block that the previous launch allocated is still live.
             if (n.allocates != nullptr && !n.allocates->freed) {
                 throw sim_error{sim_status::invalid_value, call_.where};
             }

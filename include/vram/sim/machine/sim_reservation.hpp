@@ -15,14 +15,15 @@
 namespace vram {
 namespace detail {
 
-/// A range of virtual addresses. The blocks of its `space` are the mappings in it.
+/// A reserved range of virtual addresses. The blocks of `space` are the mappings of physical memory
+/// in it.
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the process lacks the addresses.
 /// Threads   The caller holds the machine's lock.
 struct sim_reservation {
-    /// `alignment` must be a power of two. If `backed`, the range has contents. If also `plain`,
-    /// the contents are at the addresses themselves and the host may use them; if not, they are at
-    /// other addresses.
+    /// Reserves the range. `alignment` must be a power of two. If `backed`, the mappings have
+    /// contents. If also `plain`, the contents are at the addresses themselves and the host may use
+    /// them; if not, they are at other addresses.
     sim_reservation(std::size_t size, std::size_t alignment, int owner, bool backed, bool plain)
         : space{saturating_add(size, alignment), backed && plain},
           begin{align(space.begin(), alignment)},
@@ -44,7 +45,7 @@ struct sim_reservation {
     std::size_t    bytes;
     int            device;
     sim_event_of   reserved{};
-    /// Blocks that resources allocated in the range, if one of them divides it.
+    /// Blocks that a pool or other resource allocated in the range, if one divides it.
     std::unique_ptr<sim_parts> parts{};
 };
 

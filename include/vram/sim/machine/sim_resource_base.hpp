@@ -28,7 +28,8 @@ struct sim_platform;
 
 namespace detail {
 
-/// Allocates memory of one kind without stream order. A free waits for all work of the device.
+/// Allocates simulated memory of one kind without stream order. A free waits for all work of the
+/// device.
 ///
 /// Failure   Throws `out_of_memory` or `sim_error{device_lost}`.
 /// Threads   Any thread may use the resource.
@@ -47,7 +48,7 @@ public:
         sim_machine&            m = device_.machine();
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};
-        // If an earlier call made a mistake, its report is thrown before anything is allocated.
+        // If an earlier call made a mistake, throws its report before anything is allocated.
         call.throw_report();
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {
@@ -88,7 +89,8 @@ public:
         } catch (...) { report_sim_error(p, bytes, w); }
     }
 
-    /// Returns true if `p` is in a live block of this kind of memory, of this or another resource.
+    /// Returns true if `p` is in a live block of this kind of memory on this device, allocated by
+    /// this or an equal resource.
     [[nodiscard]] bool owns(void const* p) const {
         sim_machine&           m = device_.machine();
         std::unique_lock const held{m.mutex};

@@ -11,16 +11,16 @@
 namespace vram {
 namespace detail {
 
-/// Number of calls of resources that the calling thread is in: a call of a stack is one for each of
-/// its resources. Only resources that notify observers are counted.
+/// Number of calls of resources that the calling thread is in: a call of a stack (a pool over a
+/// layer over a source) is one for each of them. Only resources that notify observers are counted.
 inline constinit thread_local unsigned resource_depth = 0;
 
-/// Returns true while the calling thread is in a call of a resource. Waits and records are then
-/// those of the resource, not of the program.
+/// Returns true while the calling thread is in a call of a resource, such as a pool. Waits and
+/// records are then those of the resource, not of the program.
 [[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
 
-/// As long as this object exists, the calling thread is not in a call of a resource: for a function
-/// of the program that runs within one.
+/// While this object exists, the calling thread does not count as in a call of a resource: for a
+/// function of the program that a resource calls.
 class sim_program_call {
 public:
     sim_program_call() noexcept : depth_{std::exchange(resource_depth, 0)} {}

@@ -28,9 +28,10 @@
 namespace vram {
 namespace detail {
 
-/// True while this thread runs an operation's effect, which must not call the device.
+/// True while this thread runs the effect of an operation (such as a kernel's body), which must not
+/// call the simulated device.
 inline thread_local bool inside_effect = false;
-/// The operation with the effect that this thread runs, or null.
+/// The operation whose effect (such as a kernel's body) this thread runs, or null.
 inline thread_local sim_operation const* running_operation = nullptr;
 /// Vector clock of the host function (`sim_call_host`) that this thread runs, or null.
 inline thread_local vector_clock const* effect_vclock = nullptr;
@@ -38,8 +39,8 @@ inline thread_local vector_clock const* effect_vclock = nullptr;
 /// A discrete-event simulator of the devices. An operation is *ready* if it was submitted and all
 /// operations that it waits for have ended. It starts when its engine is free; of several ready
 /// operations, the one that was ready first. Operations that use a link at the same time share its
-/// speed. The effect of an operation runs when it ends. The caller determines how far virtual time
-/// advances.
+/// speed. The effect of an operation runs when it ends. The caller determines how far simulated
+/// time advances.
 ///
 /// Threads   The caller holds the machine's lock, which `step` releases while it runs an effect.
 /// Cost      Two heap operations per operation. No allocation after a warm-up.
@@ -47,7 +48,7 @@ class sim_schedule {
 public:
     /// Called with each operation that ends, before the operations that wait for it become ready.
     std::function<void(sim_operation&)> on_end;
-    /// Called before an operation that waits for a word in memory ends.
+    /// Called before an operation that waits for a word in memory ends. Returns true if it may end.
     std::function<bool(sim_operation const&)> may_end;
 
     explicit sim_schedule(sim_options const& options)
@@ -67,8 +68,8 @@ public:
         }
     }
 
-    /// Creates an operation for `task`, queued at the virtual (simulated) time `when`. The caller
-    /// adds the operations that it waits for with `after`, and then calls `submit`.
+    /// Creates an operation for `task`, queued at the simulated time `when`. The caller adds the
+    /// operations that it waits for with `after`, and then calls `submit`.
     sim_operation& make(sim_task task, sim_time when, std::uint64_t stream) {
         sim_operation* op = nullptr;
         if (spare_.empty()) {
@@ -99,13 +100,14 @@ public:
         if (op.blockers == 0) { push(op, op.ready, event::start); }
     }
 
-    /// Returns the (simulated) time of the next event, or the largest time if nothing is queued.
+    /// Returns the simulated time of the next event, or the largest time if nothing is queued.
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
     /// Returns the present simulated time: that of the last event that `step` has run.
     [[nodiscard]] sim_time now() const noexcept { return now_; }
-    /// Returns true while an effect runs, with the lock released. No other step may run then.
+    /// Returns true while the effect of an operation runs, with the lock released. No other step
+    /// may run then.
     [[nodiscard]] bool executing() const noexcept { return executing_; }
 
     /// Runs the next event of the simulation. There must be one, and no effect may be running.
@@ -142,7 +144,8 @@ public:
     }
     /// Returns true if an operation waits for a word in memory or for other ranks.
     [[nodiscard]] bool stuck() const noexcept { return !stuck_.empty(); }
-    /// Lets all such operations end without their condition.
+    /// Lets all operations that wait for a word in memory or for other ranks end, although their
+    /// condition is not met.
     void release_stuck() {
         for (sim_operation* const op : std::exchange(stuck_, {})) {
             if (op->task.word) {
@@ -154,7 +157,7 @@ public:
             }
         }
     }
-    /// Returns a description of these operations.
+    /// Returns a text about the operations that wait for a word in memory or for other ranks.
     [[nodiscard]] std::string stuck_text() const {
         std::string text;
         for (sim_operation const* const op : stuck_) {
@@ -185,8 +188,8 @@ public:
     std::uint64_t                               next_number() noexcept { return ++count_; }
 
 private:
-    /// The events of an operation: it ends, begins to use a shared link, or starts. At equal times,
-    /// they run in this order.
+    /// The events in the life of an operation: it ends, begins to use a shared link, or starts. At
+    /// equal times, they run in this order.
     enum class event : unsigned char { end, join, start };
 
     struct item {
@@ -194,7 +197,7 @@ private:
         event          what;
         std::uint64_t  number;
         sim_operation* operation;
-        unsigned       moves; ///< `operation->moves`; otherwise the end of the operation has moved
+        unsigned moves; ///< if it is not `operation->moves`, the end of the operation has moved
 
         friend bool operator>(item const& a, item const& b) noexcept {
             return std::tie(a.time, a.what, a.number) > std::tie(b.time, b.what, b.number);
@@ -210,7 +213,7 @@ private:
     struct lane {
         int slots = 1;
         int busy  = 0;
-        /// True if operations of the lane may use a link at the same time.
+        /// True if operations of this kind of engine may use a link at the same time.
         bool shares = false;
         /// Ready operations that wait until the engine is free, the earliest first.
         agenda queue = {};
@@ -218,7 +221,7 @@ private:
     using link_map = std::unordered_map<std::size_t, sim_shared_link>;
     struct engines {
         lane     lanes[sim_engines];
-        unsigned set = 0; ///< bit set of the engines that are busy
+        unsigned set = 0; ///< the engines that are busy now, one bit for each
         sim_time since{};
     };
 
@@ -266,14 +269,14 @@ private:
         }
     }
 
-    /// The operation begins to use its link, after its latency.
+    /// Called when the latency of `op` has passed: the operation begins to use its link.
     void join(sim_operation& op) {
         sim_shared_link& link = links_[op.task.link];
         link.add(op, now_);
         op.shares = true;
         announce(link);
     }
-    /// Puts the next end of an operation of the link on the agenda, instead of the previous one.
+    /// Stores the next end of an operation of the link in the agenda, in place of the previous one.
     void announce(sim_shared_link& link) {
         if (link.announced != nullptr) { ++link.announced->moves; }
         link.announced = link.first();
@@ -283,12 +286,12 @@ private:
         }
         drop_moved();
     }
-    /// Removes ends that have moved from the top of the agenda, so that its time is exact.
+    /// Removes outdated ends of operations from the top of the agenda, so that its time is exact.
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }
 
-    /// The operation `op` of a collective has begun. If it is the last one, all end together.
+    /// Called when `op`, part of a collective, has begun. If it is the last one, all end together.
     void meet(sim_operation& op) {
         sim_meeting& m = *op.task.meeting;
         m.duration     = std::max(m.duration, op.task.duration);

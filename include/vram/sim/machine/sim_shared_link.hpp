@@ -26,21 +26,23 @@ enum class sim_link_kind : unsigned char {
     memory
 };
 
-/// Returns the number of a link: of that kind, from (or of) `device`, to the device `other`.
+/// Returns the number of a link of this kind: from (or of) `device`, to the device `other` if the
+/// link is one between devices.
 [[nodiscard]] constexpr std::size_t sim_link_number(sim_link_kind kind, int device,
                                                     int other = 0) noexcept {
     return (static_cast<std::size_t>(kind) << 48U) | (static_cast<std::size_t>(device) << 24U) |
            static_cast<std::size_t>(other);
 }
 
-/// The operations that use one link, or the memory of a device, at the same time: each of k has 1/k
-/// of its speed. Their ends are exact to the nanosecond for up to 16 operations, and rounded up.
+/// The operations that use one link, or the memory of a device, at the same time. Each of k
+/// operations has 1/k of the speed. Their ends are exact to the nanosecond for up to 16 operations,
+/// and rounded up for more.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(operations of the link).
 class sim_shared_link {
 public:
-    /// Adds an operation that needs `op.task.transfer` if it has the link alone.
+    /// Adds an operation, which needs the time `op.task.transfer` if it has the link alone.
     void add(sim_operation& op, sim_time now) {
         advance(now);
         users_.push_back({&op, served_ + static_cast<wide>(op.task.transfer.count()) * scale});
@@ -53,28 +55,30 @@ public:
         if (users_.empty()) { served_ = 0; }
     }
 
-    /// Returns the operation that ends first if no other joins, or null if there is none.
+    /// Returns the operation that ends first if no other one begins to use the link, or null if
+    /// none uses it.
     [[nodiscard]] sim_operation* first() const {
         auto const at = next();
         return at == users_.end() ? nullptr : at->operation;
     }
-    /// Returns the time at which the operation `first()` ends if no other joins.
+    /// Returns the time at which `first()` ends if no other operation begins to use the link.
     [[nodiscard]] sim_time first_end() const {
         wide const goal = next()->goal;
         wide const left = goal > served_ ? (goal - served_) * users_.size() : 0;
         return since_ + sim_time{static_cast<std::int64_t>((left + scale - 1) / scale)};
     }
 
-    sim_operation* announced = nullptr; ///< the operation whose end is on the scheduler's agenda
+    sim_operation* announced = nullptr; ///< the operation with the end that the scheduler awaits
 
 private:
     __extension__ typedef unsigned __int128 wide;
-    /// A multiple of 1 to 16, so that the share of each operation is a whole number.
+    /// A multiple of all numbers from 1 to 16, so that the share of each operation is a whole
+    /// number.
     static constexpr wide scale = 720720;
 
     struct use {
         sim_operation* operation;
-        wide           goal; ///< `served_` at the end of the operation
+        wide           goal; ///< value of `served_` at which the operation ends
     };
 
     [[nodiscard]] std::vector<use>::const_iterator next() const {
@@ -90,8 +94,9 @@ private:
     }
 
     std::vector<use> users_;
-    wide             served_ = 0; ///< work done for each user since the link was idle
-    sim_time         since_{};    ///< time of the last change
+    wide             served_ = 0; ///< work done for each of the operations since the link was idle
+    /// Time at which an operation last began or stopped using the link.
+    sim_time since_{};
 };
 
 } // namespace detail

@@ -21,14 +21,14 @@
 namespace vram {
 namespace detail {
 
-/// A reserved address range from which blocks are allocated in circular order, so that a freed
-/// address is not reused soon. With several zones, blocks of similar sizes share a zone, so that
-/// small long-lived blocks do not fragment the addresses of large ones. A block is placed outside
-/// its zone only if the zone is full.
+/// A reserved address range in which blocks are placed one behind the other, again from the start
+/// at the end, so that a freed address is not reused soon. With several zones, blocks of similar
+/// sizes share a zone, so that small long-lived blocks do not fragment the addresses of large ones.
+/// A block is placed outside its zone only if the zone is full.
 class sim_space {
 public:
-    /// Reserves `bytes` bytes of addresses in `zones` zones (each for blocks of similar sizes). If
-    /// `accessible`, the addresses have memory; if not, an access faults.
+    /// Reserves `bytes` bytes of addresses, divided into `zones` zones (each for blocks of similar
+    /// sizes). If `accessible`, the addresses have memory; if not, an access by the host faults.
     sim_space(std::size_t bytes, bool accessible, std::size_t zones = 1)
         : size_{bytes}, next_(zones) {
         begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -65,7 +65,7 @@ public:
         return insert({begin_, begin_ + size_}, anywhere, bytes, alignment);
     }
 
-    /// Adds a block at a given address, for memory that was allocated elsewhere.
+    /// Adds a block at a given address, for memory that the simulation did not allocate.
     sim_block* insert_at(std::uintptr_t at, std::size_t bytes) {
         sim_block& block = blocks_[at];
         block            = {};
@@ -74,7 +74,7 @@ public:
         return &block;
     }
 
-    /// Erases a block; later accesses are not reported as use after free.
+    /// Erases a block: later accesses are not reported as use after free, but as outside any block.
     void erase(sim_block& block) { blocks_.erase(block.begin); }
 
     /// Marks a block as freed, so that later accesses are reported as use after free. Only the
@@ -88,7 +88,7 @@ public:
         try {
             retired_.push_back(block.begin);
         } catch (std::bad_alloc const&) {
-            // Without host memory to remember the freed block, erase it.
+            // There is no host memory to remember the freed block, so it is erased.
             blocks_.erase(block.begin);
         }
         if (retired_.size() > remembered) {
@@ -120,7 +120,7 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in a part of the addresses, from `next` on if possible, else before it.
+    /// Allocates a block in a part of the addresses: from `next` on if possible, else before it.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);
@@ -153,7 +153,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(p);
     }
 
-    /// Returns the contents of a freed block to the operating system, if they contain whole pages.
+    /// Gives the memory of a freed block's contents to the operating system, if it has whole pages.
     void release_pages(sim_block const& block) noexcept {
         if (view_ == 0 || block.bytes < 16 * page) { return; }
         std::uintptr_t const first = align(view(block.begin), page);

@@ -27,13 +27,14 @@ struct sim_stream_state;
 // Defined in sim/machine/sim_block.hpp.
 struct sim_block;
 
-/// The nodes of a captured graph, with their dependencies as indices.
+/// The nodes of a captured graph. Each has the indices of the nodes on which it depends.
 struct sim_graph_state {
     struct node {
         sim_task                 task;
         std::vector<std::size_t> after;
-        sim_block*               allocates = nullptr; ///< block that this node allocates
-        sim_block*               frees     = nullptr; ///< block that this node frees
+        /// The block that this node allocates, if any.
+        sim_block* allocates = nullptr;
+        sim_block* frees     = nullptr; ///< the block that this node frees, if any
         /// Number of the branch, a chain of nodes that run one after the other; from 0.
         std::size_t branch = 0;
     };
@@ -41,11 +42,11 @@ struct sim_graph_state {
     /// Blocks that the capture has allocated and not freed, by their first address.
     std::unordered_map<std::uintptr_t, sim_block*> live;
     std::size_t                                    branches = 1;
-    /// The operation that ends the graph's last launch.
+    /// The operation with which the graph's last launch ends.
     sim_moment              last;
-    vector_clock            last_vclock;      ///< vector clock at the end of the last launch
-    sim_stream_state const* origin = nullptr; ///< stream on which the capture began
-    std::thread::id         owner;            ///< thread that began the capture
+    vector_clock            last_vclock;      ///< what happens before the end of the last launch
+    sim_stream_state const* origin = nullptr; ///< the stream on which the capture began
+    std::thread::id         owner;            ///< the thread that began the capture
     sim_capture_mode        mode{};
     bool                    broken = false; ///< true if an illegal call has invalidated the capture
     bool                    ended  = false; ///< true after the capture has ended
@@ -62,50 +63,57 @@ struct sim_stream_state {
     bool legacy = false;
 
     /// If true, resources hold references to the stream and are notified of its owner's end.
-    bool              announced = false;
-    std::atomic<bool> ended{false}; ///< true after the owner of the stream was destroyed
+    bool announced = false;
+    /// True after the owner of the stream (a `sim_stream`) was destroyed.
+    std::atomic<bool> ended{false};
     /// Number of references: the owner and each `sim_stream_hold`.
     std::atomic<std::size_t> shares{0};
 
-    sim_moment tail; ///< last operation queued on the stream
+    sim_moment tail; ///< the last operation that was queued on the stream
     /// Operations of other streams that the next operation of this stream waits for.
     std::vector<sim_moment> waits;
     /// Size of `waits` at which complete operations are removed from it.
-    std::size_t   sweep_at = 16;
-    vector_clock  vclock;    ///< vector clock of the next operation
-    std::size_t   slot  = 0; ///< index of the stream in vector clocks
-    std::uint64_t count = 0; ///< counter of the stream in vector clocks
+    std::size_t  sweep_at = 16;
+    vector_clock vclock; ///< vector clock: what happens before the next operation
+    /// Index of the stream in vector clocks, which record what happens before what.
+    std::size_t   slot  = 0;
+    std::uint64_t count = 0; ///< number of the stream's last step in vector clocks
     /// Number of operations, event records and waits enqueued on the stream so far.
     std::uint64_t work = 0;
-    /// Number of actions on the legacy default stream that this stream is ordered after.
+    /// Number of actions on the legacy default stream that happen before this stream's next work.
     std::uint64_t legacy_seen = 0;
 
-    std::shared_ptr<sim_graph_state> capture; ///< graph that the stream is being captured into
-    /// While captured: indices of the nodes that precede the stream's next node.
+    /// The graph that the stream is being captured into, if any.
+    std::shared_ptr<sim_graph_state> capture;
+    /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Index in vector clocks of the waits for values, and their number; 0 waits: no index yet.
+    /// Index in vector clocks for the waits of this stream for values, and the number of these
+    /// waits. Without waits, there is no index.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
 
-/// The state of an event: the operation after which it was recorded, and its vector clock.
+/// The state of an event: the operation after which it was recorded, and what happens before it.
 struct sim_event_state {
-    sim_machine*  machine  = nullptr;
-    int           device   = 0;
-    bool          timed    = false;
-    bool          recorded = false;
-    sim_moment    place;
-    vector_clock  vclock;
-    std::size_t   slot  = 0; ///< index in vector clocks, and count, of the stream at the record
+    sim_machine* machine  = nullptr;
+    int          device   = 0;
+    bool         timed    = false;
+    bool         recorded = false;
+    sim_moment   place;
+    vector_clock vclock;
+    /// Index in vector clocks of the stream on which the event was recorded; `count` is its step.
+    std::size_t   slot  = 0;
     std::uint64_t count = 0;
-    sim_time      when{};                ///< completion time (simulated), if the event is timed
-    sim_event_of  recorded_by;           ///< the last record, a step of a host thread
-    bool          luck_reported = false; ///< true if a wait for the last record was reported
+    /// Simulated time at which the event was complete, if the event is timed.
+    sim_time     when{};
+    sim_event_of recorded_by; ///< the call of a host thread that recorded the event last
+    /// True if it was reported that nothing orders a wait after the last record.
+    bool luck_reported = false;
 
-    /// Set if the event was recorded during a capture; then it orders only nodes of that graph.
+    /// Set if the event was recorded during a capture: it then orders only nodes of that graph.
     std::shared_ptr<sim_graph_state> capture;
     std::vector<std::size_t>         nodes;
 };
@@ -116,19 +124,21 @@ struct sim_device_state {
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
     std::size_t used = 0;
     std::size_t small_bytes =
-        0;                 ///< bytes of small blocks, which the driver places in pages of 2 MiB
-    std::size_t taken = 0; ///< bytes that a simulated other process has allocated
+        0; ///< bytes of small blocks, which the driver places in pages of 2 MiB
+    /// Bytes that another process, which the program simulates, has allocated.
+    std::size_t taken = 0;
     bool        lost  = false;
-    /// Error that the next synchronisation throws.
+    /// Error code that the next synchronisation with the device throws.
     sim_status        pending = sim_status::ok;
     bool              sticky  = false;
     sim_stream_state* legacy  = nullptr;
-    /// Devices with memory that kernels of this device may access.
+    /// For each device: true if kernels of this device may access its memory.
     std::vector<bool>              peers;
     std::vector<sim_stream_state*> streams; ///< streams of the device that are not destroyed
-    std::vector<sim_moment>        orphans; ///< last operations of streams that were destroyed
+    std::vector<sim_moment>        orphans; ///< the last operations of streams that were destroyed
     vector_clock                   orphans_vclock;
-    /// Last operations of destroyed blocking streams, which the legacy default stream waits for.
+    /// The last operations of blocking streams that were destroyed: the legacy default stream waits
+    /// for them.
     std::vector<sim_moment> blocking_orphans;
     vector_clock            blocking_orphans_vclock;
 

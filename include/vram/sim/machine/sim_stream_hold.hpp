@@ -24,7 +24,8 @@ namespace detail {
 class sim_stream_hold {
 public:
     sim_stream_hold() = default;
-    /// Adds a reference to `stream`, which the caller must be using or hold another reference to.
+    /// Adds a reference to `stream`. The caller must be using the stream, or have another
+    /// reference.
     explicit sim_stream_hold(sim_stream_view stream) noexcept {
         if (stream.get() == nullptr || !stream.get()->announced) { return; }
         std::unique_lock const held{stream.get()->machine->mutex};

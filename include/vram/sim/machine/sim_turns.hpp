@@ -24,11 +24,11 @@
 namespace vram {
 namespace detail {
 
-/// The scheduler of the threads in virtual time (`sim_thread`): it lets one of them run at a time.
-/// Before each call of the device, and when it must wait, the running thread lets another one run
-/// if that one is next in the order. The scheduler also limits how far virtual time may advance
-/// while a thread could still queue earlier work. Other host threads are not scheduled: they wait
-/// on a condition variable.
+/// The scheduler of the threads in simulated time (`sim_thread`): it lets one of them run at a
+/// time. Before each call of the device, and when it must wait, the running thread lets another one
+/// run if that one is next in the order. The scheduler also limits how far simulated time may
+/// advance while a thread could still queue earlier work. Other host threads are not scheduled:
+/// they wait on a condition variable.
 ///
 /// Threads   The caller holds the machine's lock, which is released during waits.
 /// Cost      Two comparisons per call if there is one scheduled thread.
@@ -38,7 +38,8 @@ public:
 
     /// Called if all scheduled threads wait for each other; the argument lists their waits.
     std::function<void(std::string)> on_deadlock;
-    /// Called if no thread can continue before operations that wait for words in memory.
+    /// Called if no thread can continue before a stream's operation that waits for a word in
+    /// memory.
     std::function<void()> on_stuck;
 
     sim_turns(sim_schedule& schedule, sim_options const& options)
@@ -53,8 +54,8 @@ public:
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
-    /// Adds a thread to the scheduler; its clocks start as those of `from`. If no thread is
-    /// running, the new one runs.
+    /// Adds a thread to the scheduler, with the simulated time and the vector clock of `from`. If
+    /// no thread is running, the new one runs.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -69,7 +70,7 @@ public:
         return h;
     }
 
-    /// Returns a new state for an ordinary thread, with an index in vector clocks.
+    /// Returns the state of a new thread that is no `sim_thread`, with an index in vector clocks.
     sim_host& ordinary(std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -79,7 +80,7 @@ public:
         h.advance();
         return h;
     }
-    /// Calls `visit` with each participating thread that has not ended.
+    /// Calls `visit` with each thread in simulated time (`sim_thread`) that has not ended.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (sim_host const* const h : hosts_) { visit(*h); }
@@ -88,7 +89,7 @@ public:
     /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
-    /// Removes a thread that has ended, and wakes threads that join it.
+    /// Removes a thread that has ended from the scheduler, and wakes the threads that join it.
     void leave(sim_host& self) {
         self.now = sim_host::state::ended;
         std::erase(hosts_, &self);
@@ -98,7 +99,7 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Lets another thread run after `leave`: if none can now, the first that becomes runnable.
+    /// Called after `leave`: lets another thread run. If none can now, the first one that can will.
     void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
@@ -117,7 +118,7 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // The scheduler has just selected this thread; a second selection would count twice.
+            // The scheduler has just selected this thread: another selection now would count twice.
             self.started = true;
             return;
         }
@@ -132,8 +133,8 @@ public:
         catch_up(self);
     }
 
-    /// Blocks the thread `self` until `done()` returns true. `done` stores in `self` the object of
-    /// the wait: an operation, a `sim_gate`, or threads.
+    /// Blocks the thread `self` until `done()` returns true. `done` stores in `self` what the
+    /// thread waits for: an operation, a `sim_gate`, or threads.
     template <class Done>
     void block(lock& held, sim_host& self, Done done) {
         (void)block_for(held, self, forever, done);
@@ -165,15 +166,16 @@ public:
 
     static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
-    /// Returns true if a participating thread (`sim_thread`) blocks in real time.
+    /// Returns true if a `sim_thread` blocks in real time (a wait that the simulation does not
+    /// see).
     [[nodiscard]] bool any_away() const noexcept {
         return std::any_of(hosts_.begin(), hosts_.end(),
                            [](sim_host* h) { return h->now == sim_host::state::away; });
     }
-    /// Returns the number of calls that participating threads (`sim_thread`) have made.
+    /// Returns the number of calls of the device by `sim_thread`s so far.
     [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
 
-    /// Makes the thread `h` runnable, with a virtual clock (simulated time) of at least `when`.
+    /// Makes the thread `h` able to run, with a simulated time of at least `when`.
     void wake(sim_host& h, sim_time when) {
         h.clock     = std::max(h.clock, when);
         h.now       = sim_host::state::runnable;
@@ -194,15 +196,14 @@ public:
         progress.notify_all();
     }
 
-    /// Returns true if an ordinary thread (not a `sim_thread`) may advance virtual (simulated)
-    /// time: no participating thread (`sim_thread`) is running, and none could still queue earlier
-    /// work.
+    /// Returns true if a thread that is no `sim_thread` may advance simulated time: no `sim_thread`
+    /// is running, and none could still queue earlier work.
     [[nodiscard]] bool outside_may_step() const noexcept {
         return running_ == nullptr && !schedule_.executing();
     }
 
-    /// Notified when virtual (simulated) time advances or a thread changes state, for the ordinary
-    /// threads (no `sim_thread`).
+    /// Notified when simulated time advances or a thread changes state, for the threads that are no
+    /// `sim_thread`.
     std::condition_variable progress;
 
 private:
@@ -214,8 +215,8 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Advances the virtual clock of a thread that waited for the scheduler to the present
-    /// simulated time, unless threads are ordered by time.
+    /// Advances the simulated time of a thread that waited for the scheduler to the present one,
+    /// unless the threads are ordered by time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
     }
@@ -241,7 +242,7 @@ private:
             if (activity_ == seen && !schedule_.executing()) { return false; }
         }
     }
-    /// Makes `self` the running thread, because the previous one blocks in real time.
+    /// Makes `self` the running thread, because the thread that ran before blocks in real time.
     void take_over(sim_host& self) {
         if (running_ != nullptr && running_ != &self) { running_->now = sim_host::state::away; }
         driver_  = 0;
@@ -249,7 +250,7 @@ private:
         self.now = sim_host::state::runnable;
         progress.notify_all();
     }
-    /// Makes a thread that blocked in real time runnable, and waits until it is selected.
+    /// Makes a thread that blocked in real time able to run again, and waits until it is selected.
     void come_back(lock& held, sim_host& self) {
         self.now   = sim_host::state::runnable;
         self.clock = std::max(self.clock, schedule_.now());
@@ -258,21 +259,23 @@ private:
         await_turn(held, self);
     }
 
-    /// Selects the next thread and lets it run. If only an ordinary thread (not a `sim_thread`) can
-    /// make one runnable, waits for that thread. Returns false if no thread calls the device for
-    /// `patience` of real time.
+    /// Selects the next thread and lets it run. If only a thread that is no `sim_thread` can make
+    /// one able to run, waits for it. Returns false if no thread calls the device for `patience` of
+    /// real time.
     bool dispatch(lock& held, std::chrono::nanoseconds patience) {
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        if (driver_ != mine) { return true; } // another thread was selected in between
+        // Another selection of a thread has begun in the meantime.
+        if (driver_ != mine) { return true; }
         driver_ = 0;
         if (next == nullptr) { return false; }
         hand_to(*next);
         return true;
     }
 
-    /// Returns the runnable thread with the earliest clock (simulated time), or null without one.
+    /// Returns the thread with the earliest simulated time among those that can run, or null if
+    /// none can.
     [[nodiscard]] sim_host* earliest() const noexcept {
         sim_host* first = nullptr;
         for (sim_host* const h : hosts_) {
@@ -284,9 +287,9 @@ private:
         return first;
     }
 
-    /// Runs queued work as far as virtual (simulated) time may advance, and returns the thread that
-    /// runs next. Returns null if a newer selection than number `mine` has begun, or if nothing
-    /// happens for `patience`.
+    /// Runs queued work as far as simulated time may advance, and returns the thread that runs
+    /// next. Returns null if a newer selection than number `mine` has begun, or if nothing happens
+    /// for `patience`.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -316,7 +319,8 @@ private:
         }
     }
 
-    /// Selects one of the runnable threads. The candidates are `self`, then the others by number.
+    /// Selects one of the threads that can run. The candidates are `self`, then the others by
+    /// number.
     sim_host* pick(sim_host* self) {
         bool const can_go_on = self != nullptr && self->now == sim_host::state::runnable;
         if (can_go_on && order_ == sim_order::by_choice && preempted_ >= preemptions_) {
@@ -367,13 +371,13 @@ private:
 
     sim_schedule&          schedule_;
     std::deque<sim_host>   all_;
-    std::vector<sim_host*> hosts_; ///< participating threads that have not ended, by number
+    std::vector<sim_host*> hosts_; ///< the threads in simulated time that have not ended, by number
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
     /// Number of the selection of a next thread that is in progress; 0 if there is none.
     std::uint64_t driver_    = 0;
-    std::uint64_t drives_    = 0; ///< number of selections so far
-    std::uint64_t activity_  = 0; ///< number of calls of scheduled threads so far
+    std::uint64_t drives_    = 0; ///< number of selections of a next thread so far
+    std::uint64_t activity_  = 0; ///< number of calls of the device by `sim_thread`s so far
     std::uint64_t count_     = 0;
     unsigned      preempted_ = 0;
     sim_order     order_;

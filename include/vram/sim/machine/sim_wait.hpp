@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// The waits and queries of one call. A wait advances the virtual clock of the calling thread, and
-/// joins the vector clock of the completed work into that of the thread.
+/// The waits and queries of one call of the simulated device. A wait advances the simulated time of
+/// the calling thread. The completed work then happens before the thread's next step.
 ///
 /// Failure   Members throw `sim_error` if a fault was injected for the next synchronisation, or if
 ///           a stream is being captured. They rethrow an exception of a kernel.
@@ -25,8 +25,8 @@ class sim_wait {
 public:
     explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Blocks until the operation `m` is complete. `m` is a copy, because an event may be recorded
-    /// again during the wait.
+    /// Blocks until the operation `m` is complete. `m` is a copy, because the event that it is from
+    /// may be recorded again during the wait.
     void await(sim_moment m) {
         sim_host& h = *call_.host;
         if (!h.ordinary) {
@@ -65,7 +65,8 @@ public:
         }
         throw_pending(e.device);
     }
-    /// Blocks until all queued work of the device is complete. Throws if it has a captured stream.
+    /// Blocks until all queued work of the device is complete. Throws if a stream of the device is
+    /// being captured.
     void synchronize(int device) {
         call_.admit();
         call_.unsafe();
@@ -79,7 +80,8 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work of the device is complete, as cudaFree does. Invalidates no capture.
+    /// Blocks until all work of the device is complete, as cudaFree does. Does not invalidate a
+    /// capture.
     void await_all(int device) {
         call_.admit();
         sim_device_state& d    = m_.at(device);
@@ -89,8 +91,8 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work queued on `device` is complete, but adds no order to the
-    /// happens-before relation. It allocates no host memory.
+    /// Blocks until all work queued on `device` is complete, but this does not count as order: an
+    /// access that relies on it is reported. Allocates no host memory.
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
@@ -99,7 +101,7 @@ public:
         }
     }
 
-    /// Before a query, runs queued work up to the virtual (simulated) time of the calling thread.
+    /// Called before a query: runs queued work up to the simulated time of the calling thread.
     void reach() {
         if (call_.host->ordinary ? !m_.turns.outside_may_step()
                                  : m_.turns.order() == sim_order::by_time) {
@@ -129,19 +131,19 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // The legacy stream was also queried for the work of the blocking streams.
+        // The query of the legacy stream has also asked for the work of the blocking streams.
         return answer(pending, !s.legacy && knows(s.slot, s.count), all.vclock);
     }
 
 private:
-    /// Operations that are not complete, and the joined vector clock of their streams.
+    /// The last operations that are not complete, and what happens before their end.
     struct work {
         std::vector<sim_moment> moments;
         vector_clock            vclock;
     };
 
-    /// Returns the work that a synchronisation with `s` waits for: its own, and for the legacy
-    /// default stream also that of the blocking streams of its device (measured on an H100).
+    /// Returns the work that a synchronisation with the stream `s` waits for: its own, and for the
+    /// legacy default stream also that of the blocking streams of its device (measured on an H100).
     [[nodiscard]] work work_of(sim_stream_state const& s) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         work       all;
@@ -170,7 +172,8 @@ private:
         return all;
     }
 
-    /// The constructor counts one wait of a host thread, the destructor adds the duration.
+    /// Counts one wait of a host thread in its constructor, and adds the duration in its
+    /// destructor.
     struct waiting {
         waiting(sim_machine& m, sim_host& h, int d)
             : machine{m}, host{h}, device{d}, since{h.clock} {}
@@ -186,7 +189,8 @@ private:
         sim_time     since;
     };
 
-    /// Returns an unfinished operation of `device` among the node's first `last`, if any.
+    /// Returns an operation of `device` that has not ended, among the first `last` of the node, if
+    /// any.
     [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
         sim_device_state& d     = m_.at(device);
         auto const        among = [&](std::vector<sim_moment> const& all) {
@@ -203,14 +207,14 @@ private:
         return {};
     }
 
-    /// Returns true if everything in the vector clock of a stream or event, with this index and
-    /// count, already happens before the next step of the calling thread.
+    /// Returns true if the step `count` of the stream with this vector-clock index, and all before
+    /// it, already happens before the next step of the calling thread.
     [[nodiscard]] bool knows(std::size_t slot, std::uint64_t count) const noexcept {
         return sim_machine::follows(call_.host->vclock, slot, count);
     }
 
-    /// Returns the result of a query. If it is positive, the calling thread joins `vclock`, unless
-    /// it knows that clock already.
+    /// Returns the result of a query. If the work is complete, it happens before the next step of
+    /// the calling thread: `vclock` is joined, unless the thread has it already (`known`).
     bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;
@@ -231,7 +235,8 @@ private:
         }
     }
 
-    /// Invalidates the capture of `s`, because of a call that is illegal during it, and throws.
+    /// Invalidates the capture of the stream `s`, because of a call that is illegal during it, and
+    /// throws.
     [[noreturn]] void break_capture(sim_stream_state& s) {
         s.capture->broken = true;
         throw sim_error{sim_status::stream_capturing, call_.where};

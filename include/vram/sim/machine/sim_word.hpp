@@ -24,7 +24,7 @@ struct sim_word_use {
     std::uintptr_t where = 0;
     std::uint32_t  value = 0;
     bool           waits = false;
-    bool           equal = false; ///< a wait ends at exactly `value`, not at `value` or more
+    bool           equal = false; ///< true: a wait ends at exactly `value`, not at `value` or more
 
     /// Returns true if the value `seen` ends this wait. The order of values is cyclic, as in CUDA.
     [[nodiscard]] bool ends_at(std::uint32_t seen) const noexcept {
@@ -32,37 +32,39 @@ struct sim_word_use {
     }
 };
 
-/// A word in memory, with the vector clocks of the writes by which others are ordered.
+/// A word in memory that streams write or wait for, with the writes by which waits are ordered.
 struct sim_word {
     struct write {
-        std::uint64_t number = 0; ///< number of the operation; 0 for a write by the host
+        /// Number of the operation that writes; 0 for a write by the host.
+        std::uint64_t number = 0;
         std::uint32_t value  = 0;
         vector_clock  vclock;
     };
-    /// A wait for a value that no operation queued so far writes.
+    /// A wait of a stream for a value that no write queued so far has.
     struct open_wait {
         sim_word_use      use;
-        std::size_t       slot; ///< index in vector clocks, and count, of the wait
+        std::size_t       slot; ///< index in vector clocks of the wait, which is its step `count`
         std::uint64_t     count;
         sim_stream_state* stream;
-        std::uint64_t     id; ///< id of the stream
+        std::uint64_t     id; ///< id of the stream that waits
     };
 
-    write                       last; ///< last write that was executed
-    std::deque<write>           queued;
-    std::vector<open_wait>      open;
-    std::vector<std::uint64_t*> gates; ///< counters of notices of gates that threads poll at
+    write                  last; ///< the last write that was executed
+    std::deque<write>      queued;
+    std::vector<open_wait> open;
+    /// Notification counters of the gates (`sim_gate`) at which threads wait for the word.
+    std::vector<std::uint64_t*> gates;
     bool                        written = false;
 
-    /// Returns a write that ends the wait `use`, or null: the last one that was executed, if the
-    /// word still has its value `seen`, else the first of those that are queued.
+    /// Returns a write that ends the wait `use`, or null. It is the last one that was executed if
+    /// the word still has its value, `seen`, else the first suitable one of those that are queued.
     [[nodiscard]] write const* find(sim_word_use const& use, std::uint32_t seen) const {
         if (written && last.value == seen && use.ends_at(seen)) { return &last; }
         auto const found = std::find_if(queued.begin(), queued.end(),
                                         [&](write const& w) { return use.ends_at(w.value); });
         return found == queued.end() ? nullptr : &*found;
     }
-    /// Records that the queued write `number` was executed.
+    /// Records that the queued write with the operation number `number` was executed.
     void executed(std::uint64_t number) {
         auto const found = std::find_if(queued.begin(), queued.end(),
                                         [&](write const& w) { return w.number == number; });

@@ -30,21 +30,23 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Returns true if `actor`'s count `count` happens before, in the full order.
+    /// Returns true if the step `count` of `actor` happens before, if the waits of resources count
+    /// as order too.
     [[nodiscard]] bool includes_fully(std::size_t actor, std::uint64_t count) const noexcept {
         return includes(actor, count) ||
                (actor < by_resources_.size() && by_resources_[actor] >= count);
     }
 
-    /// Increments the counter of `actor` and returns the new value.
+    /// Adds a step of `actor`: increments its counter and returns the new value.
     std::uint64_t advance(std::size_t actor) { return ++at(actor); }
 
-    /// Sets each counter to the larger of its value and that in `other` (acquires `other`).
+    /// Sets each counter to the larger of its value and that in `other`: everything that happens
+    /// before `other` then happens before this one.
     void join(vector_clock const& other) {
         raise_all(counts_, other.counts_);
         raise_all(by_resources_, other.by_resources_);
     }
-    /// Acquires `other` in the full order only.
+    /// Joins `other` only in the order that includes the waits of resources.
     void join_by_resource(vector_clock const& other) {
         raise_all(by_resources_, other.counts_);
         raise_all(by_resources_, other.by_resources_);
@@ -74,7 +76,7 @@ private:
     }
 
     counts counts_;
-    counts by_resources_; ///< counters that only the waits of resources have raised
+    counts by_resources_; ///< counters that only the waits of resources (such as pools) have raised
 };
 
 } // namespace detail
