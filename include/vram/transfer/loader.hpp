@@ -153,8 +153,8 @@ public:
     [[nodiscard]] slot_states states() const { return core_->states(); }
 
 private:
-    /// The batch at the iterator is not yet taken from the loader (`asking`) or taken (`there`), or
-    /// there is no further batch (`ended`).
+    /// The state of the iterator's batch: not yet taken from the loader (`asking`), taken
+    /// (`there`), or not existing, because the last batch was before (`ended`).
     enum class state { asking, there, ended };
 
     /// Creates a default-constructed resource on the device of the stream `consumer`.
@@ -194,7 +194,8 @@ private:
     stream                consumer_;
     state                 state_ = state::asking;
     bool                  begun_ = false;
-    call_site             at_; ///< line of the loop or, before it, of the constructor
+    /// Line of the program that began the loop or, before that, called the constructor.
+    call_site at_;
 };
 
 /// The iterator of a loader. It waits for its batch when it is first dereferenced or compared.
@@ -218,7 +219,7 @@ public:
 
     /// Releases the batch at the iterator and advances to the next one, which is not waited for.
     iterator& operator++() {
-        // If the loop has not accessed the batch, take it first, so that `++` skips this batch.
+        // A batch that the loop has not accessed is taken now, so that `++` skips it.
         of_->fetch();
         of_->advance();
         return *this;

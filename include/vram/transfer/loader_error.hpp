@@ -94,11 +94,12 @@ public:
     [[nodiscard]] reason    why() const noexcept { return why_; }
     /// Returns the number of the batch in the order in which the loop gets them, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
-    /// Returns the index that was passed to the source, or `unknown` if there is none.
+    /// Returns the index that the loader passed to the source for the batch, or `unknown` if there
+    /// is none.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
-    /// Returns the bytes of the batch, if the reason concerns them.
+    /// Returns the number of bytes of the batch, if the reason concerns its size, else 0.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns the limit that was exceeded, if the reason has one.
+    /// Returns the limit that was exceeded, if the reason has one, else 0.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the negative number that the source returned, or 0.
     [[nodiscard]] long long returned() const noexcept { return returned_; }

@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// Counts and times of one loader. Times are in nanoseconds of the platform's clock, which is
-/// virtual on a simulated device.
+/// Counts and times of one loader. Times are in nanoseconds of the platform's clock; on the
+/// simulated device, that is simulated time.
 struct loader_statistics {
     std::uint64_t batches  = 0; ///< number of batches that the loop has received
     std::uint64_t bytes    = 0; ///< number of bytes copied to the device

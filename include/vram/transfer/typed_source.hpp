@@ -53,7 +53,7 @@ public:
     }
 
 private:
-    /// Returns `to` as elements, as many as fit.
+    /// Returns the memory `to` as a span of elements, as many as fit.
     static elements room(std::span<std::byte> to) noexcept {
         return {reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
     }

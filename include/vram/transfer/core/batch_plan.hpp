@@ -35,8 +35,8 @@ class batch_plan {
 public:
     static constexpr std::size_t unknown = source_type::unknown;
 
-    /// The plan for `source`, which must outlive it. `options` has numbers in place of defaults
-    /// (0).
+    /// Creates the plan for `source`, which must outlive it. In `options`, each 0 that means a
+    /// default must have been replaced by a number.
     batch_plan(source_type const& source, loader_options const& options)
         : source_{source}, options_{options} {
         std::size_t const given = source.batch_bytes();
@@ -49,9 +49,9 @@ public:
         index_order order;
     };
 
-    /// Plans the pass with the number `epoch`, from 0. If the size of the source's last batch must
-    /// be known and the source has no `batch_bytes(index)`, calls `produce(index)`, which must make
-    /// the source produce that batch and return its bytes.
+    /// Plans the pass over the source with the number `epoch`, from 0. If the size of the source's
+    /// last batch must be known and the source has no `batch_bytes(index)`, calls `produce(index)`,
+    /// which must make the source produce that batch and return its bytes.
     template <class Produce>
     [[nodiscard]] pass begin(std::uint64_t epoch, Produce const& produce) {
         loader_options const& o = options_;
@@ -66,7 +66,7 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // If the last batch may be short, it is not shuffled and stays the last.
+            // The last batch may be short: it is not shuffled and stays the last.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
@@ -81,7 +81,8 @@ public:
     /// Returns the number of batches of this pass, if it is known before its end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
 
-    /// The treatment of a batch: the loop gets it, leaves it out (too short), or ends before it.
+    /// The treatment of a batch: the loop gets it (`batch`), does not get it because it is too
+    /// short (`left_out`), or ends before it (`end`).
     enum class verdict { batch, left_out, end };
 
     /// Returns the treatment of a batch of `bytes` bytes, of which 0 is the end of the source.
@@ -108,7 +109,7 @@ public:
             return true;
         }
     }
-    /// Returns the bytes with padding of a batch of `bytes` bytes.
+    /// Returns the bytes that a batch of `bytes` bytes has after padding.
     [[nodiscard]] std::size_t padded(std::size_t bytes) const noexcept {
         return options_.last == last_batch::pad ? options_.batch_bytes : bytes;
     }
@@ -118,8 +119,8 @@ private:
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// Returns the number of batches that are not known to be short. If these are not the first
-    /// batches of the source, lists their indices in `order`.
+    /// Returns the number of batches that are not known to be short. If these are not simply the
+    /// first batches of the source, stores their indices in `order`.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -156,7 +157,7 @@ private:
     std::size_t           full_ = 0; ///< bytes of a full batch; one with fewer is short
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
-    /// Value of `total_` when `last_short_` was computed.
+    /// The value of `total_` for which `last_short_` was computed
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -127,7 +127,7 @@ class batch_source {
     using itself = source_itself<Source>;
 
 public:
-    /// True if several threads may call `fill` concurrently.
+    /// True if several threads may call `fill` at the same time, each for another batch.
     static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
     /// True if batches go through pinned memory. False if the source enqueues its own copies.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;

@@ -13,9 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// Pinned blocks with a copy between them and the device. A copy begins (`begin`), is enqueued, and
-/// is complete if one of three signs shows it: its completion flag (a word in pinned memory that
-/// the device writes), a callback, or a query of its event.
+/// The pinned blocks of a loader or unloader with a copy between them and the device. A copy begins
+/// (`begin`), is enqueued, and is complete if one of three signs shows it: its completion flag (a
+/// word in pinned memory that the device writes), a callback, or a query of its event.
 ///
 /// Threads   One thread at a time; the caller holds the lock of the blocks.
 /// Cost      The search for the oldest copy examines every block. The constructor allocates.
@@ -24,7 +24,8 @@ class copies_in_progress {
 public:
     using event = typename Pinned::event;
 
-    /// The copies of `blocks`, which must neither move nor grow while this object exists.
+    /// Creates a record without copies. `blocks` must neither move nor grow while this object
+    /// exists.
     explicit copies_in_progress(std::vector<Pinned>& blocks) : blocks_{blocks} {}
 
     /// Begins a copy of the block `p`. The copy is not enqueued yet.
@@ -44,8 +45,8 @@ public:
         p.now      = Pinned::state::empty;
         p.enqueued = false;
     }
-    /// Ends the copy number `which` of the block `p`, because a query of its event showed that it
-    /// is complete. Returns false, and does nothing, if this copy has ended already.
+    /// Ends the copy with the number `which` of the block `p`, because a query of its event showed
+    /// that it is complete. Returns false, and does nothing, if this copy has ended already.
     [[nodiscard]] bool end_before_callback(Pinned& p, std::uint64_t which) noexcept {
         if (p.now != Pinned::state::copying || p.copy_number != which) { return false; }
         if (!p.flagged) { ++p.completed_early; }
@@ -53,7 +54,7 @@ public:
         return true;
     }
     /// Ends the copy of the block `p`, because its callback runs. Returns false, and does nothing,
-    /// if `end_before_callback` has ended this copy before.
+    /// if `end_before_callback` has already ended this copy.
     [[nodiscard]] bool end_by_callback(Pinned& p) noexcept {
         if (p.completed_early != 0) {
             --p.completed_early;
@@ -83,8 +84,9 @@ public:
         return first;
     }
 
-    /// An enqueued copy that has not ended. `which` is the number of the copy among those of its
-    /// block, or 0 if there is no such copy. `over` is an event that completes no earlier.
+    /// A copy that was enqueued and has not ended. `which` is the number of the copy among those of
+    /// its block, or 0 if there is no such copy. `over` is an event that completes no earlier than
+    /// the copy.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;

@@ -30,9 +30,9 @@ namespace detail {
 /// the lock held.
 template <class Platform>
 struct copy_owner {
-    /// The last copy of the block `p` is complete.
+    /// Called when the last copy of the block `p` is complete.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
-    /// The device has failed: the event of a copy returned the error `why`.
+    /// Called when the device has failed: the event of a copy returned the error `why`.
     virtual void device_failed(std::exception_ptr why) noexcept = 0;
 
 protected:
@@ -62,15 +62,16 @@ public:
     using stream = typename Platform::stream;
     using device = typename Platform::device;
 
-    /// Options of a channel that do not change.
+    /// The options of a channel that never change.
     struct settings {
         bool downloads = false; ///< true for an unloader's channel
         int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
-        bool call_back = true;  ///< false if a host thread waits for each end instead
+        /// False if a host thread waits for the end of each copy instead of a callback.
+        bool call_back = true;
     };
 
-    /// Copies of the blocks `blocks`, on the stream `given` or on a new one. `threads` is the lock
-    /// that guards the blocks. All three must outlive the channel.
+    /// Creates a channel for copies of the blocks `blocks`, on the stream `given` or on a new one.
+    /// `threads` has the lock that guards the blocks. All three must outlive the channel.
     copy_channel(copy_owner<Platform>& owner, staged_wait<Platform>& threads,
                  std::vector<pinned>& blocks, device where, std::optional<stream> given,
                  settings const& how)
@@ -117,7 +118,7 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // The functions that `staged_wait` calls (its parameter `Copies`).
+    // The next three functions are those that `staged_wait` calls to wait for copies.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
     /// Ends the copy of the block `p`, which is complete. The lock is held.
@@ -143,7 +144,7 @@ public:
             try {
                 auto const copy = copy_of(p);
                 if (copy.which == 0 || !Platform::done(*copy.over)) { continue; }
-                // The event is complete: this does not wait, and throws if the copy failed.
+                // The event is complete, so this call does not wait; it throws if the copy failed.
                 Platform::synchronize(*copy.over);
                 end_before_callback(p, copy.which);
             } catch (...) { return fail(std::current_exception()); }
@@ -168,7 +169,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // Not the line of the loop, because any thread may copy: the line is the same in each run.
+        // Reports name no line of the loop, because any thread may copy: so the line is the same in
+        // each run.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -260,7 +262,7 @@ private:
     copies_in_progress<pinned> copies_;
     copy_lane<Platform>        lane_;
     settings                   how_;
-    /// The program's line that made the loader or unloader, for reports of the platform.
+    /// The line of the program that made the loader or unloader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
 };
 

@@ -23,8 +23,8 @@ concept has_priorities = requires(typename P::device d, int priority) {
 };
 
 /// A stream for copies, and a second stream for the callbacks that report complete copies. The copy
-/// stream is the caller's, or a new non-blocking stream. Callbacks run on a stream of their own
-/// because a callback in the copy stream would delay the next copy until it returns.
+/// stream is the caller's, or a new non-blocking stream. Callbacks have a stream of their own,
+/// because in the copy stream a callback would delay the next copy until it returns.
 ///
 ///     platform::copy(lane.view(), to, from, bytes);
 ///     platform::record(over, lane.view());

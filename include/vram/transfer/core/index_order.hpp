@@ -25,13 +25,13 @@ namespace detail {
 /// Cost      8 bytes for each index. The constructor takes time in proportion to n.
 class index_order {
 public:
-    /// The identity: each index is its own position, for any number of indices.
+    /// Creates the order in which each index has itself as position, for any number of indices.
     index_order() = default;
     index_order(std::size_t n, std::uint64_t seed) : places_(n) {
         for (std::size_t i = 0; i < n; ++i) { places_[i] = i; }
         shuffle(seed);
     }
-    /// The order `places[0]`, `places[1]`, ...
+    /// Creates the order `places[0]`, `places[1]`, ...
     explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
 
     /// Shuffles the indices in the order that `seed` determines.

@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// The type of an object that is copied or moved from an argument of the type `Object&&`. A
-/// function is kept as a pointer. An lvalue that cannot be copied gives a reference, so that the
-/// class that owns the object can refuse it with a message.
+/// The type with which a class stores an argument of the type `Object&&` by value: a copy or the
+/// moved object. A function is stored as a pointer. An lvalue that cannot be copied gives a
+/// reference, so that the class can refuse it with a message.
 template <class Object>
 using kept_by_value = std::conditional_t<std::constructible_from<std::decay_t<Object>, Object>,
                                          std::decay_t<Object>, Object>;

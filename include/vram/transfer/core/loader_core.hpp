@@ -84,15 +84,16 @@ public:
     /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // Stop assigning batches first: if the stop token makes a source return, its producer
-        // thread then finds that no further batch is wanted.
+        // First, because a stop request can make the source return: its producer thread must then
+        // find that no further batch is wanted.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
     /// Stops the producers, joins their threads, and waits for copies that are being enqueued. The
     /// stop token requests a source that takes long to return.
     void shut_down() noexcept {
-        if (!this->in_owning_process()) { return; } // a forked child has none of these threads
+        // A forked child process has none of these threads.
+        if (!this->in_owning_process()) { return; }
         request_stop();
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }
@@ -177,7 +178,7 @@ private:
     }
 
     void start() {
-        stop_.emplace(); // in place, because g++ 12 warns of an uninitialised temporary
+        stop_.emplace(); // constructed in place, because g++ 12 warns of an uninitialised temporary
         auto pass = plan_.begin(epoch_, [this](std::size_t last) { return produce_only(last); });
         this->begin(pass.batches, std::move(pass.order));
         down_ = false;
@@ -192,7 +193,7 @@ private:
         }
     }
 
-    /// The block in which `produce_only` makes the source produce a batch.
+    /// Returns the block in which `produce_only` makes the source produce a batch.
     [[nodiscard]] auto& first_block() noexcept {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -213,15 +214,16 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        if constexpr (batch_source<Source>::fills) { // repeats while batches are left out
+        // Repeated while batches are left out because they are short.
+        if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
             while (slot* const s = this->slot_now()) { produce(*s); }
         }
     }
 
-    // The steps to produce a batch in a pinned block, which is copied later, in order, to a device
-    // block; and in a device block, for a source that enqueues its own copies.
+    // The steps to produce a batch: in a pinned block, which is copied to a device block later, in
+    // the order of the batches, or, for a source that enqueues its own copies, in a device block.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -251,15 +253,17 @@ private:
         Platform::record(s.copied, this->channel_.view());
         this->posted(s, ns);
     }
-    /// Waits for the copies that the source may have enqueued and that no event follows.
+    /// Called after the source threw: waits for copies that it may have enqueued without an event
+    /// behind them.
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
-    /// Makes the source produce the batch that is assigned to the block `b`.
+    /// Makes the source produce the batch that was assigned to the block `b`.
     template <class Block>
     void produce(Block& b) noexcept {
-        bool               requested = false;
-        std::exception_ptr why; // moved to `ended`, so that this thread keeps no reference to it
+        bool requested = false;
+        // Moved into `ended`, so that this thread keeps no reference to the exception.
+        std::exception_ptr why;
         try {
             prepare(b);
             std::uint64_t const since = clock::now();
@@ -320,11 +324,11 @@ private:
     /// Keeps the loop's stream handle valid: the stream may be destroyed before its batches are.
     stream_hold<Platform>           held_;
     memory                          memory_;
-    std::optional<std::stop_source> stop_; ///< with the token that requests the source to return
+    std::optional<std::stop_source> stop_; ///< its token requests the source to return
     std::uint64_t                   epoch_ = 0;
     bool                            inline_;
     bool                            down_ = true;
-    /// The program's line that made the loader, for reports of the platform.
+    /// The line of the program that made the loader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
     kept_for_good                                   kept_;
     std::vector<thread>                             threads_;

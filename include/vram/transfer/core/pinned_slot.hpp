@@ -36,14 +36,15 @@ struct pinned_slot {
     pinned_slot(device where, bool timing)
         : begun{make(where, timing)}, copied{make(where, timing)}, timed{timing} {}
 
-    event begun;  ///< start of the copy; recorded only if copies are timed
-    event copied; ///< end of the copy; not recorded if a completion flag suffices
+    event begun;  ///< event before the copy; recorded only if copies are timed
+    event copied; ///< event after the copy; not recorded if a completion flag suffices
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0;
-    std::size_t filled = 0; ///< bytes of the batch that the source wrote; the rest is padding
+    /// Number of bytes of the batch that the source wrote; the rest is padding.
+    std::size_t filled = 0;
     std::size_t index  = 0;
-    /// Index of the batch that was passed to the source.
+    /// Index that was passed to the source for this batch.
     std::size_t asked = 0;
 
     std::uint64_t copy_number = 0; ///< number of copies of this slot so far
@@ -54,21 +55,23 @@ struct pinned_slot {
     /// Number of copies found complete by an event query before their callbacks ran.
     std::size_t completed_early = 0;
 
-    /// Event that is complete when the slot's last copy, or a later one, is complete.
+    /// Event that is complete when the slot's last copy is; recorded after this copy or a later
+    /// one.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
-    /// The ring that owns the slot, for a callback, which receives only the slot.
+    /// The loader's or unloader's state that owns the slot: a callback receives only the slot.
     void* owner    = nullptr;
     state now      = state::empty;
     bool  timed    = false;
     bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
-    /// A thread must wait for `copied` before it fills the block again.
+    /// True if a thread must wait for the event `copied` before it fills the block again.
     bool in_flight = false;
-    bool enqueued  = false; ///< the copy is enqueued, so `over` may be queried
-    bool flagged   = false; ///< the device writes `*flag` at the end of the copy
+    /// True if the copy was enqueued, so that the event `over` may be queried.
+    bool enqueued = false;
+    bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
     /// True if neither an event nor a wait proves that the last copy is complete.
     bool end_unknown = false;
-    bool left_out    = false; ///< the loop does not get the batch, so it is not copied
+    bool left_out    = false; ///< true if the loop does not get the batch, so that it is not copied
     /// True if the time between `begun` and `copied` has not been read yet.
     bool unmeasured = false;
 

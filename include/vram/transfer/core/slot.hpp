@@ -35,10 +35,10 @@ struct slot {
     event released; ///< event recorded on the loop's stream after its last use of the block
 
     std::byte*  memory = nullptr;
-    std::size_t size   = 0; ///< bytes of the batch
-    std::size_t filled = 0; ///< bytes of the batch from the source; the rest is padding
+    std::size_t size   = 0; ///< number of bytes of the batch
+    std::size_t filled = 0; ///< number of bytes of the batch from the source; the rest is padding
     std::size_t index  = 0; ///< number of the batch in the loop's order, from 0
-    /// Index of the batch that was passed to the source (see `loader_options::shuffle`).
+    /// Index that was passed to the source for this batch (see `loader_options::shuffle`).
     std::size_t asked = 0;
 
     std::vector<stream> others; ///< streams other than the loop's that use the batch
@@ -49,7 +49,8 @@ struct slot {
     /// The device of each event in `others_released`, for streams of this device alone.
     std::vector<device> others_on;
 
-    /// Word in pinned memory that the device writes after the copy into this block, or null.
+    /// Completion flag: a word in pinned memory that the device writes after the copy into this
+    /// block. Null if there is none.
     std::uint32_t* flag        = nullptr;
     std::uint64_t  copy_number = 0; ///< value that `*flag` reaches when that copy is complete
 
@@ -57,7 +58,8 @@ struct slot {
     /// Index of the pair of events in `use_times` that measures the batch's use.
     std::size_t   use   = 0;
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
-    [[no_unique_address]] last_use<Platform> last{}; ///< for reports of the platform
+    /// The line of the program that used the block last, for reports.
+    [[no_unique_address]] last_use<Platform> last{};
     /// True if `released` is recorded and nothing has waited for it yet.
     bool in_use = false;
     /// True if neither an event nor a wait proves that the last use of the block is complete.
@@ -119,7 +121,8 @@ struct slot {
     }
 
 private:
-    /// Makes `others_released[n]` an event of the device `where`: an existing or a new one.
+    /// Makes `others_released[n]` an event of the device `where`: keeps the existing one if it is,
+    /// or else creates one.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

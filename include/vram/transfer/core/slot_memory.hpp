@@ -64,9 +64,10 @@ public:
     }
     slot_memory(slot_memory&&) = delete;
 
-    /// Allocates `bytes` bytes for each slot. If `pageable` is true, a block that cannot be pinned
-    /// is pageable; returns the number of such blocks. Also allocates a completion flag for each
-    /// pinned slot, if no block is pageable and everything fits in `budget`.
+    /// Allocates `bytes` bytes for each slot. If `pageable` is true and a block cannot be pinned,
+    /// allocates pageable memory for it; returns the number of such blocks. Also allocates a
+    /// completion flag (a word that the device writes after a copy) for each pinned slot, if no
+    /// block is pageable and everything fits in `budget`.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const with_flags =
@@ -186,7 +187,7 @@ private:
             return false;
         }
     }
-    /// Reports `memory` as a leak instead of freeing it: the device may still use it.
+    /// Reports `memory` as a leak instead of freeing it, because the device may still use it.
     void lost(std::byte* memory) noexcept {
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,
@@ -201,7 +202,7 @@ private:
     stream                       copies_;
     std::size_t                  bytes_ = 0;
     std::byte*                   flags_ = nullptr;
-    /// The program's line that made the loader or unloader, for reports of the platform.
+    /// The line of the program that made the loader or unloader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
 };
 

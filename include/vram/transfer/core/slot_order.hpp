@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// A queue from which slots come in the order of their `index`, from 0 without gaps, in whatever
-/// order they were added. The indices in progress must differ by less than `window`. If `ordered`
-/// is false, slots come in the order in which they were added.
+/// A queue that returns slots (places for a batch) in the order of their `index`, from 0 without
+/// gaps, independent of the order in which they were added. The indices in the queue must differ by
+/// less than `window`. If `ordered` is false, slots come in the order in which they were added.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant time, except `drop_from`. It allocates only in the constructor.
@@ -51,7 +51,7 @@ public:
             if (s->index < index) { queue_.push(*s); }
         }
     }
-    /// Removes all slots. The next index is 0 again.
+    /// Removes all slots. The next slot to be returned has the index 0 again.
     void clear() noexcept {
         for (Slot*& s : places_) { s = nullptr; }
         queue_ = {};

@@ -12,7 +12,7 @@
 namespace vram {
 namespace detail {
 
-/// First-in, first-out queue of slots, linked through `Slot::next`.
+/// A first-in, first-out queue of slots (places for a batch), linked through `Slot::next`.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant time, except `size`, which walks the queue.

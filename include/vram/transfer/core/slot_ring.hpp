@@ -102,8 +102,8 @@ protected:
     /// Fills a block on the loop's thread. Does nothing if the loader has producer threads.
     virtual void produce_inline() = 0;
 
-    /// Starts a new pass over the source. No producer is running and no copy is in progress. Other
-    /// threads may release batches of an earlier pass during the call.
+    /// Starts a new pass over the source. No producer may be running, and no copy in progress.
+    /// Other threads may release batches of an earlier pass during the call.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->threads_.hold();
         this->channel_.end_all();
@@ -169,7 +169,7 @@ private:
                        this->rules_.stopping() || this->table_.exhausted() ||
                        this->table_.all_held();
             });
-            // If a batch is ready, the loop does not depend on the copy.
+            // If a batch is ready, the loop does not need the copy at once.
             bool const there = this->table_.ready();
             bool const fills = can_fill_here();
             bool const mine =
@@ -191,7 +191,8 @@ private:
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
                !b.ready() && !b.no_more() && !this->rules_.stopping();
     }
-    /// Overwrites the device block `s` after its last use: a late access reads wrong values.
+    /// Overwrites the device block `s` after its last use, so that a late access reads wrong
+    /// values.
     void overwrite(slot& s) noexcept {
         try {
             stream const on = this->channel_.view();
@@ -222,8 +223,9 @@ private:
     }
 
     /// Number of batches that the loop took in this pass over the source.
-    std::size_t   taken_     = 0;
-    std::uint64_t passed_ns_ = 0; ///< `wall_ns` of earlier passes over the source
+    std::size_t taken_ = 0;
+    /// Sum of `loader_statistics::wall_ns` of earlier passes over the source.
+    std::uint64_t passed_ns_ = 0;
     bool          ended_     = false;
 };
 

@@ -28,9 +28,9 @@
 namespace vram {
 namespace detail {
 
-/// Operations of a loader's producers (threads that fill batches) and copies on its blocks. When a
-/// filled pinned block and a free device block exist, the thread that completed the pair enqueues
-/// the copy (`copy_all`), unless `wake_rules` leaves it to another thread.
+/// Operations of a loader's producers (threads that fill batches) and copies on the loader's
+/// blocks. When a filled pinned block and a free device block exist, the thread that completed the
+/// pair enqueues the copy (`copy_all`), unless `wake_rules` leaves it to another thread.
 ///
 /// Threads   Any number of producers. No function of the platform is called while the lock of
 ///           `threads_` is held, because a callback may need the lock.
@@ -212,7 +212,7 @@ protected:
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
-    /// Adds the times of the copies that are complete to the statistics.
+    /// Adds the times of the copies that are complete since the last call to the statistics.
     void measure_empties() {
         for (auto all = take_empties(); pinned* const p = all.pop();) {
             try {
@@ -236,7 +236,7 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        channel_.complete_flagged(); // perhaps no producer polls at this moment
+        channel_.complete_flagged(); // read here, because perhaps no producer polls the flags now
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
         return n;
@@ -250,7 +250,7 @@ protected:
     table                  table_;
     copy_channel<Platform> channel_;
     loader_statistics      figures_;
-    /// Time of the first fill in this pass over the source.
+    /// Time at which the first batch of this pass over the source was begun.
     std::uint64_t begun_ = 0;
 
 private:
@@ -322,12 +322,13 @@ private:
     /// copies can be read. `put_back` returns each to the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        channel_.complete_flagged(); // at the end of a range no producer polls the completion flags
+        channel_.complete_flagged(); // read here: at the end of a pass no producer polls the flags
         return table_.take_empties();
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Lets the loop end with the exception `why`. Batches without a block are not produced.
+    /// Called if the device failed: lets the loop end with the exception `why`. Batches without a
+    /// block are not produced.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

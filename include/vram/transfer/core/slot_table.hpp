@@ -56,7 +56,7 @@ public:
         copying_ = false;
     }
 
-    // Functions for the producers, the threads that fill batches.
+    // The next four functions are for the producers, the threads that fill batches.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -85,7 +85,8 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true if a pinned block with a left-out batch has become empty since the last call.
+    /// Returns true if a pinned block became empty since the last call because its batch was left
+    /// out.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
     /// Lets the loop end before the batch of the pinned block `p`, because the source has no batch
     /// or threw `why`, which is null if it did not throw.
@@ -101,7 +102,7 @@ public:
         return &assign(*free_.pop());
     }
 
-    // Functions for the thread that enqueues a copy.
+    // The next functions are for the thread that enqueues a copy.
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
@@ -140,7 +141,7 @@ public:
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
 
-    // Functions for the consumer, the thread of the loop.
+    // The next functions are for the consumer, the thread of the loop.
     [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
 
@@ -193,7 +194,8 @@ private:
         s.asked = order_[s.index];
         return s;
     }
-    /// Makes pinned blocks empty as long as the next batch in the order is left out.
+    /// Makes pinned blocks empty for as long as the next batch in the order is one that is left
+    /// out.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
             make_empty(*filled_.pop());
@@ -215,7 +217,7 @@ private:
     slot_order<Pinned>   filled_;
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
-    std::exception_ptr   error_; ///< exception to throw after the last batch, or null
+    std::exception_ptr   error_; ///< the exception to throw after the last batch, or null
     /// Number of batches that the loop gets, or `none` if not known.
     std::size_t end_   = none;
     std::size_t index_ = 0; ///< index of the next batch to be assigned to a block
@@ -223,7 +225,7 @@ private:
     std::size_t held_    = 0;
     std::size_t slots_   = 0;     ///< number of all device blocks
     bool        copying_ = false; ///< true if a thread is enqueueing a copy
-    /// True if a pinned block with a left-out batch has become empty.
+    /// True if a pinned block has become empty because its batch was left out.
     bool passed_ = false;
 };
 

@@ -52,23 +52,24 @@ public:
         requires(gate& g, guard& held, bool (*ready)()) { g.wait_awake(held, spin, ready); };
 
     [[nodiscard]] guard hold() { return gate_.hold(); }
-    /// Wakes all waiting threads. Each evaluates its condition again.
+    /// Wakes all waiting threads. Each then tests the condition for which it waits.
     void notify() noexcept { gate_.notify(); }
-    /// Makes the threads that poll evaluate their conditions again; wakes no thread that sleeps.
+    /// Makes the threads that poll test their conditions again. Does not wake a thread that sleeps.
     void notify_awake() noexcept {
         if constexpr (spins) { gate_.notify_awake(); }
     }
-    /// Returns the threads that wait in `wait_for_copies` and `wait_eagerly`. The lock is held.
+    /// Returns the numbers of threads that wait in `wait_for_copies` and `wait_eagerly`. The lock
+    /// must be held.
     [[nodiscard]] waiting_threads const& waiting() const noexcept { return waiting_; }
 
-    /// Sleeps until `ready()` returns true.
+    /// Sleeps until `ready()` returns true. The lock is released during the sleep.
     template <class Ready>
     void wait(guard& held, Ready const& ready) {
         gate_.wait(held, ready);
     }
-    /// Polls, then sleeps, until `ready()` returns true or the duration `most`, if it is not 0, has
-    /// passed. On the simulated device this is virtual (simulated) time, or real time if virtual
-    /// time stands still. Returns false if the time has passed.
+    /// Polls, then sleeps, until `ready()` returns true, or until the duration `most`, if it is not
+    /// 0, has passed. On the simulated device this is simulated time, or real time if simulated
+    /// time stands still. Returns false if the duration has passed.
     template <class Ready>
     bool wait_at_most(guard& held, std::chrono::nanoseconds most, Ready const& ready) {
         if constexpr (spins) {
@@ -91,10 +92,10 @@ public:
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Waits until `ready()` returns true. While no copy is in progress, polls before it sleeps,
-    /// with pauses if `wanted()` returns true: the thread is then needed when a device block
-    /// becomes free, and another thread need not wake it. After one second it sleeps. Returns the
-    /// nanoseconds of the wait.
+    /// Waits until `ready()` returns true. While no copy is in progress, polls before it sleeps. It
+    /// polls with pauses as long as `wanted()` returns true: this thread is then needed when a
+    /// device block becomes free, and no other thread has to wake it. After one second it sleeps.
+    /// Returns the nanoseconds of the wait.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {
@@ -114,7 +115,8 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits until `ready()` returns true; `rest` waits while no copy is in progress.
+    /// Waits until `ready()` returns true. `rest` is the function that waits while no copy is in
+    /// progress.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -122,7 +124,8 @@ private:
         if (ready()) { return 0; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // Number of the copy polled last: the flag of a new one is first polled without sleeping.
+        // Number of the copy that was polled last: the flag of a new one is first polled without
+        // sleeping.
         std::uint64_t turn = 0;
         ++waiting_.idle;
         while (!ready()) {
@@ -147,7 +150,8 @@ private:
         held = gate_.hold();
     }
 
-    /// Polls until `ready()` returns true, at most for the time `spin`. Returns the last result.
+    /// Polls until `ready()` returns true, but at most for the time `spin`. Returns its last
+    /// result.
     template <class Ready>
     bool poll(guard& held, Ready const& ready) {
         if constexpr (spins) {
@@ -159,10 +163,12 @@ private:
             return false;
         }
     }
-    /// Pauses until `ready()` returns true, longer the longer the thread has waited already.
+    /// Sleeps in pauses until `ready()` returns true. The longer the thread has waited since
+    /// `since`, the longer are the pauses.
     template <class Ready>
     void nap(guard& held, Ready const& ready, std::uint64_t since) {
-        constexpr std::uint64_t least = 20'000, most = 1'000'000; // pauses in ns
+        // Shortest and longest pause in nanoseconds.
+        constexpr std::uint64_t least = 20'000, most = 1'000'000;
         std::uint64_t const pause = larger_of(least, smaller_of((clock::now() - since) / 8, most));
         waiting_.backing_off      = true;
         ++waiting_.awake;
@@ -209,7 +215,7 @@ private:
     /// the simulated device it sleeps until the device writes the flag, or `ready()` returns true.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
-        constexpr std::uint64_t most  = 30'000; // ns of polling without sleep
+        constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep
         constexpr auto          pause = std::chrono::microseconds{20};
         // Copied, because other threads may change `p` while the lock is released.
         std::uint32_t* const flag  = p.flag;

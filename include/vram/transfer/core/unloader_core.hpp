@@ -64,7 +64,8 @@ public:
 
     /// Waits until the sink has received all results or has failed, and ends the sink's thread.
     void shut_down() noexcept {
-        if (!this->in_owning_process()) { return; } // a forked child does not have that thread
+        // A forked child process does not have that thread.
+        if (!this->in_owning_process()) { return; }
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
@@ -104,7 +105,7 @@ private:
 
     Sink   sink_;
     device where_;
-    /// The program's line that made the unloader, for reports of the platform.
+    /// The line of the program that made the unloader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
     /// Keeps the producer's stream handle valid: the stream may be destroyed before its results.
     stream_hold<Platform>     held_;

@@ -89,7 +89,7 @@ public:
         if (stopping_) { throw loader_error{loader_error::reason::ended, index_}; }
         slot& s = *from;
         s.record_users(on);
-        from    = nullptr; // from here on the block belongs to the unloader
+        from    = nullptr; // From here on the block belongs to the unloader.
         s.size  = bytes;
         s.index = index_++;
         {
@@ -165,7 +165,7 @@ protected:
         threads_.wait_for_copies(held, channel_, [&] {
             return stopping_ || problem_ != nullptr || copied_.front() != nullptr;
         });
-        if (problem_ != nullptr) { // after a failure the sink receives nothing more
+        if (problem_ != nullptr) { // after a failure, the sink receives no further result
             threads_.wait(held, [&] { return stopping_; });
         }
         return stopping_ ? nullptr : copied_.pop();
@@ -231,15 +231,17 @@ private:
         fail(std::move(why), "a copy", none);
     }
 
-    /// Stores the exception `why`, which the sink or a copy (`what`) threw at the result `index`,
-    /// or at an unknown one (`none`). Only the first failure is stored. The lock must be held.
+    /// Stores the exception `why`, which the sink or a copy (`what` names it) threw at the result
+    /// `index`, or at an unknown one (`none`). Only the first failure is stored. The lock must be
+    /// held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);
         failed_  = what;
         at_      = index;
     }
-    /// Reports the stored exception to the error sink, because no later call can throw it.
+    /// Reports the stored exception to the error sink. Called at the end, when no later call can
+    /// throw it.
     void report_lost() noexcept {
         char what[64];
         if (at_ == none) {
@@ -275,7 +277,7 @@ private:
     char const*        failed_ = "";   ///< "the sink" or "the copy", which threw `problem_`
     std::size_t        at_     = none; ///< index of the result that failed, or `none`
     std::size_t        index_  = 0;
-    std::size_t        held_   = 0; ///< number of device blocks that the program holds as results
+    std::size_t        held_   = 0; ///< number of device blocks that the program has as results
     /// Number of results that were being copied or are with the sink.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;

@@ -104,7 +104,8 @@ private:
         }
     }
 
-    std::vector<std::unique_ptr<pair>> pairs_; ///< by pointer, because a pair cannot be moved
+    /// Pointers, because a pair of events cannot be moved.
+    std::vector<std::unique_ptr<pair>> pairs_;
     std::size_t                        next_ = 0;
     std::uint64_t                      sum_  = 0;
 };

@@ -11,7 +11,7 @@
 namespace vram {
 namespace detail {
 
-/// The threads that wait for copies or for free blocks (see `staged_wait`).
+/// Numbers and states of the threads that wait for copies or for free blocks (in `staged_wait`).
 struct waiting_threads {
     std::size_t idle        = 0;     ///< number of all threads that wait
     std::size_t awake       = 0;     ///< number of waiting threads that poll instead of sleeping
@@ -38,7 +38,7 @@ public:
     void               stop() noexcept { stopping_ = true; }
     [[nodiscard]] bool stopping() const noexcept { return stopping_; }
 
-    // Functions for the consumer (the thread of the loop).
+    // The next functions are for the consumer (the thread of the loop).
     void consumer_waits(bool waits) noexcept { consumer_waits_ = waits; }
     /// Records that the waiting consumer begins or ends to enqueue a copy or to fill a block.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
@@ -62,7 +62,7 @@ public:
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
-        // True if no thread waits for or polls the end of this copy.
+        // True if no thread waits for, or polls, the end of this copy.
         bool const unseen = flies && others.idle != 0 && (flagged ? !others.polling : alone);
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
