@@ -136,4 +136,7 @@
 #include <vram/probe/layer_name.hpp>
 #include <vram/probe/leak_check.hpp>
 #include <vram/probe/memory_delta.hpp>
+#include <vram/probe/oom_survival.hpp>
+#include <vram/probe/refusing.hpp>
 #include <vram/probe/report.hpp>
+#include <vram/probe/survives_oom.hpp>

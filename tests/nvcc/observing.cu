@@ -21,6 +21,7 @@ template class vram::leak_check<stack>;
 template class vram::peak_scope<stack>;
 template class vram::device_delta<cuda_platform>;
 template class vram::wait_backoff<>;
+template class vram::refusing<later>;
 
 namespace {
 stack budgeted(std::size_t limit) { return stack{statistics{limiting{later{}, limit}}}; }
@@ -89,6 +90,32 @@ TEST_CASE("nvcc: probes of a scope, and their reports") {
         FAIL("a gigabyte fits into 64 MiB");
     } catch (out_of_memory const& e) { CHECK(explain(e).find("1.00 GiB") != std::string::npos); }
     stream.synchronize();
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: survives_oom refuses each allocation of a function") {
+    machine const     here;
+    stack             memory = budgeted(64_MiB);
+    cuda_stream const stream;
+    auto const        work = [&](auto& mr) {
+        buffer one{mr, stream, 1_MiB}, two{mr, stream, 2_MiB};
+        tests::write(stream, one.data(), one.size(), 1);
+        return one.size() + two.size();
+    };
+    oom_survival const result = survives_oom(memory, work);
+    CHECK_MESSAGE(result, result.text());
+    CHECK(result.requests == 2);
+    auto const leaks = survives_oom(memory, [&](auto& mr) {
+        void* const one = mr.allocate(stream, 1_MiB);
+        mr.deallocate(stream, mr.allocate(stream, 2_MiB), 2_MiB);
+        mr.deallocate(stream, one, 1_MiB);
+    });
+    CHECK(leaks.fault == oom_fault::leak);
+    stream.synchronize();
+    auto chunks = cuda_resource{} | with::stream_ordered | with::refusing | with::pool;
+    CHECK(survives_oom(chunks, [&] { return work(chunks); }));
+    stream.synchronize();
+    chunks.retire(stream);
     memory.retire(stream);
 }
 

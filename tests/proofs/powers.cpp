@@ -21,6 +21,7 @@
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
+#include <vram/probe/refusing.hpp>
 
 #include <doctest/doctest.h>
 
@@ -55,6 +56,7 @@ static_assert(loses_nothing<limiting<everything>>);
 static_assert(loses_nothing<statistics<everything>>);
 static_assert(loses_nothing<aligned<everything>>);
 static_assert(loses_nothing<locked<everything>>);
+static_assert(loses_nothing<refusing<everything>>);
 static_assert(loses_nothing<retrying<everything, idle_policy>>);
 static_assert(loses_nothing<stream_ordered<everything>>);
 static_assert(loses_nothing<fallback<everything, everything>>);
@@ -85,7 +87,7 @@ using seen = observed<everything, nothing_seen>;
 static_assert(loses_nothing<seen> && observed_resource<seen> && !observed_resource<everything>);
 static_assert(observed_resource<limiting<seen>> && observed_resource<statistics<seen>> &&
               observed_resource<aligned<seen>> && observed_resource<locked<seen>> &&
-              observed_resource<retrying<seen, idle_policy>> &&
+              observed_resource<retrying<seen, idle_policy>> && observed_resource<refusing<seen>> &&
               observed_resource<stream_ordered<seen>> &&
               observed_resource<fallback<seen, everything>> &&
               observed_resource<fallback<seen, seen>> &&
@@ -147,6 +149,7 @@ TEST_CASE("powers: each layer forwards each power") {
     reaches_the_upstream([](auto up) { return statistics{std::move(up)}; });
     reaches_the_upstream([](auto up) { return aligned{std::move(up), 64}; });
     reaches_the_upstream([](auto up) { return locked{std::move(up)}; });
+    reaches_the_upstream([](auto up) { return refusing{std::move(up)}; });
     reaches_the_upstream([](auto up) { return observed{std::move(up), nothing_seen{}}; });
     reaches_the_upstream([](auto up) { return retrying{std::move(up), idle_policy{}}; });
     reaches_the_upstream([&](auto up) { return fallback{std::move(up), everything{other}}; });

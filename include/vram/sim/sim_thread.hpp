@@ -4,8 +4,9 @@
 /// \file
 /// `sim_thread` is a host thread with a virtual clock.
 
-#include <vram/base/tag.hpp>       // current_tag, tagged
-#include <vram/sim/sim_device.hpp> // sim_device
+#include <vram/base/core/trial_of_thread.hpp> // trial_of_thread, trial_scope
+#include <vram/base/tag.hpp>                  // current_tag, tagged
+#include <vram/sim/sim_device.hpp>            // sim_device
 
 #include <algorithm> // max
 #include <exception> // exception
@@ -52,8 +53,10 @@ public:
         if (ordered()) { start_participating(); }
         try {
             thread_ = std::thread{[m = machine_, h = host_, device, from = current_tag(),
-                                   run = std::forward<Body>(body)]() mutable {
-                tagged const scope{from};
+                                   trial = ordered() ? detail::trial_of_thread : 0,
+                                   run   = std::forward<Body>(body)]() mutable {
+                tagged const              scope{from};
+                detail::trial_scope const in{trial};
                 live(*m, h, device, run);
             }};
         } catch (...) {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `trial_of_thread` is the number of the trial of `survives_oom` to which the calling thread
+/// belongs.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstdint> // uint64_t
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// The number of the trial to which the thread belongs; 0 for none. A thread of the simulated
+/// device inherits the number of the thread that starts it, if its node runs threads in an order
+/// that each run repeats.
+inline constinit thread_local std::uint64_t trial_of_thread = 0;
+
+/// Makes the calling thread a part of a trial until the end of the scope.
+class [[maybe_unused]] trial_scope {
+public:
+    explicit trial_scope(std::uint64_t number) noexcept
+        : before_{std::exchange(trial_of_thread, number)} {}
+    trial_scope(trial_scope&&) = delete;
+    ~trial_scope() { trial_of_thread = before_; }
+
+private:
+    std::uint64_t before_;
+};
+
+} // namespace detail
+} // namespace vram

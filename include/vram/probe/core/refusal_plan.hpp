@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `refusal_plan` selects the requests that a `refusing` layer refuses, and tracks its blocks.
+
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/core/address_map.hpp>     // address_map
+#include <vram/base/core/heap_array.hpp>      // heap_array
+#include <vram/base/core/lock.hpp>            // lock
+#include <vram/base/core/trial_of_thread.hpp> // trial_of_thread
+#include <vram/base/tag.hpp>                  // current_tag
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uintptr_t
+#include <memory>  // unique_ptr, make_unique
+#include <new>     // bad_alloc
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// A block of a trial: live, or freed and not allocated again.
+struct tried_block {
+    void*         address   = nullptr;
+    std::size_t   bytes     = 0;
+    std::size_t   alignment = 0;
+    std::uint64_t run       = 0; ///< number of the run that allocated it
+    std::uint64_t serial    = 0; ///< order of the allocations of the trial
+    bool          live      = false;
+    tag           owner{};    ///< tag of the allocation
+    call_site     at{};       ///< line of the allocation
+    call_site     freed_at{}; ///< line of the free
+};
+
+/// An invalid free in a trial.
+struct tried_free {
+    enum class mistake : unsigned char { none, twice, wrong_size };
+
+    mistake     what = mistake::none;
+    tried_block block{};       ///< the block, with its allocation and its first free
+    std::size_t bytes     = 0; ///< the size that the free passed
+    std::size_t alignment = 0; ///< the alignment that the free passed
+    call_site   at{};          ///< line of the invalid free
+};
+
+/// Selects the requests of a `refusing` layer that are refused during a trial, and knows the blocks
+/// that are allocated through the layer during the trial. Requests are counted if their thread
+/// belongs to the trial; frees of all threads are noted.
+///
+/// Failure   `allocated` does not track the block if host memory is missing; its free is then not
+///           checked.
+/// Threads   Any thread may call the functions of the layer. One thread begins and ends runs.
+/// Cost      A lock for each call while a trial is in progress; otherwise one load.
+class refusal_plan {
+public:
+    refusal_plan()               = default;
+    refusal_plan(refusal_plan&&) = delete;
+    ~refusal_plan()              = default;
+
+    /// Begins a trial, in which no request is refused until `begin_run`. Returns its number.
+    std::uint64_t begin_trial() {
+        auto const held = lock_.hold();
+        forget();
+        run_ = serial_ = 0;
+        live_bytes_ = live_blocks_ = 0;
+        number_                    = next_.fetch_add(1, std::memory_order_relaxed) + 1;
+        active_.store(true, std::memory_order_release);
+        return number_;
+    }
+    /// Ends the trial: the layer forwards every call.
+    void end_trial() noexcept {
+        auto const held = lock_.hold();
+        active_.store(false, std::memory_order_release);
+        forget();
+    }
+
+    /// Begins a run in which the request number `refused` (1 is the first; 0 means none) is
+    /// refused, and with `most` > 1 the `most` - 1 requests after it.
+    void begin_run(std::uint64_t refused, std::uint64_t most) noexcept {
+        auto const held = lock_.hold();
+        ++run_;
+        requests_ = refusals_ = 0;
+        refused_              = refused;
+        most_                 = most;
+        first_                = {};
+        wrong_                = {};
+    }
+
+    /// Returns true while a trial is in progress.
+    [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
+
+    /// Counts a request of the calling thread. Returns true if the layer must refuse it.
+    [[nodiscard]] bool refuses(std::size_t bytes, std::size_t alignment, call_site at) noexcept {
+        if (bytes == 0) { return false; }
+        auto const held = lock_.hold();
+        if (!counts()) { return false; }
+        ++requests_;
+        if (refused_ == 0 || requests_ < refused_ || refusals_ == most_) { return false; }
+        if (refusals_++ == 0) { first_ = {nullptr, bytes, alignment, run_, 0, false, current_tag(), at, {}}; }
+        return true;
+    }
+
+    /// Notes that the upstream has allocated a block for the caller.
+    void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
+        if (p == nullptr) { return; }
+        auto const held = lock_.hold();
+        if (!counts()) { return; }
+        try {
+            tried_block* b = find(p);
+            if (b == nullptr) {
+                blocks_.reserve(1);
+                b = records_.push(std::make_unique<tried_block>()).get();
+                blocks_.insert(key(p), b);
+            }
+            *b = {p, bytes, alignment, run_, ++serial_, true, current_tag(), at, {}};
+            live_bytes_ += bytes;
+            ++live_blocks_;
+        } catch (std::bad_alloc const&) {} // the block is not tracked
+    }
+
+    /// Notes a free before the upstream gets it. Returns false if the block is free already, so
+    /// that the free must not be passed on. Sets `bytes` and `alignment` to those of the
+    /// allocation.
+    [[nodiscard]] bool freeing(void* p, std::size_t& bytes, std::size_t& alignment,
+                               call_site at) noexcept {
+        if (p == nullptr) { return true; }
+        auto const   held = lock_.hold();
+        tried_block* b    = find(p);
+        if (b == nullptr) { return true; }
+        if (!b->live) {
+            note({tried_free::mistake::twice, *b, bytes, alignment, at});
+            return false;
+        }
+        if (b->bytes != bytes || b->alignment != alignment) {
+            note({tried_free::mistake::wrong_size, *b, bytes, alignment, at});
+        }
+        bytes       = b->bytes;
+        alignment   = b->alignment;
+        b->live     = false;
+        b->freed_at = at;
+        live_bytes_ -= bytes;
+        --live_blocks_;
+        return true;
+    }
+
+    /// Forgets the freed blocks, so that their number does not grow with that of the runs.
+    void forget_freed() noexcept {
+        auto const held = lock_.hold();
+        for (std::size_t i = records_.size(); i-- != 0;) {
+            if (records_[i]->live) { continue; }
+            blocks_.erase(key(records_[i]->address));
+            (void)records_.take(i);
+        }
+    }
+
+    /// Returns the number of requests in the run.
+    [[nodiscard]] std::uint64_t requests() const noexcept {
+        auto const held = lock_.hold();
+        return requests_;
+    }
+    /// Returns the number of refused requests in the run.
+    [[nodiscard]] std::uint64_t refusals() const noexcept {
+        auto const held = lock_.hold();
+        return refusals_;
+    }
+    /// Returns the first refused request of the run.
+    [[nodiscard]] tried_block first_refused() const noexcept {
+        auto const held = lock_.hold();
+        return first_;
+    }
+    /// Returns the first invalid free of the run.
+    [[nodiscard]] tried_free wrong_free() const noexcept {
+        auto const held = lock_.hold();
+        return wrong_;
+    }
+    /// Returns the bytes of all blocks of the trial that are live.
+    [[nodiscard]] std::size_t live_bytes() const noexcept {
+        auto const held = lock_.hold();
+        return live_bytes_;
+    }
+    /// Returns the number of blocks of the trial that are live.
+    [[nodiscard]] std::size_t live_blocks() const noexcept {
+        auto const held = lock_.hold();
+        return live_blocks_;
+    }
+    /// Returns the number of the run.
+    [[nodiscard]] std::uint64_t run() const noexcept {
+        auto const held = lock_.hold();
+        return run_;
+    }
+    /// Returns the first block that the run `run` allocated and that is still live, or an empty
+    /// one.
+    [[nodiscard]] tried_block live_of(std::uint64_t run) const noexcept {
+        auto const  held = lock_.hold();
+        tried_block first;
+        for (auto const& each : records_) {
+            bool const earlier = first.serial == 0 || each->serial < first.serial;
+            if (each->live && each->run == run && earlier) { first = *each; }
+        }
+        return first;
+    }
+
+private:
+    [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
+    [[nodiscard]] tried_block* find(void const* p) const noexcept { return blocks_.find(key(p)); }
+    void                       note(tried_free const& wrong) noexcept {
+        if (wrong_.what == tried_free::mistake::none) { wrong_ = wrong; }
+    }
+    /// Returns true if the calling thread belongs to the trial in progress.
+    [[nodiscard]] bool counts() const noexcept { return active() && trial_of_thread == number_; }
+    void               forget() noexcept {
+        blocks_ = {};
+        records_.clear();
+    }
+
+    static inline constinit std::atomic<std::uint64_t> next_{0};
+
+    lock                                     lock_;
+    std::atomic<bool>                        active_{false};
+    std::uint64_t                            number_   = 0;
+    std::uint64_t                            run_      = 0;
+    std::uint64_t                            serial_   = 0;
+    std::uint64_t                            requests_ = 0;
+    std::uint64_t                            refusals_ = 0;
+    std::uint64_t                            refused_  = 0;
+    std::uint64_t                            most_     = 0;
+    tried_block                              first_{};
+    tried_free                               wrong_{};
+    std::size_t                              live_bytes_  = 0;
+    std::size_t                              live_blocks_ = 0;
+    address_map<tried_block>                 blocks_; ///< by address, also freed ones
+    heap_array<std::unique_ptr<tried_block>> records_;
+};
+
+/// The plan of a layer: made for the first trial, and kept until the layer ends, so that a thread
+/// that is still in a call of the layer when the trial ends can use it.
+class owned_refusal_plan {
+public:
+    owned_refusal_plan() = default;
+    owned_refusal_plan(owned_refusal_plan&& other) noexcept
+        : plan_{other.plan_.exchange(nullptr)} {}
+    owned_refusal_plan& operator=(owned_refusal_plan&& other) noexcept {
+        delete plan_.exchange(other.plan_.exchange(nullptr));
+        return *this;
+    }
+    ~owned_refusal_plan() { delete plan_.load(); }
+
+    /// Returns the plan if a trial is in progress, otherwise null.
+    [[nodiscard]] refusal_plan* active() const noexcept {
+        refusal_plan* const plan = plan_.load(std::memory_order_acquire);
+        return plan != nullptr && plan->active() ? plan : nullptr;
+    }
+    /// Returns the plan, and makes it if there is none. One thread at a time.
+    [[nodiscard]] refusal_plan& made() {
+        if (plan_.load() == nullptr) { plan_.store(new refusal_plan); }
+        return *plan_.load();
+    }
+
+private:
+    std::atomic<refusal_plan*> plan_{nullptr};
+};
+
+} // namespace detail
+} // namespace vram

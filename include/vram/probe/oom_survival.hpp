@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `oom_survival` is the result of `survives_oom`: the first refusal that the code did not survive.
+
+#include <vram/base/bytes.hpp>     // bytes
+#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/tag.hpp>       // tag
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <string>      // string, to_string
+#include <string_view> // string_view
+
+namespace vram {
+
+/// The mistakes that `survives_oom` finds.
+enum class oom_fault : unsigned char {
+    none,
+    leak,           ///< memory is live that is not live after a run without a refusal
+    swallowed,      ///< no exception, but another value than without a refusal
+    damaged,        ///< the next run without a refusal throws, or gives another value
+    double_free,    ///< a block was freed twice
+    wrong_size,     ///< a block was freed with another size or alignment than allocated
+    error_reported, ///< an error was reported to the error sink
+    endless_retry,  ///< the refused request was repeated without an end
+    unsteady,       ///< two runs without a refusal differ, so that there is nothing to compare with
+    too_many_requests, ///< a run has more requests than `survives_oom_options::most_requests`
+};
+
+/// The result of `survives_oom`. It is true if the code survives each refusal; otherwise it names
+/// the first refused request for which it does not, and the mistake.
+///
+///     oom_survival const result = survives_oom(memory, work);
+///     if (!result) { std::puts(result.text().c_str()); }
+///
+/// Failure   `text` throws `std::bad_alloc`.
+/// Threads   Any thread may read it.
+/// Cost      None, except for `text`, which builds a string.
+struct oom_survival {
+    oom_fault fault = oom_fault::none;
+    /// Number of the refused request: 1 is the first of a run. 0 if none was refused.
+    std::uint64_t refused = 0;
+    /// True if all requests after it were refused too.
+    bool for_good = false;
+    /// Size of the refused request in bytes.
+    std::size_t bytes = 0;
+    tag         owner{}; ///< tag of the refused request
+    call_site   at{};    ///< line of the refused request
+    /// True if the mistake was found in the run after the refusal, in which nothing was refused.
+    bool afterwards = false;
+
+    std::size_t leaked = 0; ///< bytes that leaked
+    /// Size of the block of a leak or of an invalid free; 0 if it is not known.
+    std::size_t block_bytes = 0;
+    tag         block_owner{};    ///< tag of that block
+    call_site   allocated_at{};  ///< line that allocated the block
+    call_site   freed_at{};      ///< line that freed the block first
+    call_site   wrong_at{};      ///< line of the invalid free
+    std::size_t wrong_bytes = 0; ///< size that the invalid free passed
+    std::string cause{};         ///< text of the exception or of the reported error
+
+    std::uint64_t requests = 0; ///< number of requests of a run without a refusal
+    std::uint64_t runs     = 0; ///< number of runs
+
+    /// Returns true if the code survives each refusal.
+    [[nodiscard]] explicit operator bool() const noexcept { return fault == oom_fault::none; }
+
+    /// Returns the mistake in sentences, with the lines and sizes that are known.
+    [[nodiscard]] std::string text() const {
+        if (fault == oom_fault::none) {
+            return "Each of " + std::to_string(requests) + " requests was refused; all " +
+                   std::to_string(runs) + " runs are correct.";
+        }
+        return refusal() + (afterwards ? "in the next run, without a refusal, " : "") + mistake() +
+               ".";
+    }
+
+    /// Prints the text. `Stream` is any type that accepts a C string by `<<`.
+    template <class Stream>
+        requires requires(Stream& s, char const* c) { s << c; }
+    friend Stream& operator<<(Stream& stream, oom_survival const& result) {
+        stream << result.text().c_str();
+        return stream;
+    }
+
+private:
+    [[nodiscard]] std::string refusal() const {
+        if (refused == 0) { return "Without a refusal, "; }
+        std::string out = "Request " + std::to_string(refused);
+        if (requests != 0) { out += " of " + std::to_string(requests); }
+        out += " (" + size_of(bytes) + tagged_by(owner) + line(", ", at) + ")";
+        out += for_good ? " and all later ones were refused: " : " was refused: ";
+        return out;
+    }
+    [[nodiscard]] std::string mistake() const {
+        std::string const block =
+            "block of " + size_of(block_bytes) + tagged_by(block_owner) +
+            line(" allocated at ", allocated_at);
+        switch (fault) {
+        case oom_fault::none: break;
+        case oom_fault::leak:
+            return size_of(leaked) + " leaked" + (block_bytes != 0 ? "; first a " + block : "");
+        case oom_fault::swallowed:
+            return "no exception was thrown, but the value differs from that without a refusal";
+        case oom_fault::damaged:
+            return cause.empty() ? "the value differs from that before the refusal"
+                                 : "an exception is thrown: " + cause;
+        case oom_fault::double_free:
+            return "the " + block + line(" and freed at ", freed_at) + " was freed again" +
+                   line(" at ", wrong_at);
+        case oom_fault::wrong_size:
+            return "the " + block + " was freed with " + size_of(wrong_bytes) +
+                   line(" at ", wrong_at) + " or with another alignment";
+        case oom_fault::error_reported: return "an error was reported: " + cause;
+        case oom_fault::endless_retry: return "the request was repeated without an end";
+        case oom_fault::unsteady:
+            return cause.empty() ? "two runs give different values"
+                                 : "the second run throws: " + cause;
+        case oom_fault::too_many_requests:
+            return "the run has too many requests; set survives_oom_options::most_requests";
+        }
+        return "nothing is wrong";
+    }
+    [[nodiscard]] static std::string size_of(std::size_t count) {
+        return vram::bytes{count}.text().c_str();
+    }
+    [[nodiscard]] static std::string tagged_by(tag owner) {
+        return owner.known() ? " of tag \"" + std::string{owner.path()} + "\"" : std::string{};
+    }
+    /// Returns `words` and the line, or an empty text if the line is not known.
+    [[nodiscard]] static std::string line(char const* words, call_site at) {
+        if (!at.known()) { return ""; }
+        std::string_view const file{at.file()};
+        std::size_t const      folder = file.find_last_of("/\\");
+        return words +
+               std::string{file.substr(folder == std::string_view::npos ? 0 : folder + 1)} + ":" +
+               std::to_string(at.line());
+    }
+};
+
+} // namespace vram
