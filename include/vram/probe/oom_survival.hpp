@@ -8,8 +8,8 @@
 #include <vram/base/call_site.hpp> // call_site
 #include <vram/base/tag.hpp>       // tag
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t
 #include <string>      // string, to_string
 #include <string_view> // string_view
 
@@ -54,7 +54,7 @@ struct oom_survival {
     std::size_t leaked = 0; ///< bytes that leaked
     /// Size of the block of a leak or of an invalid free; 0 if it is not known.
     std::size_t block_bytes = 0;
-    tag         block_owner{};    ///< tag of that block
+    tag         block_owner{};   ///< tag of that block
     call_site   allocated_at{};  ///< line that allocated the block
     call_site   freed_at{};      ///< line that freed the block first
     call_site   wrong_at{};      ///< line of the invalid free
@@ -95,9 +95,8 @@ private:
         return out;
     }
     [[nodiscard]] std::string mistake() const {
-        std::string const block =
-            "block of " + size_of(block_bytes) + tagged_by(block_owner) +
-            line(" allocated at ", allocated_at);
+        std::string const block = "block of " + size_of(block_bytes) + tagged_by(block_owner) +
+                                  line(" allocated at ", allocated_at);
         switch (fault) {
         case oom_fault::none: break;
         case oom_fault::leak:
@@ -132,11 +131,10 @@ private:
     /// Returns `words` and the line, or an empty text if the line is not known.
     [[nodiscard]] static std::string line(char const* words, call_site at) {
         if (!at.known()) { return ""; }
-        std::string_view const file{at.file()};
-        std::size_t const      folder = file.find_last_of("/\\");
-        return words +
-               std::string{file.substr(folder == std::string_view::npos ? 0 : folder + 1)} + ":" +
-               std::to_string(at.line());
+        std::string_view const path{at.file()};
+        std::size_t const      folder = path.find_last_of("/\\");
+        return words + std::string{path.substr(folder == std::string_view::npos ? 0 : folder + 1)} +
+               ":" + std::to_string(at.line());
     }
 };
 

@@ -29,7 +29,7 @@ struct tried_block {
     std::uint64_t run       = 0; ///< number of the run that allocated it
     std::uint64_t serial    = 0; ///< order of the allocations of the trial
     bool          live      = false;
-    tag           owner{};    ///< tag of the allocation
+    vram::tag     owner{};    ///< tag of the allocation
     call_site     at{};       ///< line of the allocation
     call_site     freed_at{}; ///< line of the free
 };
@@ -98,7 +98,9 @@ public:
         if (!counts()) { return false; }
         ++requests_;
         if (refused_ == 0 || requests_ < refused_ || refusals_ == most_) { return false; }
-        if (refusals_++ == 0) { first_ = {nullptr, bytes, alignment, run_, 0, false, current_tag(), at, {}}; }
+        if (refusals_++ == 0) {
+            first_ = {nullptr, bytes, alignment, run_, 0, false, current_tag(), at, {}};
+        }
         return true;
     }
 
