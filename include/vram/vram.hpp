@@ -140,3 +140,4 @@
 #include <vram/probe/refusing.hpp>
 #include <vram/probe/report.hpp>
 #include <vram/probe/survives_oom.hpp>
+#include <vram/probe/survives_oom_options.hpp>

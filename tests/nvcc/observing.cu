@@ -102,7 +102,7 @@ TEST_CASE("nvcc: survives_oom refuses each allocation of a function") {
         tests::write(stream, one.data(), one.size(), 1);
         return one.size() + two.size();
     };
-    oom_survival const result = survives_oom(memory, work);
+    oom_survival const result = survives_oom(memory, work, survives_oom_options{});
     CHECK_MESSAGE(result, result.text());
     CHECK(result.requests == 2);
     auto const leaks = survives_oom(memory, [&](auto& mr) {

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `oom_walk` makes the runs of `survives_oom`.
+
+#include <vram/base/core/trial_of_thread.hpp>  // trial_scope
+#include <vram/concepts/powers.hpp>            // measured_resource, trimmable_resource
+#include <vram/concepts/resource.hpp>          // synchronous_resource
+#include <vram/probe/core/refusal_plan.hpp>    // refusal_plan
+#include <vram/probe/error_count.hpp>          // error_count
+#include <vram/probe/oom_survival.hpp>         // oom_survival
+#include <vram/probe/survives_oom_options.hpp> // survives_oom_options
+
+#include <concepts>    // equality_comparable, invocable
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t
+#include <exception>   // exception
+#include <optional>    // optional
+#include <string>      // string
+#include <type_traits> // conditional_t, is_void_v, remove_cvref_t
+#include <utility>     // declval, move
+
+namespace vram {
+namespace detail {
+
+/// A value without information, for a function that returns nothing.
+struct no_value {
+    friend bool operator==(no_value, no_value) = default;
+};
+
+/// A handle of a resource with a known type: `shared`.
+template <class R>
+concept handle_of_stack =
+    requires(R& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
+
+/// Returns the stack of a handle, or `memory` itself.
+template <class R>
+[[nodiscard]] auto& stack_of(R& memory) noexcept {
+    if constexpr (handle_of_stack<R>) {
+        return memory.get();
+    } else {
+        return memory;
+    }
+}
+
+/// Calls `work(memory)`, or `work()` if it takes no argument.
+template <class R, class Work>
+decltype(auto) call_with(R& memory, Work& work) {
+    if constexpr (std::invocable<Work&, R&>) {
+        return work(memory);
+    } else {
+        static_assert(std::invocable<Work&>,
+                      "survives_oom calls work(memory) or work(): over a stack without the layer "
+                      "refusing, `memory` is a refusing<resource_ref<...>>, so write "
+                      "[&](auto& memory) { ... }");
+        return work();
+    }
+}
+
+/// The runs of `survives_oom`. `Top` is true if `memory` itself is the layer that refuses.
+template <class R, class Work, bool Top>
+class oom_walk {
+    using result = decltype(detail::call_with(std::declval<R&>(), std::declval<Work&>()));
+    using value = std::conditional_t<std::is_void_v<result>, no_value, std::remove_cvref_t<result>>;
+    static_assert(std::equality_comparable<value>,
+                  "survives_oom compares the values of its runs: let the function return a value "
+                  "with operator==, such as a checksum, or nothing");
+
+public:
+    oom_walk(refusal_plan& plan, R& memory, Work& work, survives_oom_options const& options)
+        : plan_{plan}, memory_{memory}, work_{work}, options_{options} {}
+
+    [[nodiscard]] oom_survival walk() {
+        trial const open{plan_};
+        number_ = open.number;
+        // The first run may fill caches, so the second one is the model of all others.
+        std::optional<value> const expected = run_first();
+        std::size_t const          before   = live();
+        if (!repeats(expected, before)) { return std::move(found_); }
+        found_.requests = plan_.requests();
+        steady_         = live();
+        for (std::uint64_t k = options_.only != 0 ? options_.only : 1;; ++k) {
+            if (k > options_.most_requests) {
+                found_.fault = oom_fault::too_many_requests;
+                return std::move(found_);
+            }
+            bool hit = false;
+            if (!survives(k, 1, expected, hit)) { return std::move(found_); }
+            if (hit && options_.for_good && !survives(k, options_.most_refusals, expected, hit)) {
+                return std::move(found_);
+            }
+            if (!hit || options_.only != 0) {
+                return {.requests = found_.requests, .runs = found_.runs};
+            }
+        }
+    }
+
+private:
+    /// A trial of the plan, for the duration of the walk.
+    struct trial {
+        explicit trial(refusal_plan& p) : plan{p}, number{p.begin_trial()} {}
+        trial(trial&&) = delete;
+        ~trial() { plan.end_trial(); }
+
+        refusal_plan& plan;
+        std::uint64_t number;
+    };
+    /// The end of one run.
+    struct outcome {
+        std::optional<value> got{};   ///< the value; empty if an exception was thrown
+        std::string          what{};  ///< text of the exception
+        std::string          error{}; ///< text of the first reported error
+    };
+
+    [[nodiscard]] value call() {
+        trial_scope const in{number_};
+        if constexpr (std::is_void_v<result>) {
+            call_with(memory_, work_);
+            return {};
+        } else {
+            return call_with(memory_, work_);
+        }
+    }
+    void prepare(std::uint64_t refused, std::uint64_t most) {
+        // The chunks that a pool over the layer keeps would answer the requests.
+        if constexpr (!Top && trimmable_resource<R>) { (void)memory_.trim(0); }
+        plan_.forget_freed();
+        plan_.begin_run(refused, most);
+        ++found_.runs;
+    }
+    [[nodiscard]] value run_first() {
+        prepare(0, 0);
+        return call();
+    }
+    [[nodiscard]] outcome run(std::uint64_t refused, std::uint64_t most) {
+        prepare(refused, most);
+        outcome     out;
+        error_count errors;
+        try {
+            out.got.emplace(call());
+        } catch (std::exception const& e) { out.what = e.what(); } catch (...) {
+            out.what = "not a std::exception";
+        }
+        if (errors.count() != 0) { out.error = errors.first(); }
+        return out;
+    }
+
+    /// Returns the bytes that are live, in blocks of the trial or in `memory`.
+    [[nodiscard]] std::size_t live() const {
+        if constexpr (!Top && measured_resource<R>) {
+            return memory_.usage().live;
+        } else {
+            return plan_.live_bytes();
+        }
+    }
+
+    bool fail(oom_fault fault, std::string cause = {}) {
+        found_.fault = fault;
+        found_.cause = std::move(cause);
+        return false;
+    }
+    bool fail_by_leak(std::size_t bytes, std::uint64_t run_number) {
+        tried_block const first = plan_.live_of(run_number);
+        found_.leaked           = bytes;
+        found_.block_bytes      = first.bytes;
+        found_.block_owner      = first.owner;
+        found_.allocated_at     = first.at;
+        return fail(oom_fault::leak);
+    }
+    /// Returns true if the run reported no error and freed each block correctly.
+    [[nodiscard]] bool frees_correctly(outcome const& o) {
+        tried_free const wrong = plan_.wrong_free();
+        if (wrong.what != tried_free::mistake::none) {
+            found_.block_bytes  = wrong.block.bytes;
+            found_.block_owner  = wrong.block.owner;
+            found_.allocated_at = wrong.block.at;
+            found_.freed_at     = wrong.block.freed_at;
+            found_.wrong_at     = wrong.at;
+            found_.wrong_bytes  = wrong.bytes;
+            return fail(wrong.what == tried_free::mistake::twice ? oom_fault::double_free
+                                                                 : oom_fault::wrong_size);
+        }
+        return o.error.empty() || fail(oom_fault::error_reported, o.error);
+    }
+
+    /// Makes the second run without a refusal. Returns true if it agrees with the first one.
+    [[nodiscard]] bool repeats(std::optional<value> const& expected, std::size_t before) {
+        outcome o = run(0, 0);
+        if (!o.got) { return fail(oom_fault::unsteady, o.what); }
+        if (!frees_correctly(o)) { return false; }
+        if (!(*o.got == *expected)) { return fail(oom_fault::unsteady); }
+        o.got.reset();
+        std::size_t const now = live();
+        return now <= before || fail_by_leak(now - before, plan_.run());
+    }
+
+    /// Makes a run in which the request `k` is refused, and the `most` - 1 after it, and then one
+    /// without a refusal. Returns true if both are correct. Sets `hit` to true if the run had a
+    /// request `k`.
+    [[nodiscard]] bool survives(std::uint64_t k, std::uint64_t most,
+                                std::optional<value> const& expected, bool& hit) {
+        outcome             o     = run(k, most);
+        tried_block const   first = plan_.first_refused();
+        std::uint64_t const tried = plan_.run();
+        hit                       = plan_.refusals() != 0;
+        found_.refused            = hit ? k : 0;
+        found_.for_good           = most != 1;
+        found_.bytes              = first.bytes;
+        found_.owner              = first.owner;
+        found_.at                 = first.at;
+        if (most != 1 && plan_.refusals() == most) { return fail(oom_fault::endless_retry); }
+        if (!frees_correctly(o)) { return false; }
+        if (!o.got && !hit) { return fail(oom_fault::unsteady, o.what); }
+        if (o.got && !(*o.got == *expected)) {
+            return fail(hit ? oom_fault::swallowed : oom_fault::unsteady);
+        }
+        o.got.reset();
+        if (!hit) { return true; }
+
+        found_.afterwards = true;
+        outcome later     = run(0, 0);
+        if (!later.got) { return fail(oom_fault::damaged, later.what); }
+        if (!frees_correctly(later)) { return false; }
+        if (!(*later.got == *expected)) { return fail(oom_fault::damaged); }
+        later.got.reset();
+        found_.afterwards     = false;
+        std::size_t const now = live();
+        if (now > steady_) { return fail_by_leak(now - steady_, tried); }
+        return true;
+    }
+
+    refusal_plan&               plan_;
+    R&                          memory_;
+    Work&                       work_;
+    survives_oom_options const& options_;
+    oom_survival                found_{};
+    std::uint64_t               number_ = 0;
+    std::size_t                 steady_ = 0; ///< live bytes after a run without a refusal
+};
+
+} // namespace detail
+} // namespace vram
