@@ -13,19 +13,19 @@ namespace vram {
 
 /// The kinds of `memory_event`.
 enum class memory_event_kind : unsigned char {
-    allocated,    ///< a block was allocated; the caller does not have it yet
-    freed,        ///< a block is about to be freed; the resource has not reused it yet
-    free_refused, ///< the resource refused the free of the event `freed` before, and kept the block
-    all_freed,    ///< all blocks in the range are free (`reset` or `unwind` of `monotonic`)
-    chunk_added,  ///< the resource got a chunk, and will allocate blocks in it
-    chunk_removed,  ///< the resource returns a chunk to its upstream
+    allocated,      ///< a block was allocated; the caller does not have it yet
+    freed,          ///< a block is about to be freed; the resource has not reused it yet
+    free_refused,   ///< the resource refused the preceding free (event `freed`), and kept the block
+    all_freed,      ///< all blocks in the range are free (`reset` or `unwind` of `monotonic`)
+    chunk_added,    ///< the resource got a chunk, and will allocate blocks in it
+    chunk_removed,  ///< the resource is about to return a chunk to its upstream
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
     pages_unmapped, ///< physical memory of a range of a chunk was unmapped
     stream_waited, ///< the resource made the stream, or without one the host, wait for freed memory
-    free_completed, ///< no stream uses the freed block any more
+    free_completed, ///< a freed block that streams could still use is now used by none
     refused,        ///< a request was refused
-    retried,        ///< a request is tried again after memory was freed
-    marked          ///< a mark that the program set, with the text `name`
+    retried,        ///< a refused request is tried again after memory was freed
+    marked          ///< the program set a mark with the text `name`
 };
 
 /// One event in a resource. The memory of `allocated` and `freed` is a block, that of the other
@@ -46,13 +46,15 @@ template <class Stream>
 struct memory_event {
     /// The kind of the event.
     memory_event_kind kind{};
-    char const*       name     = "";      ///< kind of resource, such as "pool"; text of a mark
-    void const*       resource = nullptr; ///< identifies the resource until it is moved
-    void*             memory   = nullptr;
+    /// Name of the resource, such as "pool", or text of a mark.
+    char const* name = "";
+    /// Address that identifies the resource until it is moved.
+    void const* resource = nullptr;
+    void*       memory   = nullptr;
     /// The size that the caller requested.
     std::size_t           bytes = 0;
     std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
-    call_site             at{};     ///< line of the caller, if it is known
+    call_site             at{};     ///< line of the program that called, if it is known
 };
 
 /// An object that resources notify of events. `observe` must not throw, and must not call the
@@ -63,10 +65,10 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
-/// A platform that observes all resources on it, with a static function `observe`. The resource
-/// calls the platform's `begin_resource_call` before, and `end_resource_call` after, everything
-/// that it does in one call of the program. So the platform can tell its own calls from the
-/// program's.
+/// A platform that observes all resources on it, with a static function `observe`. A resource calls
+/// the platform's `begin_resource_call` before, and `end_resource_call` after, everything that it
+/// does in one call of the program. So the platform can tell a resource's calls from those of the
+/// program.
 ///
 ///     struct my_platform : cuda_platform {
 ///         static void observe(memory_event<stream> const& e) noexcept;

@@ -34,7 +34,7 @@ consteval bool is_named(char const (&word)[Size]) {
     }
     char const* last = at; // start of the unqualified name
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
-        // A template: the word may be the name of an argument, not of `W`.
+        // `W` is a template: the word may be the name of its argument, so `W` is not the word.
         if (*at == '<') { return false; }
         if (*at == ':') { last = at + 1; }
     }

@@ -18,7 +18,7 @@ struct failed_attempt {
     std::size_t alignment = 0;
     /// Number of calls of the policy for this allocation, this one included.
     unsigned tries = 0;
-    /// The numbers of the `out_of_memory` exception; zeros if not known.
+    /// The numbers of the `out_of_memory` exception; zeros if they are not known.
     shortage numbers = {};
 };
 

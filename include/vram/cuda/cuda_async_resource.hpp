@@ -107,7 +107,8 @@ public:
             if (cuda_error::report(status, e)) { freed_.note(s); }
             return;
         }
-        cuda_error::clear(status); // CUDA does not know the handle: the raw stream was destroyed
+        // CUDA does not know the handle, because the raw stream was destroyed.
+        cuda_error::clear(status);
         freed_.forget(s);
         error dead = e;
         dead.kind  = error_kind::dead_stream;
@@ -120,7 +121,8 @@ public:
         deallocate(own_.view(), p, bytes, alignment, at);
     }
 
-    /// Returns the bytes that the driver allocates for a request: a multiple of 512.
+    /// Returns the bytes that the driver allocates for a request: `bytes` rounded up to a multiple
+    /// of 512, more for a large alignment.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
         return bytes == 0 ? 0 : align(detail::over_aligned::size(bytes, alignment), unit);
@@ -170,7 +172,7 @@ private:
         }
         e.call = "cudaDeviceSynchronize";
         cuda_error::report(status, e);
-        e.kind = error_kind::leak; // not freed, because the device may still use it
+        e.kind = error_kind::leak; // the block is not freed, because the device may still use it
         e.call = nullptr;
         report_error(e);
     }
@@ -194,7 +196,7 @@ private:
         p = detail::over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(give(block, s), block, bytes);
-        return cudaErrorMemoryAllocation; // no host memory to store the block's address
+        return cudaErrorMemoryAllocation; // there is no host memory to store the block's address
     }
 
     cudaError_t attempt_now(void*& p, std::size_t bytes, std::size_t alignment) {
@@ -231,7 +233,7 @@ private:
     }
 
     cuda_pool                  pool_;
-    cuda_stream                own_; ///< stream for `allocate_sync` and `deallocate_sync`
+    cuda_stream                own_; ///< the stream for `allocate_sync` and `deallocate_sync`
     detail::cuda_freed_streams freed_;
 };
 

@@ -65,7 +65,8 @@ inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
     cudaMemcpy3DParms whole{};
     whole.dstPtr = detail::pitched(box.to, box.to_pitch, box.to_slice, box.width);
     whole.srcPtr = detail::pitched(const_cast<void*>(box.from), box.from_pitch, box.from_slice,
-                                   box.width); // not const, but CUDA only reads through it
+                                   // The parameter is not const, but CUDA only reads through it.
+                                   box.width);
     whole.extent = {box.width, box.height, box.depth};
     whole.kind   = cudaMemcpyDefault;
     cuda_check(detail::cuda_exit::or_done([&] { return cudaMemcpy3DAsync(&whole, stream.get()); }));

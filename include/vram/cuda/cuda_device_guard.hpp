@@ -59,7 +59,7 @@ private:
         });
     }
 
-    int         before_ = none; ///< device that the destructor makes current, or `none`
+    int         before_ = none; ///< the device that the destructor makes current again, or `none`
     cudaError_t status_;
 };
 

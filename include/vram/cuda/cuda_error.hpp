@@ -17,7 +17,8 @@
 
 namespace vram {
 
-/// Exception of the CUDA parts. A shortage of memory is `out_of_memory` on every platform.
+/// The exception for a failed call of CUDA. A shortage of memory is `out_of_memory` instead, on
+/// every platform.
 ///
 ///     try { stream.synchronize(); } catch (cuda_error const& e) { if (e.status() ==
 ///     cudaErrorLaunchFailure) ... }
@@ -38,7 +39,7 @@ public:
     [[nodiscard]] cudaError_t status() const noexcept {
         return static_cast<cudaError_t>(code().value());
     }
-    /// Returns the source location that received the error.
+    /// Returns the source location of the call that received the error.
     [[nodiscard]] std::source_location const& where() const noexcept { return where_; }
 
     /// Returns the error category "cuda". Its values are those of `cudaError_t`, its messages those

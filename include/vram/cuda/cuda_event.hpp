@@ -70,7 +70,8 @@ public:
 
     /// Returns true if the work before the event is complete, or if the event was never recorded.
     [[nodiscard]] bool done() const {
-        if (detail::cuda_context::over(life_)) { return true; } // the reset ended all work
+        // A reset of the device ended all work.
+        if (detail::cuda_context::over(life_)) { return true; }
         detail::cuda_capture_guard const relaxed;
         return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }

@@ -78,7 +78,7 @@ struct cuda_platform : detail::cuda_ranges {
     /// device, as cudaDeviceSynchronize does. Returns immediately if the device was reset and not
     /// used since.
     static void synchronize(device d) {
-        // After a reset, a wait would create a context.
+        // After a reset of the device, a wait would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
         device_guard const on{d};
         cuda_check(detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
@@ -88,7 +88,7 @@ struct cuda_platform : detail::cuda_ranges {
     /// any thread. It uses cudaFree, which waits for the device and is legal in relaxed mode. If no
     /// memory can be allocated for that, it uses cudaDeviceSynchronize, which ends a capture.
     static void await_all(device d) {
-        // After a reset, cudaMalloc would create a context.
+        // After a reset of the device, cudaMalloc would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
         device_guard const               on{d};
         detail::cuda_capture_guard const relaxed;
@@ -115,11 +115,12 @@ struct cuda_platform : detail::cuda_ranges {
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) {
-        // After a reset there is no work to wait for.
+        // After a reset of the device there is no work to wait for.
         if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
-    // Functions for streams that another thread may capture. They make no call on the stream.
+    // The following functions are for streams that another thread may capture at the same time:
+    // they make no call on the stream.
     using stream_hold = detail::cuda_stream_hold;
     [[nodiscard]] static stream_hold hold(stream s) noexcept {
         return detail::cuda_stream_ids::hold(s);

@@ -56,7 +56,7 @@ public:
         cuda_device_guard const          on{device};
         detail::cuda_capture_guard const relaxed;
         cudaMemPoolProps                 properties{};
-        properties.allocType     = cudaMemAllocationTypePinned; // memory that does not migrate
+        properties.allocType     = cudaMemAllocationTypePinned; // memory that stays on the device
         properties.handleTypes   = options.export_handle;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id   = device.ordinal();
@@ -113,7 +113,8 @@ public:
         if (held >= before) { return 0; }
         cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
         std::size_t const after = figure(cudaMemPoolAttrReservedMemCurrent);
-        return before > after ? before - after : 0; // 0 if another thread has made the pool grow
+        // 0 if another thread has made the pool grow at the same time.
+        return before > after ? before - after : 0;
     }
 
     /// Returns the driver's figures: live and reserved bytes, and the peaks of both.

@@ -33,7 +33,7 @@ public:
     /// Runs `body()` on a new thread with `device` current.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
-        detail::meeting door; // the new thread reports the status of its set-up here
+        detail::meeting door; // through `door` the new thread reports the status of its set-up
         bool            told    = false;
         cudaError_t     outcome = cudaSuccess;
         thread_ = host_thread{[&, device, work = std::forward<Body>(body)]() mutable {
@@ -42,7 +42,8 @@ public:
                 auto const held = door.hold();
                 outcome         = status;
                 told            = true;
-                door.notify(); // under the lock: afterwards the constructor may destroy `door`
+                // With the lock held, because the constructor may destroy `door` afterwards.
+                door.notify();
             }
             if (status == cudaSuccess) { work(); }
         }};

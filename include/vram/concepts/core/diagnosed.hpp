@@ -17,8 +17,9 @@ namespace detail {
 template <class>
 inline constexpr bool always_false = false;
 
-/// `type` is the upstream `Upstream` of a layer or pool. The static assertions are checked before
-/// anything else is instantiated, so their text is the first line of the compile error.
+/// Checks the upstream of a layer or pool: `type` is `Upstream` itself. The static assertions are
+/// checked before anything else is instantiated, so their text is the first line of the compile
+/// error.
 template <class Upstream>
 struct check_upstream {
     static_assert(!std::is_pointer_v<Upstream>,

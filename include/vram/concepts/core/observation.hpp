@@ -12,22 +12,25 @@
 namespace vram {
 namespace detail {
 
-/// True if the resources over `R` notify an observer: that of `R`, or the platform.
+/// True if the resources over `R` (layers and pools) notify an observer: the one of `R`, or the
+/// platform.
 template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
 
-/// How often the calling thread made a stream or the host wait for freed memory.
+/// Number of times that the calling thread made a stream or the host wait for freed memory.
 inline constinit thread_local unsigned waits_made = 0;
 
-/// Has the function `notify` of an `observation`, and does nothing.
+/// Stands for an `observation` if there is no observer: has its function `notify`, which does
+/// nothing.
 struct unseen {
     template <class... Event>
     static constexpr void notify(Event const&...) noexcept {}
 };
 
-/// Tells an observing platform that the calls until the end of the object are a resource's own.
-/// Notifies nothing: for calls that neither allocate nor free. Does nothing on other platforms.
+/// While this object exists, the calls of the thread count as those of a resource, on a platform
+/// that observes resources. Used for calls that neither allocate nor free. Does nothing on other
+/// platforms.
 template <class Platform>
 class [[maybe_unused]] resource_call {
 public:
@@ -59,18 +62,19 @@ class [[maybe_unused]] observation {
 public:
     using stream = typename R::platform::stream;
 
-    static constexpr bool on = false; ///< true if there is an observer
+    static constexpr bool on = false; ///< true if there is an observer to notify
 
     [[gnu::always_inline]] constexpr observation(R&, char const*, void const*) noexcept {}
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
     /// Notifies the observers of an event with `bytes` bytes at `memory`. `on_stream` is the stream
-    /// of the call, or null. Does nothing if `memory` is null.
+    /// of the call, or null. Does nothing if `memory` is null, or, as here, if there is no observer.
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}
-    /// Notifies the observers of an event without memory: a request for `bytes`.
+    /// Notifies the observers of an event without memory, such as the refusal of a request for
+    /// `bytes`. Does nothing if, as here, there is no observer.
     [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}

@@ -47,8 +47,9 @@ private:
     /// which has a single thread. Each shared library may have its own counter.
     static inline unsigned forks_ = 0;
 
-    unsigned        made_in_    = now();
-    unsigned const* forks_here_ = &forks_; ///< the counter from which `made_in_` was read
+    unsigned made_in_ = now();
+    /// Address of the counter from which `made_in_` was read.
+    unsigned const* forks_here_ = &forks_;
 };
 
 /// Returns true if the process is ending and the platform's threads are simulated. Simulated

@@ -19,9 +19,9 @@ concept collects_refusals = requires(error const& e) {
     { P::refused(e) } noexcept;
 };
 
-/// The error of a `deallocate` that was refused, with the arguments of the call. The kind is a
-/// foreign pointer unless the resource finds the block and calls `found_free` or `found_live`. Then
-/// the resource calls `report`, or reports `what` itself.
+/// The error of a call of `deallocate` that a resource refused, with the arguments of the call. The
+/// kind is a foreign pointer, unless the resource finds the block and calls `found_free` or
+/// `found_live`. Then the resource calls `report`, or reports `what` itself.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may use its own object.

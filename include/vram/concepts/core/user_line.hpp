@@ -13,22 +13,25 @@
 namespace vram {
 namespace detail {
 
-/// The part of vram that makes a call of the platform, or the program itself.
+/// The part of vram that makes a call of the platform, or the program itself. A *handle* is a
+/// `buffer` or another owner of memory.
 enum class part_kind : unsigned char { program, handle, loader, unloader, staging };
 
-/// A purpose of calls of the platform: a part, the text for reports, and the batch or result.
+/// The purpose of a call of the platform: the part of vram that makes it, the text for reports, and
+/// the number of the batch or result.
 struct part_work {
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    part_kind   part   = part_kind::program;
-    char const* name   = nullptr; ///< text such as "loader copy of batch"
-    std::size_t item   = none;    ///< number of the batch or result
-    std::size_t before = none;    ///< number of the batch or result that the memory had before
-    /// Id of the stream that used that one, or 0.
+    part_kind   part = part_kind::program;
+    char const* name = nullptr; ///< text such as "loader copy of batch"
+    std::size_t item = none;    ///< number of the batch or result, or `none`
+    /// Number of the batch or result that was in the memory before, or `none`.
+    std::size_t before = none;
+    /// Id of the stream that used the batch or result `before`; 0 if it is not known.
     std::uint64_t stream = 0;
 };
 
-/// The line of the program from which a thread called vram, and the work that it does there.
+/// A call of vram by a thread: the line of the program, and the work that vram does in it.
 struct part_call {
     call_site        at{};
     part_work        work{};
@@ -42,8 +45,9 @@ concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
 };
 
-/// As long as the object exists, calls of the platform by this thread have the line `at`, unless
-/// the thread is already in a part that the program called: the outermost line counts.
+/// While this object exists, reports about calls of the platform by this thread name the line `at`
+/// of the program. If the thread is already in a part of vram, they name the line of the outermost
+/// call.
 ///
 ///     user_line<Platform> const here{at};
 ///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};
@@ -58,7 +62,7 @@ public:
     [[gnu::always_inline]] constexpr user_line(call_site, part_work const&) noexcept {}
     user_line(user_line const&) = delete;
 
-    /// Returns the program's line, if the platform knows it.
+    /// Returns the program's line, if the platform knows it; here it does not.
     [[nodiscard]] static constexpr call_site caller() noexcept { return {}; }
 };
 
@@ -90,8 +94,8 @@ private:
     part_call call_;
 };
 
-/// As long as the object exists, this thread runs code of the program that vram called, such as the
-/// source of a loader: its calls of the platform have their own lines.
+/// While this object exists, the thread runs code of the program that vram called, such as the
+/// source of a loader: reports about its calls of the platform name their own lines.
 template <class P>
 class [[maybe_unused]] user_code {
 public:
@@ -112,7 +116,7 @@ private:
 };
 
 /// Stores a line of the program for later calls, on a platform that names lines in reports. The
-/// default constructor stores the line in which the calling thread is.
+/// default constructor stores the line from which the program called vram now.
 template <class P>
 class remembered_line {
 public:
@@ -143,7 +147,7 @@ struct last_use {
 
 template <knows_callers P>
 struct last_use<P> {
-    /// The stream `s` has used the block for the batch or result `item`.
+    /// Records that the stream `s` has used the block for the batch or result `item`.
     void note(std::size_t item, typename P::stream s) {
         before = item;
         stream = P::id(s);

@@ -88,12 +88,12 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        // No context was known before, or another thread has noticed the change.
+        // No context was known before, or another thread has already noticed the reset.
         if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
     }
-    /// Calls `notice` for every device that has a context as far as known.
+    /// Looks for a reset (`notice`) of every device that is known to have a context.
     static void notice_all() noexcept {
         for (int i = 0; i < most_devices; ++i) {
             if (states_[i].id.load(std::memory_order_relaxed) != 0) { notice(cuda_device{i}); }
@@ -104,10 +104,13 @@ private:
     static constexpr int most_devices = 64;
 
     struct state {
-        std::atomic<unsigned long long> id; ///< id of the context; 0: not queried, or there is none
-        std::atomic<unsigned>           number;   ///< number of resets so far
-        std::atomic<unsigned>           reported; ///< number of the last reset that was reported
-        std::atomic<CUcontext>          context;  ///< the primary context; null: not queried yet
+        /// Id of the context; 0 if it was not queried or there is none.
+        std::atomic<unsigned long long> id;
+        std::atomic<unsigned>           number; ///< number of resets so far
+        /// Value of `number` at the last report of a reset.
+        std::atomic<unsigned> reported;
+        /// The primary context; null if it was not queried yet.
+        std::atomic<CUcontext> context;
     };
     struct calls {
         decltype(&::cuDevicePrimaryCtxGetState) get     = nullptr;
@@ -151,7 +154,8 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        (void)driver.release(device); // the context stays: it is active, so the runtime retains it
+        // Released at once: the context is active, so the runtime keeps it.
+        (void)driver.release(device);
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;
     }

@@ -39,7 +39,7 @@ public:
         return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
     }
 
-    /// Stores the id `id` of the stream `stream`, for this thread and the current device.
+    /// Stores the id `id` of the default stream `stream`, for this thread and the current device.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         names& own = own_names();
         for (named const& each : own.known) {
@@ -52,7 +52,8 @@ public:
         if (is_legacy(stream) && device < most_devices) {
             legacy_[device].store(id, std::memory_order_relaxed);
         }
-        // Removes an older id of this handle on this device, from before a reset of the device.
+        // Removes an older id of this handle on this device, which is from before a reset of the
+        // device.
         for (named& each : own.known) {
             if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }
@@ -74,12 +75,14 @@ public:
     }
 
 private:
-    static constexpr int most_devices = 64; ///< devices whose legacy stream is stored
+    /// Number of devices for which the id of the legacy stream is stored.
+    static constexpr int most_devices = 64;
 
     /// The stream that a default stream's handle means on one device and in one thread.
     struct named {
-        cudaStream_t         stream = nullptr;
-        cuda_stream_identity what; ///< the stream's id and device; an id of 0: empty entry
+        cudaStream_t stream = nullptr;
+        /// The id and device of the stream; the entry is empty if the id is 0.
+        cuda_stream_identity what;
     };
     /// The entries of one thread: three handles on several devices. New entries replace old ones.
     struct names {

@@ -70,7 +70,8 @@ public:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           on.status()); // the free below works with any current device
+                           // An error of the guard; the free below works with any current device.
+                           on.status());
         cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
                            {.kind      = error_kind::platform_error,
                             .pointer   = p,
@@ -110,7 +111,7 @@ private:
         p = over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(self().give(block), block, bytes);
-        return cudaErrorMemoryAllocation; // no host memory to store the block's address
+        return cudaErrorMemoryAllocation; // there is no host memory to store the block's address
     }
 
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {

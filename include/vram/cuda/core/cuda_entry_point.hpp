@@ -14,7 +14,8 @@ namespace detail {
 /// A function of libcuda, found at run time, so that programs need not link with libcuda.
 template <class Function>
 struct cuda_entry {
-    Function call = nullptr; ///< the function; null if not found, and `why` has the reason
+    /// The function, or null if it was not found; `why` then has the reason.
+    Function                        call = nullptr;
     cudaDriverEntryPointQueryResult why{};
 };
 

@@ -45,14 +45,14 @@ public:
     /// Returns true if CUDA must not be called: the process is ending, or a child of `fork`.
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
-    /// Makes the CUDA call `call`, which waits, frees or queries, and returns its status. If
-    /// `began()`, or if the runtime was shut down, returns cudaSuccess.
+    /// Makes the CUDA call `call`, which waits, frees or queries, and returns its status. If CUDA
+    /// must not be called (`began()`), or if the runtime was shut down, returns cudaSuccess.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
         cudaError_t const status = call();
         if (status != cudaErrorCudartUnloading) [[likely]] { return status; }
-        process_exit::note(); // the runtime noticed the end of the process before vram did
+        process_exit::note(); // The runtime noticed the end of the process before vram did.
         return cudaSuccess;
     }
 

@@ -120,21 +120,24 @@ public:
             cuda_event              place{where};
             std::uint64_t           frees = 0;
             {
-                // A stream is not retired, and then destroyed, while an event is recorded on it.
+                // The lock is held so that no stream is retired, and then destroyed, while an event
+                // is recorded on it.
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                start_epoch(); // later frees take the lock and are counted
+                start_epoch(); // later frees take the lock, so they are counted
                 frees              = each->frees;
                 recorded const how = record(place, *each);
-                if (how == recorded::captured) { continue; } // the stream stays in the list
+                // The stream is being captured, so it stays in the list.
+                if (how == recorded::captured) { continue; }
             }
-            place.synchronize(); // returns immediately if `place` was not recorded
+            place.synchronize(); // returns immediately if `place` (an event) was not recorded
             auto const held = lock_.hold();
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // After the loop over the streams, because some streams may have been retired during it.
+        // Read after the loop over the streams, because some of them may have been retired during
+        // it.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -163,8 +166,9 @@ private:
         user*         next   = nullptr;
     };
     struct retired_user {
-        cuda_event    place;      ///< behind the frees of the retired stream
-        unsigned      pins   = 0; ///< number of threads that wait for `place` without the lock
+        /// Event behind the frees of the stream, recorded when it was retired.
+        cuda_event    place;
+        unsigned      pins   = 0; ///< number of threads that wait for `place` now, without the lock
         std::uint64_t number = 0;
         retired_user* next   = nullptr;
     };
@@ -292,7 +296,8 @@ private:
     /// stream is also compared by its id, because its handle means another stream on another thread
     /// or device.
     [[nodiscard]] user** find(cuda_stream_view s) {
-        std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id(); // 0: any id
+        // An id of 0 matches any id.
+        std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
         user**              at = &streams_;
         while (*at != nullptr && !((*at)->stream == s && (id == 0 || id == (*at)->id))) {
             at = &(*at)->next;
@@ -308,9 +313,10 @@ private:
     // each file, also for one that does not use this class.
     user*         streams_     = nullptr;
     retired_user* retired_     = nullptr;
-    std::size_t   count_       = 0;     ///< number of elements of both lists
-    std::uint64_t last_number_ = 0;     ///< number of the newest element
-    std::size_t   look_at_     = usual; ///< number of elements at which `note` calls `forget_done`
+    std::size_t   count_       = 0; ///< number of elements of both lists together
+    std::uint64_t last_number_ = 0; ///< number of the newest element
+    /// Number of elements from which on `note` calls `forget_done`.
+    std::size_t look_at_ = usual;
 };
 
 } // namespace detail

@@ -53,7 +53,8 @@ public:
         cudaError_t const status = cuda_exit::or_refused(
             [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
         if (status != cudaSuccess) {
-            cuda_error::clear(status); // an older driver does not know this attribute
+            // An older driver does not know this attribute: the error is cleared.
+            cuda_error::clear(status);
             return -1;
         }
 #endif
@@ -64,7 +65,8 @@ private:
 #ifdef __linux__
     static constexpr int max_nodes = 1024;
     static constexpr int per_word  = 8 * static_cast<int>(sizeof(unsigned long));
-    static constexpr int preferred = 1; ///< MPOL_PREFERRED of Linux: this node first
+    /// MPOL_PREFERRED of Linux: allocate on this node if possible.
+    static constexpr int preferred = 1;
 
     void prefer_memory(int node) noexcept {
         if (::syscall(SYS_get_mempolicy, &policy_, nodes_, max_nodes, nullptr, 0UL) != 0) {
@@ -96,7 +98,8 @@ private:
             if (std::fgetc(list) != ',') { break; }
         }
         std::fclose(list);
-        if (CPU_COUNT(&near) == 0) { return; } // the thread's affinity permits no core of the node
+        // The thread's affinity permits no core of the node, so nothing is changed.
+        if (CPU_COUNT(&near) == 0) { return; }
         cores_changed_ = ::sched_setaffinity(0, sizeof near, &near) == 0;
     }
 

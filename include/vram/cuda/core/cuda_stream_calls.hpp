@@ -28,7 +28,7 @@ namespace detail {
 /// Cost      One lookup of the functions in a process. Then 8 to 17 ns, and 180 ns for `query`.
 class cuda_stream_calls {
 public:
-    /// Makes an object that uses only functions of the runtime.
+    /// Makes an object that uses only functions of the runtime, not of the driver.
     cuda_stream_calls() = default;
 
     /// Returns the functions of this process, which are looked up once.
@@ -38,7 +38,7 @@ public:
     }
     /// Looks up the functions of the driver. The runtime is used for those it lacks.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
-        constexpr unsigned since = 12000; // CUDA version of the newest of these functions
+        constexpr unsigned since = 12000; // the CUDA version of the newest of these functions
         cuda_stream_calls  calls;
         find("cuStreamIsCapturing", since, calls.capturing_);
         find("cuStreamGetId", since, calls.id_);

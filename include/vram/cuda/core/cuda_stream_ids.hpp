@@ -167,7 +167,7 @@ public:
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
     /// Returns how many ends of streams were recorded so far: of streams that vram created, of
-    /// those named to `end`, and of those destroyed by a reset of their device.
+    /// those that `end` was called for, and of those destroyed by a reset of their device.
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
@@ -197,7 +197,7 @@ public:
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // Each thread caches its last answers, so that repeated queries take no lock.
+        // Each thread caches the last answers to its calls, so that repeated queries take no lock.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -224,7 +224,7 @@ private:
     struct life {
         identity who;
         bool     ended = false;
-        bool     reset = false; ///< the stream has ended because its device was reset
+        bool     reset = false; ///< true if the stream has ended because its device was reset
         /// State that all holds of the stream share; null if there are none.
         cuda_stream_hold::shared* shared = nullptr;
     };
@@ -261,10 +261,10 @@ private:
         }
 
         std::mutex        mutex;
-        address_map<life> known; ///< entries by the address in the handle
+        address_map<life> known; ///< the entries, by the address in the stream's handle
         /// Number of entries of `known` that have ended.
         std::atomic<std::size_t>   ended{0};
-        std::atomic<std::uint64_t> ends{0}; ///< how often the end of a stream was recorded
+        std::atomic<std::uint64_t> ends{0}; ///< number of ends of streams recorded so far
         /// Changes with each begin and end of a stream, and when its last hold is gone.
         std::atomic<std::uint64_t> changes{1};
     };
@@ -296,12 +296,12 @@ private:
         book.known.erase(book.key_of(stream));
         delete found;
     }
-    /// Cache entry: a stream that is in the table with this id.
+    /// Cache entry of a thread: a stream that is in the table with this id.
     struct entry {
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
     };
-    /// Cache entry: `stream` had not ended when `book::ends` had the value `ends`.
+    /// Cache entry of a thread: `stream` had not ended when `book::ends` had the value `ends`.
     struct glance {
         cudaStream_t  stream = nullptr;
         std::uint64_t ends   = 0;

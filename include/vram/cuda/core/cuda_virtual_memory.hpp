@@ -111,7 +111,7 @@ public:
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
         cuda_device_guard const   on{device_};
         cuda_capture_guard const  relaxed;
-        demand(cuda_exit::or_done( // at the end of the process there is no need to unmap
+        demand(cuda_exit::or_done( // at the end of the process, the range need not be unmapped
             [&] { return cuda_virtual_calls::status(driver.unmap(address(p), bytes)); }));
     }
 
@@ -152,7 +152,8 @@ private:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           on.status()); // the call below works with any current device
+                           // An error of the guard; the call below works with any current device.
+                           on.status());
         // The functions were found before, or there would be nothing to free: `here` cannot throw.
         auto const status = cuda_exit::or_done(
             [&] { return cuda_virtual_calls::status(call(cuda_virtual_calls::here())); });
@@ -187,7 +188,8 @@ private:
     }
     [[nodiscard]] CUmemAllocationProp properties() const noexcept {
         CUmemAllocationProp kind{};
-        kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED; // memory that does not migrate
+        // Memory that stays on the device.
+        kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED;
         kind.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(export_);
         kind.location             = place();
         return kind;
@@ -196,7 +198,7 @@ private:
     cuda_device                 device_;
     cudaMemAllocationHandleType export_;
     std::size_t                 granularity_ = 0;
-    unsigned life_ = 0; ///< number of resets of the device before the construction
+    unsigned life_ = 0; ///< number of resets of the device before this object was made
 };
 
 static_assert(virtual_memory<cuda_virtual_memory> && exportable_memory<cuda_virtual_memory>);
