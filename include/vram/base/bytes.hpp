@@ -34,7 +34,7 @@ struct bytes {
         text_type                    out{};
         auto                         value = static_cast<double>(count);
         std::size_t                  unit  = 0;
-        // 999.5 and more would print four digits, so 1000 KiB is printed as 0.98 MiB.
+        // A value of 999.5 or more would have four digits, so 1000 KiB is printed as 0.98 MiB.
         while (value >= 999.5 && unit != last) {
             value /= 1024;
             ++unit;

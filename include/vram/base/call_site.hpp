@@ -59,7 +59,7 @@ public:
     constexpr operator std::source_location() const noexcept { return where_; }
 
 private:
-    std::source_location where_; // the line number is 0 if the line is unknown
+    std::source_location where_; // has the line number 0 if the line is unknown
 };
 
 #else

@@ -53,7 +53,8 @@ struct stored_error {
     }
 };
 inline constinit thread_local stored_error* first_error = nullptr;
-/// Address of the member `next` of the last stored error of this thread.
+/// Address of the pointer to which the next stored error of this thread is attached: the member
+/// `next` of the last one.
 inline constinit thread_local stored_error** error_after = nullptr;
 /// Storage for one error of this thread, used if no host memory can be allocated for it.
 inline constinit thread_local stored_error spare_error{};
@@ -80,7 +81,7 @@ inline constinit thread_local bool         spare_waits = false;
     locks_held         = 0;
     while (each != nullptr) {
         stored_error one;
-        one.keep(each->what); // a copy, because the sink may report errors itself
+        one.keep(each->what); // given as a copy, because the sink may report errors itself
         one.next = each->next;
         if (each != &spare_error) {
             delete each;
@@ -106,7 +107,7 @@ inline constinit thread_local bool         spare_waits = false;
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
 namespace detail {
-/// Error code of the device that has failed; 0 if none has.
+/// Error code of the device that has failed, or 0 if none has.
 inline constinit std::atomic<int>                         failed_code{0};
 inline constinit std::atomic<bool>                        failure_reported{false};
 inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};

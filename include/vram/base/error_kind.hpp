@@ -83,18 +83,20 @@ struct error {
     std::size_t block_bytes     = 0;       ///< the size with which `block` was allocated
     std::size_t block_alignment = 0;       ///< the alignment with which `block` was allocated
     std::size_t blocks          = 0;       ///< number of blocks that leaked
-    call_site   allocated_at    = {};      ///< line that allocated `block`, or the leaked blocks
-    call_site   freed_at        = {};      ///< line that freed the block before (double free)
-    char const* tag             = nullptr; ///< path of the tag of the allocation (see `tagged`)
-    stream_name stream          = {};
-    char const* resource        = nullptr; ///< type of the resource that reports, such as "pool"
+    /// The program's line that allocated `block`, or the leaked blocks.
+    call_site allocated_at = {};
+    /// The program's line that freed the block before (for a double free).
+    call_site   freed_at = {};
+    char const* tag      = nullptr; ///< path of the tag of the allocation (see `tagged`)
+    stream_name stream   = {};
+    char const* resource = nullptr; ///< type of the resource that reports, such as "pool"
     /// Function of the platform that failed, such as "cudaFree".
     char const* call = nullptr;
     /// More about the reason, such as the text of an exception.
     char const* cause = nullptr;
     /// Advice to the user; null means the standard sentence for `kind`.
     char const* advice = nullptr;
-    /// Function that returns the name and the description of `code`, or null.
+    /// Function that returns the name and the description of `code`; null if there is none.
     code_text (*text_of)(int) noexcept = nullptr;
 };
 

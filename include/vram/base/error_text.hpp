@@ -30,8 +30,8 @@ public:
         say("vram: %s: ", name(e.kind));
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
-        // The destructor of a resource takes no `call_site`, and one line of vram reports the leaks
-        // of every pool. So for a leak the name of the resource says more than this line.
+        // One line of vram reports the leaks of every pool, because a destructor takes no
+        // `call_site`. So for a leak the name of the resource says more than this line.
         bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
         if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
@@ -106,7 +106,8 @@ private:
         if (e_.pointer != nullptr) {
             say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
         }
-        if (e_.cause != nullptr) { // the caller holds no block, but the memory cannot be freed
+        // The program has no block that it could free, but the memory cannot be freed either.
+        if (e_.cause != nullptr) {
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");
         }
@@ -128,7 +129,8 @@ private:
         if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
         if (e_.stream.known()) { say_stream("; stream"); }
     }
-    /// Appends the size, the alignment and the stream that the caller passed to the free.
+    /// Appends what is known of the free: the size, the alignment and the stream that the caller
+    /// passed.
     void say_free(char const* words = ", freed with") noexcept {
         bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
         if (e_.bytes != 0) {
@@ -153,7 +155,7 @@ private:
         if (s.id != 0) { say(s.handle != nullptr ? " (id %" PRIu64 ")" : " %" PRIu64, s.id); }
         if (s.handle == nullptr && s.id == 0) { say(" 0 (a default stream)"); }
     }
-    /// Appends the lines of the program that allocated the block and freed it before.
+    /// Appends the lines of the program that allocated the block, and that freed it before.
     void say_past() noexcept {
         char const* const words =
             e_.kind == error_kind::leak ? ", allocated" : "; it was allocated";

@@ -21,7 +21,7 @@ struct shortage {
     std::size_t   asked     = 0; ///< requested bytes
     std::size_t   rounded   = 0; ///< requested bytes after the rounding of the resource
     std::size_t   alignment = 0; ///< requested alignment
-    std::uint64_t stream    = 0; ///< id of the stream of the request
+    std::uint64_t stream    = 0; ///< id of the stream that requested the memory
     std::size_t   live      = 0; ///< live bytes of the resource that refused
     /// Bytes that the resource has obtained from its upstream.
     std::size_t reserved = 0;

@@ -71,7 +71,7 @@ constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t leng
         bool const           inside = at >= 0 && static_cast<std::size_t>(at) < extent;
         std::size_t const    place  = boundary_place(how, at, extent);
         std::size_t          count  = 1;
-        if (place == nowhere) { // skip to the volume, or to the end
+        if (place == nowhere) { // skip to the volume, or to the end of the row
             count = at < 0 ? detail::smaller_of(length - i,
                                                 std::size_t{0} - static_cast<std::size_t>(at))
                            : length - i;

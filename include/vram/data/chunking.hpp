@@ -47,7 +47,7 @@ public:
         if (chunk == 0) { throw layout_error{why::empty}; }
         if (overlap_ >= chunk) { throw layout_error{why::overlap, overlap_, chunk}; }
         if (bytes_ == 0) { return; }
-        // Bytes after the first chunk.
+        // Number of bytes after the first chunk.
         std::size_t const beyond = bytes_ <= chunk ? 0 : bytes_ - chunk;
         size_                    = 1 + beyond / step() + (beyond % step() != 0 ? 1 : 0);
         if (options.drop_partial && (*this)[size_ - 1].bytes < chunk) { --size_; }

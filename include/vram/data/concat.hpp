@@ -58,7 +58,7 @@ public:
 
         friend bool operator==(place const&, place const&) = default;
     };
-    /// Returns the position of batch `index`, which must be less than `size()`.
+    /// Returns the source and the index in it of batch `index`, which must be less than `size()`.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
         std::size_t s    = 0; // becomes the number of the source that contains batch `index`
         std::size_t last = ends_.size();
@@ -106,7 +106,7 @@ public:
 
 private:
     std::vector<Source>      sources_;
-    std::vector<std::size_t> ends_; ///< for each source, the index after its last batch
+    std::vector<std::size_t> ends_; ///< for each source, the index of the batch after its last one
     std::size_t              size_  = 0;
     std::size_t              bytes_ = 1;
 };

@@ -76,7 +76,8 @@ public:
           direct_{std::move(other.direct_)},
           refused_{other.refused_.load(std::memory_order_relaxed)} {}
     basic_file& operator=(basic_file&& other) noexcept {
-        basic_file gone{std::move(other)}; // closes the previous file of this object
+        // Takes over the previous file of this object, and closes it.
+        basic_file gone{std::move(other)};
         path_.swap(gone.path_);
         plain_.swap(gone.plain_);
         direct_.swap(gone.direct_);
@@ -184,7 +185,7 @@ private:
             } else if (n == 0) {
                 throw file_error{file_error::reason::ends_early, path_, offset, bytes, done};
             } else if (errno == EINVAL && next.fd == direct_.fd) {
-                // `O_DIRECT` is refused: from now on, all calls go through the page cache
+                // `O_DIRECT` is refused: from now on, all calls go through the page cache.
                 refused_.store(EINVAL, std::memory_order_relaxed);
             } else if (errno != EINTR) {
                 fail(errno, offset, bytes, done);
@@ -200,7 +201,7 @@ private:
                                std::size_t offset) const noexcept {
         constexpr std::size_t unit = direct_alignment;
         std::size_t const     past = offset % unit;
-        // True if the address and the offset are aligned at the same byte.
+        // True if the memory address and the file offset are aligned at the same byte.
         bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
         if (past != 0) { return {plain_.fd, detail::smaller_of(bytes, unit - past)}; }

@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    // Bytes that are read between two tests of `stop`.
+    // Number of bytes that are read between two tests of `stop`.
     static constexpr std::size_t at_once = std::size_t{16} << 20;
 
     File     file_;

@@ -17,7 +17,7 @@
 namespace vram {
 
 /// Thrown if a file cannot be opened, read or written as requested. The code is the system's
-/// (`errno`, generic category), or one of `file_error::category()` if no system call failed.
+/// (`errno`, generic category), or, if no system call failed, one of `file_error::category()`.
 ///
 ///     catch (file_error const& e) { if (e.ends_early()) { restart_from(e.offset() + e.got()); } }
 ///

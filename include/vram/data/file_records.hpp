@@ -87,7 +87,7 @@ private:
 
     std::size_t       record_bytes_;
     std::size_t       count_;
-    std::size_t       batch_; ///< number of records in a full batch
+    std::size_t       batch_; ///< number of records of a full batch
     file_chunks<File> chunks_;
     std::size_t       size_;
 };

@@ -20,7 +20,7 @@ class layout_error : public std::exception {
 public:
     /// Reasons of a `layout_error`.
     enum class reason {
-        too_large,  ///< `value` exceeds `limit`: the total size would overflow
+        too_large,  ///< the total size would overflow: `value` exceeds `limit`
         empty,      ///< a piece, a sample or a record of 0 bytes
         overlap,    ///< the overlap `value` is not less than the piece of `limit` bytes
         wrong_size, ///< there are `value` bytes, and `limit` are needed

@@ -75,7 +75,7 @@ private:
     using bytes_of = std::array<std::byte, sizeof(Element)>;
 
     tile_source<Element, Rank> source_;
-    std::byte                  pattern_; ///< value of each byte outside the volume
+    std::byte                  pattern_; ///< value of each byte of the elements outside the volume
 };
 
 template <std::size_t Rank, std::ranges::contiguous_range Volume>

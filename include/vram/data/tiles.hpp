@@ -38,11 +38,11 @@ struct tile_options {
 /// plain value that kernels can use.
 template <std::size_t Rank>
 struct tile_box {
-    std::size_t origin[Rank]; ///< index of the tile's first element in the volume, without halo
-    std::size_t inner[Rank];  ///< elements of the tile in each dimension
+    std::size_t origin[Rank]; ///< index of the tile's first element in the volume, without the halo
+    std::size_t inner[Rank];  ///< number of elements of the tile in each dimension
     /// Elements of the halo in the batch before the tile, in each dimension.
     std::size_t before[Rank];
-    std::size_t extent[Rank]; ///< elements of the batch (tile and halo) in each dimension
+    std::size_t extent[Rank]; ///< number of elements of the batch (tile and halo) in each dimension
 
     friend bool operator==(tile_box const&, tile_box const&) = default;
 };
@@ -113,7 +113,7 @@ public:
         box_type    box{};
         std::size_t left = index;
         bool const  last = options_.order != tile_order::first_fastest;
-        for (std::size_t i = 0; i < Rank; ++i) { // the fastest dimension first
+        for (std::size_t i = 0; i < Rank; ++i) { // beginning with the dimension that varies fastest
             std::size_t const d     = last ? Rank - 1 - i : i;
             std::size_t       place = left % count_[d];
             left /= count_[d];
@@ -129,7 +129,7 @@ public:
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
-        for (std::size_t i = 0; i < Rank; ++i) { // the slowest dimension first
+        for (std::size_t i = 0; i < Rank; ++i) { // beginning with the dimension that varies slowest
             std::size_t const d = last ? i : Rank - 1 - i;
             expects(place[d] < options_.extent[d], "tiles: the place must be inside the volume");
             std::size_t tile = place[d] / options_.tile[d];

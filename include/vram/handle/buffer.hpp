@@ -151,7 +151,8 @@ private:
     }
     /// Frees the memory. `at` is the line of the call, or that which made the buffer.
     void give_back(call_site at) noexcept {
-        if (data_ == nullptr) { return; } // nothing to free; a moved-from buffer has no resource
+        // There is nothing to free, and a moved-from buffer has no resource.
+        if (data_ == nullptr) { return; }
         sited{mr_.get(), at}.deallocate(stream_, std::exchange(data_, nullptr),
                                         std::exchange(capacity_, 0), alignment_);
         size_ = 0;

@@ -98,8 +98,9 @@ private:
 
         device const where;
         slot* const  next;
-        resource     standard; ///< the default resource
-        resource     owner;    ///< the current resource, written under the mutex
+        resource     standard; ///< the default resource of the device
+        /// The current resource of the device, written with the mutex locked.
+        resource owner;
 
         // The two words of `owner`, which `read` reads without the mutex (a seqlock). `turn` is odd
         // during a change. If `read` sees an odd or a changed `turn`, it reads again.
@@ -158,16 +159,16 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        return there ? *found : made(d); // an empty slot, after `forget`, is filled by `made`
+        return there ? *found : made(d); // an empty slot (after `forget`) is filled by `made`
     }
-    /// Returns the slot of `d` and makes its default resource if there is none.
+    /// Returns the slot of the device `d`, after making its default resource if there is none.
     [[nodiscard]] static slot& made(device d) {
         {
             std::lock_guard const held{mutex()};
             slot* const           found = find(d, first().load(std::memory_order_relaxed));
             if (found != nullptr && found->filled()) { return *found; }
         }
-        // Without the mutex, because this calls the platform and may call `current`.
+        // Called without the mutex, because it calls the platform and may call `current`.
         resource              mr = standard_of(d);
         std::lock_guard const held{mutex()};
         slot* const           head = first().load(std::memory_order_relaxed);

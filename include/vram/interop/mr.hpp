@@ -124,7 +124,7 @@ public:
     friend bool operator==(mr const& a, mr const& b) { return a.resource_ == b.resource_; }
 
 private:
-    // CCCL 3.1 has renamed the functions of a resource.
+    // CCCL 3.1 has renamed the functions of a resource, so there are two versions.
 #if CCCL_VERSION >= 3001000
     void* take(stream s, std::size_t bytes, std::size_t alignment) {
         return resource_.allocate(::cuda::stream_ref{s.get()}, bytes, alignment);
@@ -162,7 +162,9 @@ private:
         try {
             return call();
         } catch (out_of_memory const&) {
-            throw; // `Resource` is made of vram's resources: the exception has more numbers
+            // Rethrown unchanged: `Resource` consists of vram's resources, so the exception has
+            // more numbers.
+            throw;
         } catch (std::bad_alloc const&) {
             throw refused(bytes, alignment);
         } catch (::cuda::cuda_error const& e) {

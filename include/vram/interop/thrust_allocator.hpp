@@ -155,7 +155,7 @@ public:
         return a.mr_ == b.mr_;
     }
     friend bool operator!=(thrust_allocator const& a, thrust_allocator const& b) {
-        return !(a == b); // Thrust of CUDA 13.0 needs this operator
+        return !(a == b); // written out, because Thrust of CUDA 13.0 needs this operator
     }
 
 private:
@@ -167,7 +167,8 @@ private:
     any              mr_;
     cuda_stream_view stream_{};
     detail::stream_hold<cuda_platform>
-                held_{}; ///< keeps the handle valid if the stream is destroyed before the container
+        /// Keeps the stream's handle valid if the stream is destroyed before the container.
+                held_{};
     system_type system_{};
 };
 

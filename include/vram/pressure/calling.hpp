@@ -25,7 +25,7 @@ namespace vram {
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:
-    /// `retrying` calls this retry policy at most so many times for one request.
+    /// Number of times that `retrying` calls this retry policy for one request, at most.
     static constexpr unsigned max_tries = Tries;
 
     /// Makes a retry policy that calls `function`.

@@ -20,7 +20,7 @@ namespace vram {
 /// Threads   The rules are those of the resource.
 /// Cost      One `trim(0)`. Later allocations have to obtain the released memory again.
 struct trim_upstream {
-    /// `retrying` calls this retry policy at most so many times for one request.
+    /// Number of times that `retrying` calls this retry policy for one request, at most.
     static constexpr unsigned max_tries = 1;
 
     /// Trims the resource. Returns true, to try again, if that released memory.

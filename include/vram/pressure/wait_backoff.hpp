@@ -34,7 +34,7 @@ struct sleep_really {
 template <class Sleep = sleep_really>
 class wait_backoff {
 public:
-    /// `retrying` calls this retry policy at most so many times for one request.
+    /// Number of times that `retrying` calls this retry policy for one request, at most.
     static constexpr unsigned max_tries = 8;
 
     /// Makes a retry policy with a first wait of `first` and waits of at most `longest`.

@@ -59,7 +59,7 @@ public:
     /// Returns true if there would be no leak if the scope ended now.
     [[nodiscard]] bool clean() const { return bytes() == 0; }
 
-    /// The destructor will report nothing. For memory that stays live on purpose.
+    /// Makes the destructor report nothing: for memory that stays live on purpose.
     void dismiss() noexcept { armed_ = false; }
 
 private:

@@ -78,7 +78,7 @@ public:
         return now().allocations - before_.allocations;
     }
 
-    /// Restarts the measurement: the present figures are those of the start from now on.
+    /// Restarts the measurement: results are relative to the present figures from now on.
     void reset() { before_ = now(); }
 
     /// Returns the figures of the resource at the start.

@@ -41,7 +41,8 @@ public:
     using platform   = Platform;
     using properties = Properties;
 
-    /// The range must outlive the resource. `base` may be null only if `bytes` is zero.
+    /// Creates a resource for the `bytes` bytes at `base`, a range that must outlive it. `base` may
+    /// be null only if `bytes` is zero.
     region_resource(void* base, std::size_t bytes)
         : base_{reinterpret_cast<std::uintptr_t>(base)}, top_{base_}, end_{base_ + bytes} {
         expects(end_ >= base_, "region_resource: the range must end before the address space does");
@@ -96,7 +97,8 @@ public:
         detail::refused_free e{"region_resource", p, bytes, alignment, at};
         if (!owns(p)) { return report_error(e.what); }
         if (start >= top_) { return report_error(e.found_free().what); }
-        bool const last = blocks_ == 1; // the only live block: its size must equal all live bytes
+        // The only live block: its size must be the number of all live bytes.
+        bool const last = blocks_ == 1;
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
             e.what.kind        = error_kind::wrong_size;
             e.what.block_bytes = last ? figures_.live : 0;
@@ -128,7 +130,7 @@ public:
 
 private:
     std::uintptr_t base_ = 0;
-    /// First address after the last block; the next block starts here or later.
+    /// The address after the last live block; the next block starts here or later.
     std::uintptr_t top_    = 0;
     std::uintptr_t end_    = 0;
     std::size_t    blocks_ = 0; ///< number of live blocks

@@ -244,7 +244,8 @@ public:
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();
     }
-    /// `live` counts the physical memory of blocks; addresses without memory count in `requested`.
+    /// Returns the usage. `live` counts the physical memory of blocks; addresses without memory
+    /// count only in `requested`.
     [[nodiscard]] memory_usage usage() const noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_;
@@ -257,7 +258,7 @@ public:
     /// Resets the peaks to the current values. Returns the previous counters.
     memory_usage reset_peaks() noexcept {
         auto const held   = lock_.hold();
-        figures_.live     = live(); // `span_` counts both
+        figures_.live     = live(); // the bytes are those that `span_` has counted
         figures_.reserved = span_.held() * span_.page();
         return figures_.restart_peaks();
     }
@@ -323,7 +324,8 @@ private:
         block const          b    = blocks_.around(p, 1);
         auto const           base = reinterpret_cast<std::uintptr_t>(span_.range().base());
         std::uintptr_t       from = reinterpret_cast<std::uintptr_t>(p) - base;
-        if (!b.empty()) { // the alignment is not checked, because blocks do not store one
+        // The alignment is not checked, because a block does not store its alignment.
+        if (!b.empty()) {
             e.found_live(pointer(b), b.bytes, alignment);
         } else if (from < span_.pages() * span_.page()) {
             e.found_free();
@@ -389,7 +391,7 @@ private:
 
     detail::virtual_span<Memory> span_;
     detail::span_blocks          blocks_;
-    /// Pages of physical memory that stay with the resource when blocks are freed.
+    /// Number of pages of physical memory that stay with the resource when blocks are freed.
     std::size_t  keep_;
     memory_usage figures_{};
     detail::lock lock_;

@@ -44,7 +44,7 @@ public:
     void add(void* to, void const* from, std::size_t bytes) {
         if (bytes == 0) { return; }
         if (to_.size() == to_.capacity()) { grow(); }
-        to_.push_back(to); // cannot throw: `grow` reserved room in all three vectors
+        to_.push_back(to); // cannot throw, because `grow` has reserved room in all three vectors
         from_.push_back(from);
         bytes_.push_back(bytes);
         total_ += bytes;
@@ -101,7 +101,7 @@ private:
         std::size_t const room = detail::larger_of<std::size_t>(2 * to_.capacity(), 64);
         bytes_.reserve(room);
         from_.reserve(room);
-        to_.reserve(room); // last, because `add` tests only this capacity
+        to_.reserve(room); // reserved last, because `add` tests only this capacity
     }
 
     /// The type depends on `Platform`, because nvcc would else compile the functions of the vectors

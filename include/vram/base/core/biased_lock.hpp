@@ -80,7 +80,7 @@ private:
     enum class use : unsigned char {
         alone,  ///< the thread `first_` owns the bias, or no thread has taken the lock yet
         ending, ///< the bias is being revoked: another thread waits until `first_` has unlocked
-        /// No thread owns the bias: every thread takes the lock by an atomic exchange.
+        /// No thread owns the bias: each thread takes the lock by an atomic exchange.
         shared,
     };
 
@@ -111,8 +111,9 @@ private:
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Called after the lock was taken by an exchange. Counts how often `first_` has taken it in a
-    /// row; if that is often enough, `first_` owns the bias from its next locking on.
+    /// Called after the lock was taken by an atomic exchange. Counts how often in a row the thread
+    /// `first_` has taken it so. If that is often enough, `first_` owns the bias (locks by plain
+    /// stores) from its next locking on.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }
@@ -190,13 +191,14 @@ private:
     /// null if no thread has taken the lock.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
-    /// True if `first_` holds the lock by its bias.
+    /// True if the thread `first_` holds the lock, by its bias (taken by a plain store).
     mutable std::atomic<bool> inside_ = false;
-    /// True if a thread holds the lock by an exchange.
+    /// True if a thread holds the lock that has taken it by an atomic exchange.
     mutable std::atomic<bool> taken_ = false;
-    /// Number of times in a row that `first_` has taken the lock by an exchange.
+    /// Number of times in a row that the thread `first_` has taken the lock by an exchange.
     mutable unsigned in_a_row_ = 0;
-    /// Value of `in_a_row_` at which `first_` owns the bias again.
+    /// Value of `in_a_row_` at which the thread `first_` owns the bias (locks by plain stores)
+    /// again.
     mutable unsigned   enough_ = 1024;
     mutable std::mutex line_;
 };

@@ -21,7 +21,7 @@ namespace detail {
 ///     auto held = g.hold(); g.wait(held, [&] { return ready; });   // the other
 ///
 /// Each platform defines the type of its gates as `platform::gate`. The gate of the simulated
-/// platform also passes the virtual time of the notifying thread to the waiting one.
+/// platform also passes the simulated time of the notifying thread to the waiting one.
 class gate {
 public:
     using guard = std::unique_lock<std::mutex>;

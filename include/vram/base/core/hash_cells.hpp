@@ -52,7 +52,7 @@ public:
         if (mask_ != 0) { ::operator delete(cells_); }
     }
 
-    /// Returns the number of cells for a table of `size` keys, at least the present number.
+    /// Returns the number of cells for a hash table of `size` keys, at least the present number.
     /// `room(cells)` returns the largest number of keys for a table of `cells` cells.
     template <class Room>
     [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
@@ -68,7 +68,7 @@ public:
         return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
     }
     [[nodiscard]] std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask_; }
-    /// Returns the number of steps that a search takes from cell `from` to cell `to`.
+    /// Returns the number of steps that a search takes from the cell `from` to the cell `to`.
     [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const noexcept {
         return (to - from) & mask_;
     }

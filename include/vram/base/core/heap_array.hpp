@@ -38,7 +38,8 @@ public:
     }
     ~heap_array() { drop(); }
 
-    /// Makes room for `count` elements in total, so that `push` cannot fail until then.
+    /// Makes room for `count` elements in total, so that `push` cannot fail until there are as
+    /// many.
     void reserve(std::size_t count) {
         if (count <= capacity_) { return; }
         std::size_t const room  = count < 2 * capacity_ ? 2 * capacity_ : count;

@@ -57,7 +57,7 @@ private:
     mutable std::mutex mutex_;
 };
 
-/// A lock that does nothing, for objects that only one thread uses.
+/// A lock without a mutex, for objects that only one thread uses: its functions do nothing.
 class no_lock {
 public:
     struct guard {

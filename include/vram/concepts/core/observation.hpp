@@ -69,7 +69,7 @@ public:
     observation& operator=(observation const&) = delete;
 
     /// Notifies the observers of an event with `bytes` bytes at `memory`. `on_stream` is the stream
-    /// of the call, or null. Does nothing if `memory` is null, or, as here, if there is no observer.
+    /// of the call, or null. Does nothing if `memory` is null or, as here, without an observer.
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}

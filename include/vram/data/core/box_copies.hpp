@@ -15,19 +15,21 @@ namespace detail {
 /// An array, stored row by row (the last dimension is contiguous), and the position of a box in it.
 template <std::size_t Rank>
 struct box_side {
-    std::size_t const (&extent)[Rank]; ///< elements of the array in each dimension
+    std::size_t const (&extent)[Rank]; ///< number of elements of the array in each dimension
     std::size_t const (&origin)[Rank]; ///< index of the first element of the box, in each dimension
 };
 
 /// The dimensions of a box, after those that are contiguous in both arrays are merged.
 template <std::size_t Rank>
 struct box_plan {
-    struct step { // one dimension: number of elements, and bytes between two of them in each array
+    // One dimension of the box: number of elements, and bytes between two of them in each array.
+    struct step {
         std::size_t count = 1;
         std::size_t to    = 0;
         std::size_t from  = 0;
     };
-    static constexpr std::size_t most_pitch = 0x7fffffff; ///< largest pitch of CUDA, in bytes
+    /// Largest pitch (bytes between two rows) of CUDA.
+    static constexpr std::size_t most_pitch = 0x7fffffff;
 
     box_plan(box_side<Rank> const& to, box_side<Rank> const& from, std::size_t const (&box)[Rank],
              std::size_t element) noexcept
@@ -75,8 +77,8 @@ struct box_plan {
 
     std::size_t to_begin   = 0;  ///< offset in bytes of the box in the target array
     std::size_t from_begin = 0;  ///< offset in bytes of the box in the source array
-    std::size_t width;           ///< contiguous bytes of a row, in both arrays
-    step        steps[Rank + 1]; ///< dimensions from the innermost outward; the last is unused
+    std::size_t width;           ///< contiguous bytes of a row of the box, in both arrays
+    step        steps[Rank + 1]; ///< the dimensions from the innermost outward; the last is unused
     std::size_t rank  = 0;       ///< number of dimensions in `steps`
     bool        empty = false;
     bool        apart = false; ///< true if rows are farther apart than the largest pitch of CUDA

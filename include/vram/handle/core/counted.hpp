@@ -38,7 +38,8 @@ protected:
 
 private:
     std::atomic<std::size_t> holders_{1};
-    void (*end_)(counted*) noexcept; // destroys the object; saves a virtual table for each type
+    // Function that destroys the object; saves a virtual table for each type.
+    void (*end_)(counted*) noexcept;
 };
 
 /// An object of any type with a reference count, made with `new`.

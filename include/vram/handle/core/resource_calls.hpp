@@ -136,7 +136,8 @@ struct calls_to {
 
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
-    // A function that is not named below is never compiled, so `R` may lack its counterpart.
+    // A function that is not listed here is never compiled, so `R` may lack the function that it
+    // calls.
     static constexpr resource_calls<platform> table() noexcept {
         resource_calls<platform> calls{.allocate           = allocate,
                                        .allocate_sync      = allocate_sync,

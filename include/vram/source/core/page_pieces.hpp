@@ -34,9 +34,10 @@ namespace detail {
 template <class Handle>
 class page_pieces {
 public:
-    using number = std::uint32_t; ///< index of a page or of a piece
+    using number = std::uint32_t; ///< index of a page, or of a piece of physical memory
 
-    static constexpr number nowhere = ~number{0}; ///< value that means no page or no piece
+    /// Value that means no page, or no piece of physical memory.
+    static constexpr number nowhere = ~number{0};
 
     explicit page_pieces(std::size_t pages) {
         slots_.reserve(counted(pages));
@@ -50,7 +51,7 @@ public:
         if (unused_.size() != 0) { return; }
         if (pieces_.size() == pieces_.capacity()) {
             std::size_t const room = 2 * pieces_.size() + 8;
-            // Room for every piece, so that `spare` and `remove` never allocate.
+            // With room for every piece, `spare` and `remove` never allocate.
             spares_.reserve(room);
             unused_.reserve(room);
             pieces_.reserve(room);
@@ -66,7 +67,8 @@ public:
         spare(k);
         return k;
     }
-    /// Removes the piece `k` of memory, a spare (without an owner) to which no page is mapped.
+    /// Removes the piece `k` of physical memory, a spare (without an owner) to which no page is
+    /// mapped.
     void remove(number k) noexcept {
         no_spare(k);
         unused_.push(k);
@@ -133,16 +135,17 @@ public:
 private:
     /// A page and its mapping.
     struct slot {
-        number piece   = nowhere;
-        number next    = nowhere; ///< next page that is mapped to the piece but does not own it
+        number piece = nowhere;
+        /// Next page that is mapped to the same piece but does not own it.
+        number next    = nowhere;
         number before  = nowhere;
         bool   granted = false;
     };
     struct entry {
         Handle memory{};
-        /// The page that owns the piece; `nowhere` if the piece is a spare.
+        /// The page that owns this piece of physical memory; `nowhere` if the piece is a spare.
         number at = nowhere;
-        /// First of the pages that are mapped to the piece but do not own it.
+        /// The first of the pages that are mapped to this piece but do not own it.
         number first_stale = nowhere;
         number spared      = 0; ///< index in `spares_`, if the piece is a spare
     };

@@ -85,8 +85,9 @@ private:
 
     static void prefer(void* p, std::size_t size, int node) noexcept {
 #if defined(SYS_mbind)
-        constexpr int most      = 1024;
-        constexpr int preferred = 1; // MPOL_PREFERRED; its header is not installed everywhere
+        constexpr int most = 1024;
+        // Value of MPOL_PREFERRED, because its header is not installed everywhere.
+        constexpr int preferred = 1;
         constexpr int bits      = 8 * sizeof(unsigned long);
         unsigned long mask[most / bits]{};
         if (node >= most) { return; }

@@ -17,10 +17,11 @@
 namespace vram {
 namespace detail {
 
-/// Pages are numbered from the start of the range. If the physical memory of a page is moved to
-/// another page, the first page stays mapped to it as well (a stale mapping). If the memory
-/// returns, no driver call is needed, so a program that repeats itself, such as a training loop,
-/// soon makes none (after the stitched blocks of GMLake, 2024). Memory without a page is a spare.
+/// A reserved address range of pages to which physical memory is mapped. Pages are numbered from
+/// the start of the range. If the physical memory of a page is moved to another page, the first
+/// page stays mapped to it as well (a stale mapping). If the memory returns, no driver call is
+/// needed, so a program that repeats itself, such as a training loop, soon makes none (after the
+/// stitched blocks of GMLake, 2024). Memory without a page is a spare.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
 ///     span.fill(0, 10);        // backs the first ten pages
@@ -57,7 +58,7 @@ public:
         trim(0);
         drop(0, pages(), 0);
         for (std::size_t i = 0; i < spares();
-             ++i) { // the driver frees the memory once no page is mapped to it
+             ++i) { // the driver frees the memory once no page is mapped to it any more
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
@@ -72,12 +73,14 @@ public:
         numbers done;
         done.reserve(bare);
         try {
-            while (spares() < bare) { make(); } // first create all missing memory, then map
+            // All missing memory is created before any is mapped.
+            while (spares() < bare) { make(); }
             for (number i = to_number(first); i < last; ++i) {
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
                     continue;
                 }
-                pieces_.attach(i); // the page is still mapped to the memory that backed it last
+                // No call: the page is still mapped to the memory that backed it last.
+                pieces_.attach(i);
                 done.push(i);
             }
             for (number i = to_number(first); i < last; ++i) {
@@ -115,8 +118,8 @@ public:
     /// moved. If mapping a page fails, its memory is not moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        // Pages to which the memory is mapped. Its old pages still own it: ownership changes once
-        // access rights are set, so that a failure can be undone.
+        // The pages to which memory was mapped so far. Its old pages still own it: ownership
+        // changes once access rights are set, so that a failure can be undone.
         numbers done;
         try {
             done.reserve(to_end - to);
@@ -168,7 +171,8 @@ public:
         return static_cast<std::byte*>(range_.base()) + i * page_;
     }
 
-    [[nodiscard]] std::size_t page() const noexcept { return page_; } ///< bytes of a page
+    /// Returns the number of bytes of a page.
+    [[nodiscard]] std::size_t page() const noexcept { return page_; }
     [[nodiscard]] std::size_t pages() const noexcept { return pieces_.pages(); }
     /// Returns the number of pieces of physical memory, including those that back no page.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.held(); }
@@ -248,7 +252,7 @@ private:
     std::size_t         page_;
     std::uint64_t       calls_ = 0;
     page_pieces<handle> pieces_;
-    /// Last member: its destructor runs first, before that of `pieces_`.
+    /// The last member: its destructor runs first, before that of `pieces_`.
     address_range<Memory> range_;
 };
 

@@ -87,7 +87,8 @@ inline void nontemporal_32(std::byte* to, std::byte const* from, std::size_t blo
                  "decq %2\n\t"
                  "jnz 1b\n\t"
                  "sfence\n\t"
-                 "vzeroupper" // the clobber list names all registers that it changes
+                 // The clobber list of the assembly names all registers that it changes.
+                 "vzeroupper"
                  : "+r"(to), "+r"(from), "+r"(blocks)
                  :
                  : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",

@@ -84,7 +84,7 @@ private:
     }
 
     std::size_t bytes_  = 0;
-    std::size_t all_    = 0; ///< bytes of the transfer, rounded up to the unit
+    std::size_t all_    = 0; ///< number of bytes of the transfer, rounded up to the unit
     std::size_t pieces_ = 0;
     /// Number of growing pieces; as many shrink at the end.
     std::size_t ramp_ = 0;

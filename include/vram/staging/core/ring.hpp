@@ -32,7 +32,7 @@ namespace detail {
 /// Failure   The constructor throws the exceptions of the resource and the platform, and then leaks
 ///           nothing. If a copy may still use the memory when the destructor runs, it is reported
 ///           as a leak and not freed.
-/// Threads   A lane (the chunks of one thread) belongs to that thread. They share the stream.
+/// Threads   A lane (the chunks of one thread) belongs to that thread. All share the stream.
 /// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
 template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
 class ring {
@@ -49,7 +49,7 @@ public:
         /// Index of the piece of the transfer in this chunk.
         std::size_t piece     = 0;
         bool        in_flight = false;
-        bool        recorded  = false; ///< true if `copied` was recorded after the copy
+        bool        recorded  = false; ///< true if the event `copied` was recorded after the copy
     };
 
     ring(device where, Pinned pinned, staging_options const& options)
@@ -120,7 +120,7 @@ private:
         std::size_t       chunks = 0;
         std::size_t       bytes  = 0;
         std::byte*        begin  = nullptr;
-        std::atomic<bool> lost{false}; ///< true if the memory must not be freed; any thread sets it
+        std::atomic<bool> lost{false}; ///< true if the memory must not be freed; set by any thread
     };
 
     owning_process                owner_;

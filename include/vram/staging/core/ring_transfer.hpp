@@ -48,7 +48,8 @@ public:
     [[nodiscard]] bool                      failed() const noexcept { return progress_.failed(); }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return progress_.cause(); }
 
-    /// Returns the length of the part, from the beginning, that was moved without a gap.
+    /// Returns the number of bytes, from the beginning of the transfer, that were moved without a
+    /// gap.
     [[nodiscard]] std::size_t whole() const noexcept {
         std::size_t const first = progress_.whole();
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
@@ -128,7 +129,7 @@ private:
             return false;
         }
         c.in_flight = c.recorded = false;
-        // If the device has failed since, this copy may have failed too.
+        // If the device has failed in the meantime, this copy may have failed too.
         if (progress_.device_failed()) { progress_.undo(c.piece); }
         return true;
     }

@@ -198,7 +198,7 @@ protected:
 private:
     using pinning = ring<Platform, Pinned>;
 
-    /// Bytes of one transfer: the largest that cuFile makes.
+    /// Number of bytes of one transfer: the most that cuFile makes at once.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
     /// A guard for the ring of pinned chunks: waits until no other call uses the ring.

@@ -87,7 +87,7 @@ private:
     /// which only waits at the gate (mutex and condition variable) advance the virtual time.
     void watch() const noexcept {
         if constexpr (std::is_same_v<typename Platform::gate, detail::gate>) {
-            constexpr int looks = 200; // about 50 us
+            constexpr int looks = 200; // number of looks, which takes about 50 us
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
                 std::this_thread::yield();
             }
@@ -107,7 +107,7 @@ private:
             }
             call(job, thread);
             auto const held = gate_.hold();
-            // Under the lock, because after it the team may be destroyed.
+            // With the lock held, because the team may be destroyed afterwards.
             if (--busy_ == 0) { gate_.notify(); }
         }
     }
@@ -125,7 +125,7 @@ private:
     void const*             job_                  = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
     std::uint64_t jobs_                           = 0; ///< number of jobs started so far
-    /// Number of helpers still running the job; changed only under the lock.
+    /// Number of helpers that are still running the job; changed only with the lock held.
     std::atomic<std::size_t>               busy_{0};
     bool                                   ending_ = false;
     std::vector<typename Platform::thread> helpers_;

@@ -68,7 +68,8 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> undone_{none}; ///< number of the first piece that was not moved
     std::atomic<int>         failed_{no_failure};
-    std::exception_ptr       cause_; ///< written by one thread, read when all have ended
+    /// Written by one thread, and read when all threads have ended.
+    std::exception_ptr cause_;
 };
 
 } // namespace detail
