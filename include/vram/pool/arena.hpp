@@ -324,7 +324,7 @@ private:
         return together < most ? together + 1 : most;
     }
     /// Raises the reserved bytes and peaks if necessary, so that live <= reserved <= peak even if
-    /// other threads allocated while the shards were summed.
+    /// other threads allocated while the figures of the shards (pools) were added.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
         if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
@@ -360,7 +360,7 @@ private:
     [[nodiscard]] std::size_t seat_of(stream s) noexcept {
         try {
             return affinity_.of(detail::stream_key<platform>::named(s));
-            // If the stream's id cannot be queried (in a capture), any shard will do.
+            // If the stream's id cannot be queried (in a capture), any shard (pool) will do.
         } catch (...) { return 0; }
     }
     [[nodiscard]] member& pool_for(stream const* on) {
@@ -434,7 +434,7 @@ private:
         if (r.bytes <= detail::bins::largest && !captured(r)) {
             trim();
             void* p = ask<Throwing>(mine, r);
-            // The trim has executed the queued frees of every shard.
+            // Trimming has already executed the frees that were queued for every shard (pool).
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });

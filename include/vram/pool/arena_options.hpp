@@ -23,7 +23,7 @@ struct arena_options {
     /// Selects the shard (pool) for a request: by thread or by stream.
     arena_key    key    = arena_key::thread;
     event_policy events = event_policy::lazy; ///< when events are recorded behind freed memory
-    bool         graphs = false;              ///< allows stream capture: see `pool_options::graphs`
+    bool         graphs = false; ///< allows streams to be captured (`pool_options::graphs`)
     /// If more bytes than this are reserved, all shards (pools) return their idle chunks that no
     /// stream uses, so that other shards can use the memory. This is repeated whenever the reserved
     /// bytes have grown by a quarter since the last time. Over a pool this costs bookkeeping only.

@@ -18,7 +18,7 @@ struct binned_options {
     /// Largest number of reserved bytes, including large blocks.
     std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory
-    bool         graphs   = false; ///< allows stream capture: see `pool_options::graphs`
+    bool         graphs   = false; ///< allows streams to be captured (`pool_options::graphs`)
 };
 
 } // namespace vram

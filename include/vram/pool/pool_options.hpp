@@ -26,9 +26,10 @@ struct pool_options {
     /// until `forget_captures`, because the graph uses the memory each time it runs.
     bool graphs = false;
     /// Only for virtual memory; a broken contract otherwise. If a request does not fit, physical
-    /// pages of free memory are remapped to its addresses before the device is asked for more. This
+    /// pages of free memory are mapped to its addresses before the device is asked for more. This
     /// reserves the least memory. A page that returns to its previous address costs next to
-    /// nothing. Any other page costs microseconds, and the host waits for all pending uses.
+    /// nothing. Any other page costs microseconds, and the host waits for the streams that may
+    /// still access it.
     bool remap = false;
     /// Only for virtual memory and without `remap`; a broken contract otherwise. Suits programs
     /// that repeat themselves. It is the share by which the reserved bytes may exceed the peak live

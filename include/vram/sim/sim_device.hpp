@@ -29,7 +29,7 @@ public:
         }
     }
 
-    /// Returns the calling thread's current device on the current node.
+    /// Returns the calling thread's current device, on the current `sim_node`.
     [[nodiscard]] static sim_device current() {
         detail::sim_machine& machine = sim_node::current().machine();
         return {machine, detail::self(machine.id).device};

@@ -72,11 +72,11 @@ inline void sim_repeat(std::string const& text, sim_options& options) {
 
 } // namespace detail
 
-/// Runs `program(node)` many times, each time on a new node and in another order of its
-/// participating threads (`sim_thread`). With `by_choice`, the search is depth first over all
-/// points at which another thread could continue (a thread can be stopped before each of its
-/// calls), with at most `node.preemptions` stops of a thread that could have continued (Musuvathi
-/// and Qadeer 2007). A run fails if the node reports a mistake or the program throws.
+/// Runs `program(node)` many times, each time on a new `sim_node` and in another order of its
+/// `sim_thread`s. With `by_choice`, the search is depth first over all points at which another
+/// thread could continue (a thread can be stopped before each of its calls), with at most
+/// `node.preemptions` stops of a thread that could have continued (Musuvathi and Qadeer 2007). A
+/// run fails if the node reports a mistake or the program throws.
 ///
 ///     auto const found = sim_explore({.node = {.preemptions = 1}}, [](sim_node& node) { ... });
 ///     CHECK(found.complete);

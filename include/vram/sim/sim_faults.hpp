@@ -119,7 +119,8 @@ public:
         for (auto& count : calls_) { count = 0; }
     }
 
-    /// Returns the number of calls of `kind` since the node's construction or the last `clear`.
+    /// Returns the number of calls of `kind` since the `sim_node` was constructed or the last
+    /// `clear`.
     [[nodiscard]] std::uint64_t calls(sim_call_kind kind) const {
         return calls_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
     }

@@ -32,7 +32,7 @@ template <class... Engines>
 inline constexpr sim_engine_set sim_copy_engines =
     sim_set(sim_engine::to_device, sim_engine::to_host, sim_engine::peer);
 
-/// Counters and busy times of one device, since the node's creation or `reset_figures`.
+/// Counters and busy times of one device, since the `sim_node` was created or `reset_figures`.
 ///
 ///     sim_figures const f = node.figures(); // f.overlap(): the time of copies during kernels
 struct sim_figures {

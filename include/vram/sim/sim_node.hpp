@@ -44,8 +44,8 @@ public:
     sim_node(sim_node const&)            = delete;
     sim_node& operator=(sim_node const&) = delete;
 
-    /// Runs all queued work and reports leaks. If this node is the current one, the previous node
-    /// becomes the current one again.
+    /// Runs all queued work and reports leaks. If this `sim_node` is the current one, the previous
+    /// one becomes the current one again.
     ~sim_node() {
         finish();
         std::lock_guard const held{list()};
@@ -58,7 +58,7 @@ public:
         }
     }
 
-    /// Returns the newest node that still exists, or creates one with default options.
+    /// Returns the newest `sim_node` that still exists, or creates one with default options.
     [[nodiscard]] static sim_node& current() {
         if (sim_node* const made = newest().load(std::memory_order_acquire)) { return *made; }
         // Never destroyed, because static objects may still use it.
@@ -91,8 +91,8 @@ public:
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.all();
     }
-    /// Returns the mistakes reported so far and removes them from the node. If reports are printed,
-    /// prints the number of times of each mistake that occurred more than once.
+    /// Returns the mistakes reported so far and removes them from the `sim_node`. If reports are
+    /// printed, prints the number of times of each mistake that occurred more than once.
     [[nodiscard]] std::vector<sim_report> take_reports() {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();
@@ -136,7 +136,7 @@ public:
         taken -= std::min(taken, bytes);
     }
 
-    /// Returns the counters and busy times of one device since the node was created or
+    /// Returns the counters and busy times of one device since the `sim_node` was created or
     /// `reset_figures` was called.
     [[nodiscard]] sim_figures figures(int device = 0) {
         std::lock_guard const held{machine_.mutex};
@@ -184,7 +184,7 @@ public:
         sim_node* at = newest().load(std::memory_order_acquire);
         while (at != nullptr && !visit(at->machine_)) { at = at->before_; }
     }
-    /// Returns the internal state of the node, for the headers of `sim/` alone.
+    /// Returns the internal state of the simulated machine, for the headers of `sim/` alone.
     [[nodiscard]] detail::sim_machine& machine() noexcept { return machine_; }
 
 private:
@@ -242,8 +242,8 @@ private:
     bool                finished_ = false;
 };
 
-/// Expects a mistake until the end of the scope: the current node does not store, print or throw
-/// reports of this kind, or with this key. If there was none, the destructor reports that
+/// Expects a mistake until the end of the scope: the current `sim_node` does not store, print or
+/// throw reports of this kind, or with this key. If there was none, the destructor reports that
 /// (`sim_mistake::not_reported`).
 ///
 ///     {

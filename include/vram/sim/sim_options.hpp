@@ -15,7 +15,7 @@
 
 namespace vram {
 
-/// A one-way connection between two devices of a node, for peer copies.
+/// A one-way connection between two devices of a simulated machine, for peer copies.
 struct sim_link {
     int         from      = 0;
     int         to        = 0;
@@ -23,7 +23,7 @@ struct sim_link {
     sim_time    latency{1000};
 };
 
-/// Selects the mistakes that a node detects. A check costs time only while it is on.
+/// Selects the mistakes that a `sim_node` detects. A check costs time only while it is on.
 struct sim_checks {
     bool races = true; ///< report two unordered accesses to one byte, one of them a write
     /// Report accesses of a kernel through `sim_view` to memory that it does not declare.
@@ -33,11 +33,11 @@ struct sim_checks {
     /// Report accesses to memory that the device or the host cannot access.
     bool residency = true;
     bool frees     = true;  ///< report double and foreign frees, and frees before the last use
-    bool leaks     = true;  ///< report memory that is live when the node ends
+    bool leaks     = true;  ///< report memory that is live when the `sim_node` ends
     bool capacity  = false; ///< report allocations that were refused because memory was short
 };
 
-/// The reaction of a node to a mistake, beyond storing the report.
+/// The reaction of a `sim_node` to a mistake, beyond storing the report.
 enum class sim_on_report : unsigned char {
     collect, ///< the report is only stored; `sim_node::reports` returns it
     print,   ///< the report is also printed to stderr

@@ -39,8 +39,9 @@ class sim_resource;
 // Defined in sim/sim_pinned_resource.hpp.
 class sim_pinned_resource;
 
-/// The streams, events, copies, threads and locks of the current node, as the functions of a
-/// platform. Each function also takes the source location of its call, for reports.
+/// The streams, events, copies, threads and locks of the current `sim_node` (simulated machine), as
+/// the functions of a platform. Each function also takes the source location of its call, for
+/// reports.
 ///
 /// Failure   Functions throw `sim_error`.
 /// Threads   Any thread may call them.
@@ -126,7 +127,7 @@ struct sim_platform {
         detail::name_actor(m, true, host->number, "host thread", name);
     }
 
-    /// Adds a free that a resource refused to the reports of the node.
+    /// Adds a free that a resource refused to the reports of the current `sim_node`.
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
     /// Passes an event of a resource to the checker, which then knows the blocks in the chunks of

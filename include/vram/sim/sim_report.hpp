@@ -40,7 +40,7 @@ enum class sim_mistake : unsigned char {
     foreign_free,
     wrong_size,        ///< a free with a size that differs from the allocation's
     capacity_exceeded, ///< an allocation for which the device had too little memory
-    leak,              ///< memory that is live when the node ends
+    leak,              ///< memory that is live when the `sim_node` ends
     deadlock,          ///< threads that all wait for each other
     thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
     not_reported,      ///< a mistake that a `sim_expect` expects, and that was not reported
@@ -109,7 +109,7 @@ struct sim_event_of {
     bool host_function = false;
     /// The part of vram that made the call, if it was not the program.
     sim_part      part   = sim_part::program;
-    std::uint64_t number = 0; ///< number of the operation among all of the node, from 1
+    std::uint64_t number = 0; ///< number of the operation among all of the `sim_node`, from 1
     std::uint64_t actor  = 0; ///< id of the stream of the access, or number of the host thread
     int           device = 0;
     /// Number of the batch or result that a loader or unloader copies, or `no_item`.
@@ -164,8 +164,8 @@ struct sim_block_of {
 };
 
 /// One detected mistake, with the two operations that conflict; `first` is empty if only one does.
-/// A node keeps one report for each kind of mistake and pair of source lines, the first, and counts
-/// the others (`count`).
+/// A `sim_node` keeps one report for each kind of mistake and pair of source lines, the first, and
+/// counts the others (`count`).
 ///
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
@@ -196,7 +196,7 @@ struct sim_report {
     [[nodiscard]] std::string key() const;
 };
 
-/// The numbers of accesses that a node could not check, and of reports that it suppressed.
+/// The numbers of accesses that a `sim_node` could not check, and of reports that it suppressed.
 ///
 ///     std::puts(node.unchecked().text().c_str());
 struct sim_unchecked {

@@ -12,7 +12,7 @@
 
 namespace vram {
 
-/// A time since the node was created, or a duration, in whole nanoseconds. Sums are exact.
+/// A time since the `sim_node` was created, or a duration, in whole nanoseconds. Sums are exact.
 using sim_time = std::chrono::nanoseconds;
 
 /// Returns the duration of a transfer of `bytes` at `bytes_per_second` (not 0), rounded up.

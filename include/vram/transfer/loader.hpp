@@ -153,8 +153,8 @@ public:
     [[nodiscard]] slot_states states() const { return core_->states(); }
 
 private:
-    /// The state of the iterator's batch: not yet taken from the loader (`asking`), taken
-    /// (`there`), or not existing, because the last batch was before (`ended`).
+    /// The state of the iterator: its batch is not yet taken from the loader (`asking`) or taken
+    /// (`there`), or there is no further batch (`ended`).
     enum class state { asking, there, ended };
 
     /// Creates a default-constructed resource on the device of the stream `consumer`.

@@ -48,20 +48,21 @@ public:
     using entry                       = typename recorded_events<Platform>::entry;
     static constexpr std::size_t most = 8; ///< largest number of events, unless the owner sets it
 
-    /// Creates the timeline of a stream that the calling thread uses. `key` is the number by which
-    /// the owner finds the stream, `slot` the index of the timeline in the owner's table.
+    /// Creates the timeline (record of the progress) of a stream that the calling thread uses.
+    /// `key` is the number by which the owner finds the stream, `slot` the index of the timeline in
+    /// the owner's table.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline of a stream that another thread may use at the same time. `who`, the
-    /// identity of the stream, is known, so the stream is not queried.
+    /// Creates the timeline (record of the progress) of a stream that another thread may use at the
+    /// same time. `who`, the identity of the stream, is known, so the stream is not queried.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {
         adopt(s, key, who, std::move(held));
     }
 
-    /// Reuses the timeline for another stream. The epoch numbers continue, so that everything freed
-    /// on the former stream stays complete.
+    /// Reuses the timeline (record of a stream's progress) for another stream. The epoch numbers
+    /// continue, so that everything freed on the former stream stays complete.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_             = who.id;
@@ -83,8 +84,9 @@ public:
         freed_until_ = epoch_;
         return epoch_;
     }
-    /// Returns the epoch for memory that is freed while the stream is being captured: one that
-    /// never completes by itself. Records that a graph uses memory of this stream.
+    /// Returns the epoch (part of the stream's work) for memory that is freed while the stream is
+    /// being captured: one that never completes by itself. Records that a graph uses memory of this
+    /// stream.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -93,23 +95,25 @@ public:
     [[nodiscard]] bool has_graph_memory() const noexcept { return has_graph_memory_; }
     [[nodiscard]] bool done(std::uint64_t epoch) const noexcept { return epoch <= done_; }
 
-    /// Returns true if no memory freed on this stream has a pending use.
+    /// Returns true if no stream may still access memory that was freed on this stream.
     [[nodiscard]] bool nothing_pending() const noexcept {
         return !has_frees() && !has_graph_memory_ && done_ + 1 == epoch_;
     }
 
-    /// Queries the recorded events, oldest first, and updates the completed epoch. If the query of
-    /// an event fails, the event may belong to a graph, because another thread captured the stream
-    /// and ended the capture while the event was recorded. It is then recorded again, or, if that
-    /// is not possible, dropped. If host threads wait for the event, or the timeline has ended, the
-    /// error is rethrown instead.
+    /// Queries the recorded events, oldest first, and updates the completed epoch (part of the
+    /// stream's work). If the query of an event fails, the event may belong to a graph, because
+    /// another thread captured the stream and ended the capture while the event was recorded. It is
+    /// then recorded again, or, if that is not possible, dropped. If host threads wait for the
+    /// event, or the timeline has ended, the error is rethrown instead.
     [[gnu::noinline]] void poll() {
         while (entry* const oldest = recorded_.oldest()) {
             if (oldest->epoch > done_) {
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
                 if (how != recorded::done) {
-                    recorded_.pop(); // the next event that is recorded covers its epoch as well
+                    // The next event that is recorded covers its epoch (part of the stream's work)
+                    // as well.
+                    recorded_.pop();
                     continue;
                 }
             }
@@ -148,7 +152,8 @@ public:
         has_graph_memory_ = has_graph_memory_ || found;
         return found;
     }
-    /// Returns true if an event is recorded behind all frees of `epoch`, or the epoch is complete.
+    /// Returns true if `epoch`, a part of the stream's work, is complete, or an event was recorded
+    /// behind it.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }
@@ -200,10 +205,10 @@ public:
         return stands(how);
     }
 
-    /// Records an event behind everything freed so far, which ends the epoch. The calling thread
-    /// uses the stream, so no other thread captures it during the call. Returns false, and the
-    /// epoch continues, if the stream is being captured or no event may be reused because host
-    /// threads wait for them.
+    /// Records an event behind everything freed so far, which ends the epoch (part of the stream's
+    /// work). The calling thread uses the stream, so no other thread captures it during the call.
+    /// Returns false, and the epoch continues, if the stream is being captured or no event may be
+    /// reused because host threads wait for them.
     bool record_in_order() {
         entry* const one = recorded_.spare(device_);
         if (one == nullptr) { return false; }
@@ -245,8 +250,8 @@ public:
         ++waits_made;
     }
 
-    /// Returns the last epoch (part of its work) of the stream with timeline index `slot` for which
-    /// this stream has already waited.
+    /// Returns the last epoch (part of its work) of the stream with the index `slot` for which this
+    /// stream has already waited.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
@@ -261,8 +266,9 @@ public:
         count_wait();
     }
 
-    /// Ends the timeline of a stream that is destroyed or about to be. An event must have been
-    /// recorded behind everything freed on it. Its handle may mean another stream from now on.
+    /// Ends the timeline (record of the progress) of a stream that is destroyed or about to be. An
+    /// event must have been recorded behind everything freed on it. Its handle may mean another
+    /// stream from now on.
     void end() noexcept {
         alive_ = false;
         held_  = {};
@@ -356,20 +362,21 @@ private:
     std::uint64_t                               id_  = 0;
     /// Number of the current epoch, the work since the last recorded event.
     std::uint64_t epoch_ = 1;
-    /// Number of the last epoch that is known to be complete.
+    /// Number of the last epoch (part of the stream's work) that is known to be complete.
     std::uint64_t done_ = 0;
-    /// Number of the epoch of the last free.
+    /// Number of the epoch (part of the stream's work) of the last free.
     std::uint64_t freed_until_    = 0;
     std::uint64_t events_         = 0;
     std::uint64_t waits_          = 0;
     bool          alive_          = true;
     bool          death_reported_ = false; ///< true if the destruction of the stream was reported
     bool has_graph_memory_        = false; ///< true if a captured graph uses memory of this stream
-    /// Memory freed in this epoch or later is unavailable to other streams.
+    /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other
+    /// streams.
     std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
-    /// For each other stream, at the index of its timeline: its last epoch for which this one
-    /// waited.
+    /// For each other stream, at its index: its last epoch (part of the stream's work) for which
+    /// this one waited.
     heap_array<std::uint64_t> waited_;
 };
 

@@ -36,8 +36,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `visits_ends`: the owner calls `forget_ended` and visits the timeline of each destroyed
-    /// stream before the slot is reused. `most_events` is the largest number of events of a stream.
+    /// `visits_ends`: the owner calls `forget_ended` and visits the record (timeline) of each
+    /// destroyed stream before its slot is reused. `most_events` is the largest number of events of
+    /// a stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -70,7 +71,7 @@ public:
     }
 
     /// Returns when the stream of `asker` (null: the host, without a wait) may use memory that the
-    /// stream with timeline index `slot` may still access, until `epoch` of its work is complete.
+    /// stream with the index `slot` may still access, until `epoch` of its work is complete.
     /// `captured`: the asking stream is being captured. It may then use only memory that its own
     /// capture freed, and memory without pending uses.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
@@ -94,7 +95,7 @@ public:
         }
         return worst;
     }
-    /// A function object that returns when one stream may use memory with a given pending use.
+    /// A function object that returns when one stream may use memory that another may still access.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -112,7 +113,7 @@ public:
         return {*this, asker, captured};
     }
 
-    /// Makes the memory that the stream with timeline index `slot` has freed since its last event
+    /// Makes the memory that the stream with the index `slot` has freed since its last event
     /// unavailable until `readmit`, because the stream is being captured and cannot be waited for.
     void exclude(std::size_t slot) noexcept {
         table_[slot].exclude();
@@ -137,8 +138,8 @@ public:
     }
 
     /// Makes the stream of `asker` wait for all streams that may still access freed memory,
-    /// according to the pending uses in `held`. Returns null, or the timeline of a stream that
-    /// cannot be waited for because it is being captured.
+    /// according to the pending uses in `held`. Returns null, or the timeline (record) of a stream
+    /// that cannot be waited for because it is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -172,9 +173,9 @@ public:
             other.poll();
         }
     }
-    /// Returns the timeline of a stream that is being captured and has a pending use in `held`
-    /// without an event behind it. Returns null if there is none. The memory of such a use may
-    /// belong to the graph.
+    /// Returns the timeline (record of the progress) of a stream that is being captured and has a
+    /// pending use in `held` without an event behind it. Returns null if there is none. The memory
+    /// of such a use may belong to the graph.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -194,8 +195,8 @@ public:
     }
 
     /// Makes the host wait until all pending uses (of freed memory) in `held` are complete, with
-    /// `guard` unlocked during the wait. Returns null, or the timeline of a stream that cannot be
-    /// waited for because it is being captured.
+    /// `guard` unlocked during the wait. Returns null, or the timeline (record) of a stream that
+    /// cannot be waited for because it is being captured.
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
@@ -277,9 +278,9 @@ public:
     void forget_captures() noexcept {
         for (timeline* each : table_) { each->forget_captures(); }
     }
-    /// Returns the epoch until which the graph-retained memory of the stream with timeline index
-    /// `slot` has a pending use after `forget_captures`: the stream may have used the memory before
-    /// the capture, and the last run of the graph may still use it.
+    /// Returns the epoch (part of the stream's work) until which the stream with the index `slot`
+    /// may use memory that was kept for its graphs, after `forget_captures`: it may have used the
+    /// memory before the capture, and the last run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         timeline& its = table_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();
@@ -296,22 +297,23 @@ public:
         for (timeline* each : table_) { all = all && !each->has_graph_memory(); }
         if (!all) { wait_for_devices(); }
     }
-    /// Makes the host wait for the device of every timeline. Returns true if all waits succeeded.
+    /// Makes the host wait for the device of every stream that has a record (timeline) here.
+    /// Returns true if all waits succeeded.
     bool wait_for_devices() noexcept {
         bool all = true;
         for (timeline* each : table_) { all = try_wait<Platform>(each->device()) && all; }
         return all;
     }
-    /// Waits until memory that was freed on `s` is no longer used. Called if no timeline could be
-    /// obtained for `s`. Waits for the stream, or, if that fails, for all devices. Returns false if
-    /// it is unknown if the memory is in use: the stream is being captured, which a wait would
-    /// invalidate, or the waits failed.
+    /// Waits until memory that was freed on `s` is no longer used. Called if no record (timeline)
+    /// could be obtained for `s`. Waits for the stream, or, if that fails, for all devices. Returns
+    /// false if it is unknown if the memory is in use: the stream is being captured, which a wait
+    /// would invalidate, or the waits failed.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (captures(s)) { return false; }
         return try_wait<Platform>(s) || wait_for_all_devices();
     }
-    /// Waits for the devices of all timelines, and for the calling thread's device in case of
-    /// streams without a timeline. Returns true if all waits succeeded.
+    /// Waits for the devices of all streams that have a record (timeline), and for the calling
+    /// thread's device in case of streams without a timeline. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
         bool const all = wait_for_devices();
         bool const here =
@@ -351,8 +353,8 @@ private:
     }
 
     /// Makes sure that an event was recorded behind `epoch` of the stream's work. If the stream
-    /// turns out to be destroyed, its timeline is retired, so that a new stream with the same
-    /// handle gets another one.
+    /// turns out to be destroyed, its record (timeline) is ended, so that a new stream with the
+    /// same handle gets another one.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);

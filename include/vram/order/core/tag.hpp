@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A pending use: the stream with timeline index `slot` may use the free memory [begin, end) until
-/// it has completed `epoch`.
+/// A pending use: the stream with the index `slot` may access the free memory [begin, end) until it
+/// has completed the epoch `epoch`.
 ///
 /// A pool gives each stream that it meets an index (slot), and counts the events that it records on
 /// the stream (epochs). Memory freed in epoch e is unused once the e-th event of the stream is
@@ -25,16 +25,17 @@ struct tag {
     std::uint64_t  epoch;
     std::size_t    slot;
 
-    /// The epoch of memory that is kept for a captured graph. It never completes by itself:
-    /// `forget_captures` ends it.
+    /// The epoch (part of the stream's work) of memory that is kept for a captured graph. It never
+    /// completes by itself: `forget_captures` ends it.
     static constexpr std::uint64_t captured = ~std::uint64_t{0};
 
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {
         return begin < to && from < end;
     }
-    /// Returns true if two pending uses may be merged into one: they have the same stream, and both
-    /// or neither are graph-retained. A graph-retained use ends with `forget_captures`, an ordinary
-    /// one when its stream completes the epoch.
+    /// Returns true if two pending uses by streams may be merged into one: they have the same
+    /// stream, and both or neither are graph-retained. A graph-retained use ends with
+    /// `forget_captures`, an ordinary one when its stream completes the epoch (part of the stream's
+    /// work).
     [[nodiscard]] static constexpr bool of_one_kind(tag const& a, tag const& b) noexcept {
         return a.slot == b.slot && (a.epoch == captured) == (b.epoch == captured);
     }

@@ -35,8 +35,8 @@ public:
 
     /// Adds the pending uses (streams that may still access freed memory) of `other`. If there is
     /// no room, uses for which `is_complete(use)` returns true are dropped, and uses of one stream
-    /// are merged into one that covers the range between them until the latest epoch. Returns false
-    /// and changes nothing if that is not enough.
+    /// are merged into one that covers the range between them until the latest epoch (part of the
+    /// stream's work). Returns false and changes nothing if that is not enough.
     template <class IsComplete>
     [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
         if (other.size_ == 0) { return true; }
@@ -69,7 +69,7 @@ public:
         return true;
     }
 
-    /// Returns the pending uses of the memory [from, to), cut to that range.
+    /// Returns the pending uses by streams of the memory [from, to), cut to that range.
     [[nodiscard]] tags within(std::uintptr_t from, std::uintptr_t to) const noexcept {
         tags part;
         for (tag t : *this) {
@@ -120,9 +120,9 @@ public:
         return all;
     }
 
-    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// belong to the epoch `from` (the work before one recorded event) or a later one. Called if
-    /// the stream is being captured.
+    /// Marks the pending uses by the stream with the index `slot` as graph-retained, if they belong
+    /// to the epoch `from` (the work before one recorded event) or a later one. Called if the
+    /// stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
@@ -130,8 +130,8 @@ public:
         }
     }
 
-    /// Changes uses that were kept for captured graphs into ordinary pending uses: each ends with
-    /// the epoch `epoch(slot)` of its stream's work.
+    /// Changes uses that were kept for captured graphs into ordinary pending uses by streams: each
+    /// ends with the epoch `epoch(slot)` of its stream's work.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
@@ -147,8 +147,8 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds the pending use `t` to the `count` uses in `all`, or merges it with a use of the same
-    /// stream and kind whose memory it touches. If `spanning`, the two may also have a gap between
+    /// Adds the pending use `t` (by a stream) to the `count` uses in `all`, or merges it with an
+    /// adjacent use of the same stream and kind. If `spanning`, the two may also have a gap between
     /// them of at most their total size. Returns the new number of uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {

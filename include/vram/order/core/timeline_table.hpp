@@ -38,8 +38,8 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `visits_ends`: the owner visits the timeline of each destroyed stream before the slot is
-    /// reused. `most_events` is the largest number of events of a stream.
+    /// `visits_ends`: the owner visits the record (timeline) of each destroyed stream before its
+    /// slot is reused. `most_events` is the largest number of events of a stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -70,13 +70,15 @@ public:
     // `of` and `known` are inlined, because every call of a pool begins with one of them. In a
     // program with many pools the compiler would not inline them.
 
-    /// Returns the timeline of a stream. Creates it if the stream has none.
+    /// Returns the timeline (record of the progress) of a stream. Creates it if the stream has
+    /// none.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// Returns the timeline of a stream if it is in the cache of the eight used last, else null.
+    /// Returns the timeline (record of the progress) of a stream if it is in the cache of the eight
+    /// used last, else null.
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
@@ -85,9 +87,9 @@ public:
         return recent_;
     }
 
-    /// Returns the timeline of a stream that another thread may use, and capture, during the call.
-    /// Does not query the stream: returns null if the stream has no timeline and its id was never
-    /// queried.
+    /// Returns the timeline (record of the progress) of a stream that another thread may use, and
+    /// capture, during the call. Does not query the stream: returns null if the stream has no
+    /// timeline and its id was never queried.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -97,17 +99,17 @@ public:
         return found != nullptr ? found : &meet(s, key, *who);
     }
 
-    /// Returns the timeline of a stream, or null if it has none.
+    /// Returns the timeline (record of the progress) of a stream, or null if it has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
-    /// Returns the timeline of the stream with that id. If that timeline was reused for another
-    /// stream, returns any timeline; there is at least one.
+    /// Returns the timeline (record of the progress) of the stream with that id. If that timeline
+    /// was reused for another stream, returns any timeline; there is at least one.
     [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
         for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
         }
         return *slots_[0];
     }
-    /// Ends a timeline: later calls do not find it by its stream any more.
+    /// Ends a timeline (record of a stream): later calls do not find it by its stream any more.
     void forget(timeline& gone) noexcept {
         by_key_.erase(gone.key());
         gone.end();
@@ -118,7 +120,8 @@ public:
 private:
     static constexpr std::size_t seats = 8;
 
-    /// An entry of a small direct-mapped cache of timelines by stream key; empty if the key is 0.
+    /// An entry of a small direct-mapped cache of timelines (records of streams) by stream key;
+    /// empty if the key is 0.
     struct seat {
         std::uint64_t key = 0;
         timeline*     who = nullptr;
@@ -140,8 +143,9 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// Returns the timeline of the stream with this key if it is in the cache (`seats_`), and makes
-    /// it the most recently used one. Returns null if it is not in the cache.
+    /// Returns the timeline (record of the progress) of the stream with this key if it is in the
+    /// cache (`seats_`), and makes it the most recently used one. Returns null if it is not in the
+    /// cache.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -149,13 +153,15 @@ private:
         recent_key_ = key;
         return its.who;
     }
-    /// Creates the timeline of a stream that has none, or reuses one without pending uses for it.
+    /// Creates the timeline (record of the progress) of a stream that has none, or reuses that of a
+    /// stream which uses no freed memory any more.
     timeline& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
     timeline& meet(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {
-                // Without an event, the timeline would keep the destroyed stream alive forever.
+                // Without an event, the timeline (record of the stream) would keep the destroyed
+                // stream alive forever.
                 if (each->ended()) { each->try_record_event(); }
                 try {
                     each->poll();
@@ -194,7 +200,8 @@ private:
     std::uint64_t recent_key_ = 0;
     /// Cache of timelines, for calls that alternate between streams.
     seat seats_[seats];
-    /// From this number of timelines on, one without pending uses is reused for a new stream.
+    /// From this number of timelines (records of streams) on, one of a stream that uses no freed
+    /// memory any more is reused for a new stream.
     std::size_t reuse_from_ = 16;
 };
 

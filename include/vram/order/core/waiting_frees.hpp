@@ -23,7 +23,7 @@ namespace vram {
 namespace detail {
 
 /// Freed blocks that streams may still use: one queue for each stream, oldest first. Each block has
-/// the epoch of its stream's timeline in which it was freed. No event can be recorded while a
+/// the epoch (part of its stream's work) in which it was freed. No event can be recorded while a
 /// stream is being captured, nor on a default stream from another thread or device: the epoch then
 /// continues, and ends with a later event. If it never does, its blocks are free after the host has
 /// waited for the device.
@@ -118,7 +118,8 @@ public:
         /// What to wait for: `nothing` if the block is unused already.
         by                        how{};
         typename timeline::entry* event = nullptr;
-        /// After the wait, all work up to this epoch is complete.
+        /// Once the wait is over, all work of the stream up to the epoch with this number is
+        /// complete.
         std::uint64_t             until = 0;
         typename Platform::device where{};
 
@@ -220,7 +221,8 @@ private:
         timeline*     its;
         freed_blocks  blocks{};
         std::uint64_t counted_epoch = 0;
-        std::size_t   counted       = 0; ///< number of blocks freed in the epoch `counted_epoch`
+        /// Number of blocks freed in the epoch (part of the stream's work) `counted_epoch`.
+        std::size_t counted = 0;
     };
 
     queue& queue_of(timeline& its) {

@@ -50,9 +50,10 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block of this shard from a thread that uses another shard: queues it, or executes
-    /// the free now (see the class). `on` is the stream that may still use the block, or null if
-    /// none does. `from` is the shard of the calling thread, or null if it has none.
+    /// Frees a block of this shard (pool of the arena) from a thread that uses another shard:
+    /// queues the free, or executes it now if it cannot wait. `on` is the stream that may still use
+    /// the block, or null if none does. `from` is the shard of the calling thread, or null if it
+    /// has none.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -77,9 +78,10 @@ public:
         if (remote_frees_.any()) { core_.drain(remote_frees_); }
     }
 
-    /// Returns `p`, a block that this shard has just allocated. On a platform that collects refused
-    /// frees (the simulator), a remote free of the block that is still queued is discarded and
-    /// reported as a double free. Elsewhere that free would take the block from its new owner.
+    /// Returns `p`, a block that this shard (pool of the arena) has just allocated. On a platform
+    /// that collects refused frees (the simulator), a remote free of the block that is still queued
+    /// is discarded and reported as a double free. Elsewhere that free would take the block from
+    /// its new owner.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             typename remote_free_list<platform>::remote_free stale;
@@ -91,7 +93,8 @@ public:
     }
 
 private:
-    /// Returns true if a free on `on`, by a thread of another shard, may be queued: see the class.
+    /// Returns true if a free on `on`, by a thread of another shard (pool of the arena), may be
+    /// queued instead of executed at once.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&

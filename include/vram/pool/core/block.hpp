@@ -43,7 +43,7 @@ struct block : links {
     };
     /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-    /// Value of `slot` if the pending uses are in `note`, because there are several.
+    /// Value of `slot` if the pending uses by streams are in `note`, because there are several.
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
     // `slot` of a live block is `several` only if graphs retain parts of it, listed in `note`.
 
@@ -55,11 +55,11 @@ struct block : links {
     block* after = nullptr;
     union {
         /// The epoch (the work of a stream before one recorded event) up to which the stream with
-        /// timeline index `slot` may still use the block.
+        /// the index `slot` may still use the block.
         std::uint64_t epoch = 0;
         use_node*     note;
     };
-    /// Of a free or cached block: index of the timeline of the stream that may still use all of it.
+    /// Of a free or cached block: index of the stream that may still use all of it.
     std::uint32_t slot = nobody;
     union {
         std::uint16_t slack = 0; ///< of a live block: its bytes beyond the requested size

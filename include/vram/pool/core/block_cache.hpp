@@ -16,7 +16,7 @@ namespace detail {
 
 /// The heaps of a pool with quick lists of cached blocks before them. It decides which freed blocks
 /// are cached, and which cached blocks are coalesced. `is_complete(use)` returns true if a pending
-/// use is complete.
+/// use by a stream is complete.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] block_heaps<InPlace>&       heaps() noexcept { return heaps_; }
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
-    /// Returns a cached block of this size for the stream with timeline index `slot`, or null.
+    /// Returns a cached block of this size for the stream with the index `slot`, or null.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,
@@ -49,9 +49,9 @@ public:
         }
         return reuse_large(slot, bytes, alignment, is_complete);
     }
-    /// Caches a block that the stream with timeline index `slot` has freed, in the list for
-    /// `bytes`, the rounded size of the request. Coalesces it if it cannot be cached. `counts` are
-    /// the live counts of the pool.
+    /// Caches a block that the stream with the index `slot` has freed, in the list for `bytes`, the
+    /// rounded size of the request. Coalesces it if it cannot be cached. `counts` are the live
+    /// counts of the pool.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {

@@ -16,9 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of a heap, with the descriptors and pending uses of all its blocks. Every block
-/// has links to its neighbours in the order of addresses, so coalescing needs no search.
-/// `is_complete(use)` returns true if a pending use is complete.
+/// The free blocks of a heap, with the descriptors and pending uses by streams of all its blocks.
+/// Every block has links to its neighbours in the order of addresses, so coalescing needs no
+/// search. `is_complete(use)` returns true if a pending use is complete.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes no block. No other function fails.
 /// Threads   One thread at a time.
@@ -46,8 +46,8 @@ public:
     [[nodiscard]] free_blocks&       index() noexcept { return free_; }
     [[nodiscard]] free_blocks const& index() const noexcept { return free_; }
 
-    /// `reserve` makes sure that as many descriptors and lists of pending uses are available. `has`
-    /// returns true if they are.
+    /// `reserve` makes sure that as many descriptors and lists of pending uses by streams are
+    /// available. `has` returns true if they are.
     void reserve(std::size_t count) {
         blocks_.reserve(count);
         tags_.reserve(count);
@@ -55,7 +55,8 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept {
         return blocks_.has(count) && tags_.has(count);
     }
-    /// Returns true if the descriptors and the list of pending uses that `take` needs exist.
+    /// Returns true if the descriptors and the list of pending uses by streams that `take` needs
+    /// exist.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
     /// `hold` sets the pending uses (streams that may still access the memory) of a block that is
@@ -192,9 +193,9 @@ public:
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
-    /// Coalesces free neighbours that could not be coalesced before, and drops pending uses for
-    /// which `is_complete(use)` returns true. Cost: a walk over all blocks if there may be such
-    /// neighbours, else nothing.
+    /// Coalesces free neighbours that could not be coalesced before, and drops pending uses by
+    /// streams for which `is_complete(use)` returns true. Cost: a walk over all blocks if there may
+    /// be such neighbours, else nothing.
     template <class IsComplete>
     void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
         if (!std::exchange(has_uncoalesced_, false)) { return; }
@@ -210,8 +211,8 @@ public:
     }
 
 private:
-    /// Divides a free block with a list of pending uses, as `take` does. Each remaining piece keeps
-    /// the uses of its part.
+    /// Divides a free block with a list of pending uses by streams, as `take` does. Each remaining
+    /// piece keeps the uses of its part.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -233,8 +234,8 @@ private:
     }
 
     /// Divides the free block `b`, which is in no bin (free list by size): shortens it to `bytes`
-    /// and returns a new block for the rest, also in no bin. The block has at most one pending use,
-    /// that of both parts.
+    /// and returns a new block for the rest, also in no bin. The block has at most one pending use
+    /// by a stream, that of both parts.
     block* cut(block* b, std::size_t bytes) noexcept {
         block* const rest = blocks_.make();
         rest->address     = b->address + bytes;
@@ -256,7 +257,7 @@ private:
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
     /// Merges `b`, which is in no bin (free list by size), into the free block before it, which
-    /// stays in a bin and already has the merged pending uses.
+    /// stays in a bin and already has the merged pending uses by streams.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
@@ -266,7 +267,8 @@ private:
         return front;
     }
     /// Merges `b`, which is in no bin (free list by size) and is not the first of its chunk, into
-    /// the free block after it, which stays in a bin and already has the merged pending uses.
+    /// the free block after it, which stays in a bin and already has the merged pending uses by
+    /// streams.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);
@@ -277,7 +279,8 @@ private:
         return after;
     }
     /// General case of coalescing: merges `b`, which is in no bin (free list by size), with its
-    /// free neighbours if their pending uses can be merged, and puts the result into a bin.
+    /// free neighbours if their pending uses by streams can be merged, and puts the result into a
+    /// bin.
     template <class IsComplete>
     block* coalesce(block* b, IsComplete const& is_complete) noexcept {
         merge_next_if_free(b, is_complete);
@@ -296,7 +299,7 @@ private:
     }
 
     /// Merges the block after `b` into `b`, both in no bin (free list by size). Returns false if
-    /// their pending uses cannot be merged; then at most complete uses are dropped.
+    /// their pending uses by streams cannot be merged; then at most complete uses are dropped.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;

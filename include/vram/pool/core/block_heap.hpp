@@ -17,9 +17,10 @@ namespace vram {
 namespace detail {
 
 /// The blocks of chunks. Free blocks are in a `block_divider`; live blocks are in a hash table by
-/// address. A free block stores its pending uses. The caller passes a function `price`, which
-/// returns the `availability` of a pending use, given as timeline index and epoch or as a list of
-/// uses. It also passes `is_complete(use)`, which returns true if a pending use is complete.
+/// address. A free block stores its pending uses by streams. The caller passes a function `price`,
+/// which returns the `availability` of a pending use, given as the index of a stream and an epoch
+/// (part of the stream's work), or as a list of uses. It also passes `is_complete(use)`, which
+/// returns true if a pending use is complete.
 ///
 /// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. Nothing else fails.
 /// Threads   One thread at a time.
@@ -74,9 +75,8 @@ public:
     }
 
     /// Fast path at the default alignment: allocates from the front of a free block that is found
-    /// without a search, if the stream with timeline index `slot` may use it without a wait.
-    /// Returns null if there is no such block, or if `take` must first reserve host memory or
-    /// coalesce.
+    /// without a search, if the stream with the index `slot` may use it without a wait. Returns
+    /// null if there is no such block, or if `take` must first reserve host memory or coalesce.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -94,9 +94,9 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// `hold` sets the pending uses of a block that is not in a bin (free list by size). `keep`
-    /// sets the parts of a live block that are graph-retained (freed during a capture, kept because
-    /// a graph may use them). A call of `reserve` makes room for one list of uses.
+    /// `hold` sets the pending uses by streams of a block that is not in a bin (free list by size).
+    /// `keep` sets the parts of a live block that are graph-retained (freed during a capture, kept
+    /// because a graph may use them). A call of `reserve` makes room for one list of uses.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
@@ -244,8 +244,8 @@ public:
         taken_ = 0;
         return std::exchange(all_freed_, false);
     }
-    /// Coalesces all free neighbours and drops complete pending uses, also if every block is
-    /// coalesced already: see `coalesce_pending`.
+    /// Coalesces all free neighbours and drops complete pending uses by streams. Does so also if
+    /// every block is already coalesced.
     template <class IsComplete>
     void coalesce_all(IsComplete const& is_complete) noexcept {
         divider_.mark_uncoalesced();
@@ -255,15 +255,15 @@ public:
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return divider_.has_uncoalesced(); }
     /// Coalesces neighbouring free blocks that could not be coalesced before, and drops complete
-    /// pending uses.
+    /// pending uses by streams.
     template <class IsComplete>
     void coalesce_pending(IsComplete const& is_complete) noexcept {
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
     /// Called if captured graphs will not run again. Parts of blocks that are not live and were
-    /// kept for a graph then wait only for the epoch `epoch(slot)` of their stream. The
-    /// graph-retained parts recorded for live blocks are dropped.
+    /// kept for a graph then wait only for the epoch (part of the stream's work) `epoch(slot)` of
+    /// their stream. The graph-retained parts recorded for live blocks are dropped.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
@@ -278,9 +278,9 @@ public:
         }
     }
 
-    /// Marks the pending uses of all blocks by the stream with timeline index `slot` as
-    /// graph-retained, if they began in the epoch `from` (the work before one recorded event) or
-    /// later. Called because the stream is being captured.
+    /// Marks the pending uses of all blocks by the stream with the index `slot` as graph-retained,
+    /// if they began in the epoch `from` (the work before one recorded event) or later. Called
+    /// because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {

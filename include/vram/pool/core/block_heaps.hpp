@@ -82,7 +82,8 @@ public:
         return best;
     }
 
-    /// Ends the growth of a chunk that `begin_growth` of one of the heaps began: see `block_heap`.
+    /// Ends the growth of a chunk that `begin_growth` of one of the heaps began: the chunk has `by`
+    /// more bytes at its end.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         for (block_heap& heap : *this) {
             if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }

@@ -28,8 +28,8 @@ public:
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
 
-    /// Sets the pending uses of a block that is not in a bin (free list by size). A list with more
-    /// than one use, or with a use of a part, requires `reserve` before.
+    /// Sets the pending uses by streams of a block that is not in a bin (free list by size). A list
+    /// with more than one use, or with a use of a part, requires `reserve` before.
     void hold(block* b, tags const& held) noexcept {
         release(b);
         if (held.empty()) { return; }
@@ -50,9 +50,9 @@ public:
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// belong to the epoch `from` (the work before one recorded event) or a later one. Called if
-    /// the stream is being captured: its latest frees may belong to the capture.
+    /// Marks the pending uses by the stream with the index `slot` as graph-retained, if they belong
+    /// to the epoch `from` (the work before one recorded event) or a later one. Called if the
+    /// stream is being captured: its latest frees may belong to the capture.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -60,8 +60,8 @@ public:
             b->epoch = tag::captured;
         }
     }
-    /// Changes graph-retained uses of a free or cached block into pending uses until the epoch
-    /// `epoch(slot)` of their stream.
+    /// For uses of a free or cached block that were kept for captured graphs: changes them into
+    /// ordinary ones, which end with the epoch `epoch(slot)` of the stream's work.
     template <class Epoch>
     static void end_captures(block* b, Epoch const& epoch) noexcept {
         if (b->slot == block::several) {
@@ -122,20 +122,21 @@ private:
         }
         return gone->bytes == 0 || join_tags(b, gone, is_complete);
     }
-    /// Stores a list of pending uses in a `use_node`, for a block that has no `use_node`.
+    /// Stores a list of pending uses by streams in a `use_node`, for a block that has no
+    /// `use_node`.
     void note(block* b, tags const& held) noexcept {
         b->slot       = block::several;
         b->note       = notes_.make();
         b->note->what = held;
     }
-    /// Returns true if both blocks have no use, or one use by the same stream. A graph-retained use
-    /// cannot be merged with an ordinary one.
+    /// Returns true if both blocks have no use, or one use by the same stream. A use that is kept
+    /// for a captured graph cannot be merged with an ordinary one.
     [[nodiscard]] static bool same_use(block const& a, block const& b) noexcept {
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Merges the pending uses of both blocks after dropping complete ones. Returns false if the
-    /// list has no room for them, or no `use_node` is available.
+    /// Merges the pending uses by streams of both blocks after dropping complete ones. Returns
+    /// false if the list has no room for them, or no `use_node` is available.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);
@@ -151,7 +152,8 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             use_node* const both = notes_.make();
-            (void)add(both->what, *b, is_complete); // an empty list has room for two uses
+            // Cannot fail: an empty list has room for the use of `b`.
+            (void)add(both->what, *b, is_complete);
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
             b->note    = both;

@@ -28,18 +28,19 @@ namespace detail {
 template <class Stream>
 class bump_chunk {
 public:
-    /// The epoch of a use that has not ended: the stream may still use its blocks.
+    /// The epoch (part of the stream's work) of a use that has not ended: the stream may still use
+    /// its blocks.
     static constexpr std::uint64_t running = 0;
 
-    /// A stream, its id, and the index of its timeline.
+    /// A stream, its id, and its index (slot).
     struct user {
         Stream        stream;
         std::uint64_t id;
         std::size_t   slot;
     };
-    /// The memory that one stream uses, from its first to its last block. The epoch in `part` is
-    /// `running` if the stream may go on, `tag::captured` if a graph of the stream retains the
-    /// blocks, or the last epoch of a stream that was destroyed.
+    /// The memory that one stream uses, from its first to its last block. The epoch (part of the
+    /// stream's work) in `part` is `running` if the stream may go on, `tag::captured` if a graph of
+    /// the stream retains the blocks, or the last epoch of a stream that was destroyed.
     struct use {
         tag  part;
         user by;
@@ -56,8 +57,8 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory for the use of one more stream. These then cannot fail: `take`,
-    /// `add_use` for that stream and its graph, one pending use of another stream, and every later
+    /// Reserves host memory for the use by one more stream. These then cannot fail: `take`,
+    /// `add_use` for that stream and its graph, one pending use by another stream, and every later
     /// `unwind`.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
@@ -68,7 +69,7 @@ public:
     /// every `unwind`. Needs none after `reserve` if no other stream has unwound memory since.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
     /// Allocates the block at `start` for the stream `by` (null: for any stream). The caller has
-    /// ordered the stream after the pending uses of the memory. `captured`: for a graph.
+    /// ordered the stream after the pending uses by streams of the memory. `captured`: for a graph.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
@@ -94,14 +95,15 @@ public:
         return true;
     }
 
-    /// Returns the use of the stream `id` with that epoch, or null.
+    /// Returns the use of the stream `id` with that epoch (part of the stream's work), or null.
     [[nodiscard]] use* find_use(std::uint64_t id, std::uint64_t epoch) noexcept {
         for (use& u : uses_) {
             if (u.by.id == id && u.part.epoch == epoch) { return &u; }
         }
         return nullptr;
     }
-    /// Records that the stream `by` uses [begin, end) until `epoch`, `running` or `tag::captured`.
+    /// Records that the stream `by` uses [begin, end) until `epoch`, a part of its work, or
+    /// `running` or `tag::captured`.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {
@@ -112,7 +114,7 @@ public:
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
     /// Ends the use of the stream `id`, because the stream is about to be destroyed: it may use the
-    /// memory until the epoch of `last`, in the timeline with that slot.
+    /// memory until the epoch (part of its work) of `last`.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }
@@ -120,9 +122,9 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Lowers the top (bump pointer) to `to` and makes the uses above it pending uses.
-    /// `pending(use)` returns the pending use; only its epoch and slot count, and epoch 0 means
-    /// that there is none.
+    /// Lowers the top (bump pointer) to `to` and makes the uses by streams above it pending ones.
+    /// `pending(use)` returns the pending use; only its slot and epoch (part of the stream's work)
+    /// count, and epoch 0 means that there is none.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -140,7 +142,8 @@ public:
         }
         top_ = to;
     }
-    /// Adds a pending use of memory above the top (bump pointer). Requires `reserve` before.
+    /// Records that a stream may still access memory above the top (bump pointer). Requires
+    /// `reserve` before.
     void wait_for(tag const& t) noexcept {
         for (tag& w : waits_) {
             if (!tag::of_one_kind(w, t)) { continue; }
@@ -159,17 +162,17 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
-    /// belong to the epoch `from` (the work before one recorded event) or a later one. Called if
-    /// the stream is being captured.
+    /// Marks the pending uses by the stream with the index `slot` as graph-retained, if they belong
+    /// to the epoch `from` (the work before one recorded event) or a later one. Called if the
+    /// stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Changes graph-retained pending uses into ordinary ones until the epoch `epoch(slot)` of
-    /// their stream, and graph-retained blocks into blocks of their stream. `lives(id)` returns
-    /// true if the stream has not ended.
+    /// Changes pending uses that were kept for captured graphs into ordinary ones until the epoch
+    /// `epoch(slot)` of the stream's work, and blocks that were kept for graphs into blocks of
+    /// their stream. `lives(id)` returns true if the stream has not ended.
     template <class Epoch, class Lives>
     void end_captures(Epoch const& epoch, Lives const& lives) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
@@ -204,7 +207,7 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Raises the top (bump pointer) and removes the pending uses of memory below it.
+    /// Raises the top (bump pointer) and removes the pending uses by streams of memory below it.
     void raise_top(std::uintptr_t to) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].begin >= to) { continue; }
@@ -213,8 +216,8 @@ private:
         }
         top_ = to;
     }
-    /// Changes the epoch of the pending use at `index`, which may merge it with another. Uses with
-    /// a lower index keep their places.
+    /// Changes the epoch (part of the stream's work) of the pending use by a stream at `index`,
+    /// which may merge it with another. Uses with a lower index keep their places.
     void set_epoch(std::size_t index, std::uint64_t epoch) noexcept {
         tag t   = waits_.take(index);
         t.epoch = epoch;

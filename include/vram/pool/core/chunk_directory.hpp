@@ -139,8 +139,8 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks to at least the peaks in `before`. The shards of an arena count their own
-    /// live bytes, so the peak of the sum is only stored here, for `report_to`.
+    /// Raises the peaks to at least the peaks in `before`. The shards (pools) of an arena count
+    /// their own live bytes, so the peak of the sum is only stored here, for `report_to`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);

@@ -103,10 +103,9 @@ public:
         return best;
     }
 
-    /// Fast path of `find` at the default alignment, for the stream with timeline index `slot`.
-    /// Looks at the first block of the size's own bin and of the next non-empty bin, and returns
-    /// one if its front is ready (needs no wait). Returns null otherwise; `find` may still find a
-    /// place.
+    /// Fast path of `find` at the default alignment, for the stream with the index `slot`. Looks at
+    /// the first block of the size's own bin and of the next non-empty bin, and returns one if its
+    /// front is ready (needs no wait). Returns null otherwise; `find` may still find a place.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -253,7 +252,7 @@ private:
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the block is fully backed, and no stream except the one with timeline index
+    /// Returns true if the block is fully backed, and no stream except the one with the index
     /// `slot` may still access it.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;

@@ -42,7 +42,7 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// Returns the size of a request, rounded up as in a chunk.
+    /// Returns the bytes that a request takes from a chunk: exactly `bytes`, without rounding.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t /* alignment */) noexcept {
         return bytes;

@@ -70,7 +70,8 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // With its former pending uses, the block can be returned unused by `give_bare`.
+            // With its former pending uses by streams, the block can be returned unused by
+            // `give_bare`.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }

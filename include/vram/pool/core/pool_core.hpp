@@ -94,7 +94,7 @@ public:
     /// Returns the object that notifies the observers of events in this pool.
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            return this->upstream_.seen(); // a shard notifies in the name of its arena
+            return this->upstream_.seen(); // a shard of an arena notifies in the name of the arena
         } else {
             return base::seen_as(own_name);
         }

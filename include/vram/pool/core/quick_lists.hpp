@@ -52,9 +52,9 @@ public:
         return *this;
     }
 
-    /// Returns a cached block that the stream with timeline index `slot` has freed, or null. The
-    /// block has at least `bytes` (at most `largest`). It is larger by at most an eighth plus the
-    /// width of a size class.
+    /// Returns a cached block that the stream with the index `slot` has freed, or null. The block
+    /// has at least `bytes` (at most `largest`). It is larger by at most an eighth plus the width
+    /// of a size class.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -63,10 +63,10 @@ public:
         if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
-    /// Caches a block that the stream with timeline index `slot` has freed, in the list for `bytes`
-    /// (at most `largest`), the rounded size of the request. The block may be larger. The caller
-    /// passes the size because it knows it without a load from the block, which would delay the
-    /// next `take`.
+    /// Caches a block that the stream with the index `slot` has freed, in the list for `bytes` (at
+    /// most `largest`), the rounded size of the request. The block may be larger. The caller passes
+    /// the size because it knows it without a load from the block, which would delay the next
+    /// `take`.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
         b->now = block::state::cached;
         ways_[slot % ways].push(bins::of(bytes), b);
@@ -80,8 +80,8 @@ public:
     /// Removes and returns the cached large block, or null if there is none.
     [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
     [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
-    /// Returns true if the cached block was freed by the stream with timeline index `slot`, no
-    /// captured graph may use it, and its address has the alignment.
+    /// Returns true if the cached block was freed by the stream with the index `slot`, no captured
+    /// graph may use it, and its address has the alignment.
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;

@@ -44,7 +44,7 @@ public:
         auto const held = this->lock_.hold();
         return chunk_has(p);
     }
-    /// Returns the usage. Cost: a walk over the blocks of chunks that have pending uses.
+    /// Returns the usage. Cost: a walk over the blocks of chunks that have pending uses by streams.
     [[nodiscard]] memory_usage usage() const {
         resource_call<platform> const own;
         auto const                    held = this->lock_.hold();

@@ -40,7 +40,7 @@ struct slab_chunk {
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
-        /// Of a block that is not clean: timeline index of the stream that may still use it.
+        /// Of a block that is not clean: index of the stream that may still use it.
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;

@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// For each stream, identified by its timeline index `slot`, a list of its freed blocks from the
-/// oldest to the newest, and a list of blocks retained for graphs captured on it. The descriptor of
-/// a block tells by `slot` and `at` in which list it is.
+/// For each stream, identified by its index `slot`, a list of its freed blocks from the oldest to
+/// the newest, and a list of blocks retained for graphs captured on it. The descriptor of a block
+/// tells by `slot` and `at` in which list it is.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
@@ -26,7 +26,7 @@ public:
     using entry = slab_chunk::entry;
     using place = slab_chunk::place;
 
-    /// Makes room for the lists of freed blocks of the stream with timeline index `slot`.
+    /// Makes room for the lists of freed blocks of the stream with the index `slot`.
     void reserve(std::size_t slot) {
         if (slot < lists_.size()) { return; }
         lists_.reserve(slot + 1);
@@ -97,7 +97,7 @@ private:
         entry* retained = nullptr;
     };
 
-    /// Returns the lists of the stream with timeline index `slot`; they are empty if it has none.
+    /// Returns the lists of the stream with the index `slot`; they are empty if it has none.
     [[nodiscard]] stream_lists at(std::size_t slot) const noexcept {
         return slot < lists_.size() ? lists_[slot] : stream_lists{};
     }

@@ -20,10 +20,10 @@
 namespace vram {
 namespace detail {
 
-/// The heap of `slab`, and of each size class of `binned`. Free blocks without a pending use are
-/// *clean*. Of these the lowest block of the first chunk in the list is allocated, so that the last
-/// chunks run empty. Free blocks with a pending use are in a list of their stream: the stream
-/// itself takes the newest, other streams take the oldest.
+/// The heap of `slab`, and of each size class of `binned`. Free blocks that no stream may still
+/// access are *clean*. Of these the lowest block of the first chunk in the list is allocated, so
+/// that the last chunks run empty. Other free blocks are in a list of the stream that freed them:
+/// the stream itself takes the newest, other streams take the oldest.
 ///
 /// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. Others never fail.
 /// Threads   One thread at a time.
@@ -83,14 +83,14 @@ public:
         return n < 8 ? 8 : n;
     }
 
-    /// Makes room for the list of freed blocks of the stream with timeline index `slot`.
+    /// Makes room for the list of freed blocks of the stream with the index `slot`.
     void                      reserve_slot(std::size_t slot) { free_lists_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return free_lists_.size(); }
 
     /// The next functions allocate a block, or return null if there is none. `take_own` takes the
-    /// newest block that the stream with timeline index `slot` freed. `take_retained` takes the
-    /// newest block retained for graphs of that stream. `take_clean` takes the lowest clean block
-    /// (free, used by no stream).
+    /// newest block that the stream with the index `slot` freed. `take_retained` takes the newest
+    /// block retained for graphs of that stream. `take_clean` takes the lowest clean block (free,
+    /// used by no stream).
     [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
@@ -116,8 +116,8 @@ public:
         free_lists_.remove(*n);
         return hand_out(n);
     }
-    /// `oldest` returns the free block that the stream with timeline index `slot` freed first,
-    /// `newest` the one that it freed last, or null.
+    /// `oldest` returns the free block that the stream with the index `slot` freed first, `newest`
+    /// the one that it freed last, or null.
     [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
         return free_lists_.oldest(slot);
     }
@@ -161,20 +161,20 @@ public:
         c.make_clean(*n);
         if (c.clean == 1) { list(c); }
     }
-    /// Frees a live block that the stream with timeline index `slot` may use until it has completed
-    /// `epoch`. `epoch` must not be earlier than that of the previous free on this stream.
+    /// Frees a live block that the stream with the index `slot` may use until it has completed
+    /// `epoch`, a part of its work: not an earlier one than at the previous free on this stream.
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of the oldest free block of the stream with timeline index `slot`.
+    /// Undoes the allocation of the oldest free block of the stream with the index `slot`.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add_oldest(n);
     }
-    /// Frees a live block that a graph captured on the stream with timeline index `slot` uses. Only
+    /// Frees a live block that a graph captured on the stream with the index `slot` uses. Only
     /// later captures of that stream can allocate it, until `forget_captures`.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
@@ -182,9 +182,9 @@ public:
         n->in_graph = false;
         free_lists_.add_retained(n);
     }
-    /// Frees a live block that is retained for a graph of one stream, while the stream with
-    /// timeline index `slot` may use it up to `epoch` (0: no stream does). No stream can allocate
-    /// it until `forget_captures`.
+    /// Frees a live block that is kept for a graph of one stream, while the stream with the index
+    /// `slot` may use it until it has completed `epoch` (0: no stream may). No stream can allocate
+    /// the block until `forget_captures`.
     void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch, place::retained);
@@ -192,7 +192,7 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes every free block available to all streams if its use is complete (`done(slot,
+    /// Makes every free block available to all streams if its stream is done with it (`done(slot,
     /// epoch)`).
     template <class Done>
     void collect_complete(Done const& done) noexcept {
@@ -203,9 +203,9 @@ public:
         }
     }
     /// Called if captured graphs will not run again. Blocks that were kept for graphs of a stream
-    /// become pending: the stream may use them until `epoch(slot)`, which must not be earlier than
-    /// the epoch of any block freed on it before. Blocks that `quarantine` has freed become pending
-    /// for the stream that used them last.
+    /// become pending: the stream may use them until `epoch(slot)`, a part of its work, which must
+    /// not be earlier than the epoch of any block freed on it before. Blocks that `quarantine` has
+    /// freed become pending for the stream that used them last.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
@@ -230,8 +230,8 @@ public:
         }
     }
 
-    /// The stream that may use the blocks of a new chunk first: the index of its timeline, and the
-    /// epoch (part of its work) until which it may.
+    /// The stream that may use the blocks of a new chunk first: its index, and the epoch (part of
+    /// its work) until which it may.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;

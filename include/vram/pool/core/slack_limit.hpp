@@ -38,8 +38,8 @@ public:
     }
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
-    /// Returns the number of bytes, at most `fresh`, by which `fresh` bytes of new memory would
-    /// exceed this limit if the request were already live.
+    /// Returns by how many bytes `fresh` bytes of new memory would exceed the limit
+    /// `pool_options::slack` if the request were already live: at most `fresh`.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {

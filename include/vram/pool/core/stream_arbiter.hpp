@@ -63,7 +63,8 @@ public:
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs} {}
 
-    /// The stream that asks for memory, and its timeline. Both pointers are null for the host.
+    /// The stream that asks for memory, and the record of its progress. Both pointers are null for
+    /// the host.
     struct asker {
         stream const* on       = nullptr;
         timeline*     mine     = nullptr;
@@ -114,8 +115,8 @@ public:
         }
     }
     /// Allocates a place after a wait of the stream of `mine` (null: of the host) for its pending
-    /// uses. Returns null if one of the streams waited for is being captured; its memory is
-    /// unavailable then.
+    /// uses by streams. Returns null if one of the streams waited for is being captured; its memory
+    /// is unavailable then.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -160,9 +161,9 @@ public:
         lost,
     };
     /// Calls `record(slot, epoch)` to record that the `bytes` at `p` are freed on the stream `s`:
-    /// the stream with timeline index `slot` may use them until `epoch`, or, if that is
-    /// `tag::captured`, a graph may. If that fails, waits for the stream. Errors are reported, not
-    /// thrown.
+    /// the stream with the index `slot` may use them until `epoch` (part of its work), or, if that
+    /// is `tag::captured`, a graph may. If that fails, waits for the stream. Errors are reported,
+    /// not thrown.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {

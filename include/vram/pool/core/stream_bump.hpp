@@ -291,8 +291,8 @@ private:
             return true;
         } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
-    /// Adds a pending use of the stream `on` to all memory that is about to be unwound. Returns
-    /// false if the use can be neither recorded nor waited for.
+    /// Records that the stream `on` may still access all memory that is about to be unwound
+    /// (freed). Returns false if that can be neither recorded nor waited for.
     bool record_unwind(std::uint64_t serial, stream on) noexcept {
         try {
             timeline& its = timelines_.of(on);
@@ -327,15 +327,15 @@ private:
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};
     }
-    /// Returns the pending use (by a stream) of blocks that are unwound. Its epoch is 0 if no
-    /// stream may still use them.
+    /// Returns the pending use (by a stream) of blocks that are unwound. Its epoch (part of the
+    /// stream's work) is 0 if no stream may still use them.
     [[nodiscard]] tag pending(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline of a stream that was not retired serves another stream. An event on the
-            // stream could not be told from one of a new stream with the same handle.
+            // The timeline (record) of a stream that was not retired serves another stream. An
+            // event on the stream could not be told from one of a new stream with the same handle.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);

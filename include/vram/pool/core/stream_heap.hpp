@@ -368,8 +368,8 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Records that the stream with timeline index `slot` may use a freed block until `epoch`, a
-    /// part of its work, in addition to the uses by graphs.
+    /// Records that the stream with the index `slot` may use a freed block until `epoch`, a part of
+    /// its work, in addition to the uses by graphs.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();

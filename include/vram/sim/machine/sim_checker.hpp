@@ -61,14 +61,13 @@ public:
         over_.reserve(actors_ + 1);
         return actors_++;
     }
-    /// Makes the vector-clock index `slot` of a stream or thread that has ended available for
-    /// another. `count` is the number of its last step.
+    /// Makes the index `slot` of a stream or thread that has ended (in the vector clocks) available
+    /// for another. `count` is the number of its last step.
     void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
 
     /// Checks one access to `range` by the operation `step`, and records it in the access history.
-    /// `clock` is the vector clock of the operation. `copy` is true for copies by the device, which
-    /// may access pageable memory and the memory of any device. `peers` is true if a kernel may
-    /// access the memory of other devices.
+    /// `clock` contains what happens before it. `copy` is true for copies by the device, which may
+    /// access any memory. `peers` is true if a kernel may access the memory of other devices.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
@@ -166,7 +165,8 @@ public:
                              });
     }
 
-    /// Adds a report to the node's reports, with the names of its streams, threads and memory.
+    /// Adds a report to those of the simulated machine, with the names of its streams, threads and
+    /// memory.
     void report(sim_report r) {
         if (log.repeated(r.kind, r.second, r.first)) { return; }
         names.complete(r);

@@ -56,8 +56,8 @@ struct sim_host {
     int                     children = 0;
     std::condition_variable turn;
 
-    /// Begins a new step of this thread (in its vector clock): what the thread does later is not
-    /// ordered before operations that follow the present step.
+    /// Begins a new step of this thread: what the thread does later is not ordered before
+    /// operations that follow the present step.
     void advance() { vclock.advance(slot); }
 };
 

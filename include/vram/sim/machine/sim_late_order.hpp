@@ -41,15 +41,16 @@ public:
     };
     enum class answer : unsigned char { unordered, ordered, open };
 
-    /// Begins a wait, which is the step `count` of the index `slot` in vector clocks.
+    /// Begins a wait, which has the index `slot` and the number `count` in vector clocks (records
+    /// of what happens before what).
     void begin(std::size_t slot, std::uint64_t count) {
         if (waits_.size() - open_ > most) { forget(); }
         waits_.push_back({slot, count, {}, {}, true});
         ++open_;
     }
 
-    /// Records that the operation `step` with the vector clock `clock` was queued, so that it is
-    /// known which operations follow a wait.
+    /// Records that the operation `step` was queued, and that everything in `clock` happens before
+    /// it, so that it is known which operations follow a wait.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -59,8 +60,9 @@ public:
         }
     }
 
-    /// Returns the order of two operations for which their vector clocks alone give none; `second`
-    /// was queued later. `open`: a wait that is not resolved may order them.
+    /// Returns the order of two operations, of which `second` was queued later, if it follows only
+    /// from waits for work that was queued later. `open`: such a wait, not resolved yet, may order
+    /// them.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -143,8 +145,8 @@ private:
             }
         }
     }
-    /// Makes the operations that follow `resolved` also follow the waits in `then`, its vector
-    /// clock, whose work is not queued yet.
+    /// Makes the operations that follow the wait `resolved` also follow the waits in `then` for
+    /// which the work is not queued yet. Everything in `then` happens before `resolved`.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
@@ -155,7 +157,7 @@ private:
         }
     }
     /// Forgets the older half of the resolved waits (their work is queued): streams that are still
-    /// used have joined their vector clocks.
+    /// used have joined what happens before them.
     void forget() {
         std::size_t left = (waits_.size() - open_) / 2;
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });

@@ -95,8 +95,7 @@ private:
         try {
             if (!detail::inside_effect) { machine_->acquire(state_of(self), vclock_); }
         } catch (...) {
-            // There is no host memory to join the vector clocks: another waiting thread gets the
-            // lock.
+            // There is no host memory to record the order: another waiting thread gets the lock.
             wake(machine_->schedule.now());
             throw;
         }

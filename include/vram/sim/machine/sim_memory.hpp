@@ -92,7 +92,7 @@ public:
     }
 
     /// Returns the address at which the host finds the contents of the memory at `p`: `p` itself
-    /// for host memory, 0 if the node keeps no contents.
+    /// for host memory, 0 if the simulated machine keeps no contents.
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }

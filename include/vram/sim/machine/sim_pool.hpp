@@ -41,7 +41,7 @@ struct sim_pool {
     std::uint64_t tickets = 0;
     /// Queued frees, which their streams have not reached yet, by ticket (a number in their order).
     std::map<std::uint64_t, waiting> pending = {};
-    /// The tickets of queued frees, by the vector-clock index of their stream. A stream that is
+    /// The tickets of queued frees, by the index of their stream in vector clocks. A stream that is
     /// ordered after one free of another stream is ordered after all earlier frees of that stream.
     std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
     std::size_t                                    pending_bytes = 0;

@@ -258,7 +258,7 @@ private:
         s.waits.clear();
     }
 
-    /// The device of an operation, and its index and step (count) in vector clocks.
+    /// The device of an operation, and its stream's index and step in vector clocks.
     struct place {
         int           device;
         std::size_t   slot;

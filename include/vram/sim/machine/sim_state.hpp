@@ -77,7 +77,7 @@ struct sim_stream_state {
     vector_clock vclock; ///< vector clock: what happens before the next operation
     /// Index of the stream in vector clocks, which record what happens before what.
     std::size_t   slot  = 0;
-    std::uint64_t count = 0; ///< number of the stream's last step in vector clocks
+    std::uint64_t count = 0; ///< number of the stream's last step
     /// Number of operations, event records and waits enqueued on the stream so far.
     std::uint64_t work = 0;
     /// Number of actions on the legacy default stream that happen before this stream's next work.
@@ -88,8 +88,8 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Index in vector clocks for the waits of this stream for values, and the number of these
-    /// waits. Without waits, there is no index.
+    /// Index of this stream's waits for values in vector clocks (records of what happens before
+    /// what), which differs from that of the stream; used once `waits_so_far` is not 0.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
@@ -104,7 +104,8 @@ struct sim_event_state {
     bool         recorded = false;
     sim_moment   place;
     vector_clock vclock;
-    /// Index in vector clocks of the stream on which the event was recorded; `count` is its step.
+    /// Index of the stream on which the event was recorded, in vector clocks (records of what
+    /// happens before what); `count` is the step of the record.
     std::size_t   slot  = 0;
     std::uint64_t count = 0;
     /// Simulated time at which the event was complete, if the event is timed.

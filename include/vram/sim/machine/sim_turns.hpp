@@ -54,8 +54,8 @@ public:
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
-    /// Adds a thread to the scheduler, with the simulated time and the vector clock of `from`. If
-    /// no thread is running, the new one runs.
+    /// Adds a thread to the scheduler. It starts at the simulated time of `from`, and what happened
+    /// before `from` happens before it. If no thread is running, the new one runs.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -70,7 +70,8 @@ public:
         return h;
     }
 
-    /// Returns the state of a new thread that is no `sim_thread`, with an index in vector clocks.
+    /// Returns the state of a new thread that is no `sim_thread`. `slot` is its index in vector
+    /// clocks (records of what happens before what).
     sim_host& ordinary(std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;

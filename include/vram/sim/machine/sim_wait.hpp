@@ -189,8 +189,8 @@ private:
         sim_time     since;
     };
 
-    /// Returns an operation of `device` that has not ended, among the first `last` of the node, if
-    /// any.
+    /// Returns an operation of `device` that has not ended, among the first `last` operations of
+    /// the simulated machine, if any.
     [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
         sim_device_state& d     = m_.at(device);
         auto const        among = [&](std::vector<sim_moment> const& all) {

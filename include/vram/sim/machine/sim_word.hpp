@@ -42,8 +42,9 @@ struct sim_word {
     };
     /// A wait of a stream for a value that no write queued so far has.
     struct open_wait {
-        sim_word_use      use;
-        std::size_t       slot; ///< index in vector clocks of the wait, which is its step `count`
+        sim_word_use use;
+        /// Index and number of the wait, in vector clocks (records of what happens before what).
+        std::size_t       slot;
         std::uint64_t     count;
         sim_stream_state* stream;
         std::uint64_t     id; ///< id of the stream that waits
@@ -75,7 +76,7 @@ struct sim_word {
     }
 };
 
-/// The words of a node that streams write or wait for, by their addresses.
+/// The words in memory that streams write or wait for, by their addresses.
 using sim_words = std::unordered_map<std::uintptr_t, sim_word>;
 
 } // namespace detail
