@@ -35,7 +35,7 @@ private:
 };
 static_assert(retry<drop_oldest, limiting<sim_resource>>);
 
-/// As `sleep_really`, but in virtual time: a test with the simulated device takes no real time.
+/// As `sleep_really`, but in simulated time: a test with the simulated device takes no real time.
 struct sleep_in_virtual_time {
     void operator()(std::chrono::nanoseconds how_long) const { sim_work(how_long); }
 };

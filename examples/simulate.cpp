@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated device: virtual time, injected faults, and all orders of two threads.
+// The simulated device: simulated time, injected faults, and all orders of two threads.
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_gate` is a mutex with a condition variable in virtual time.
+/// `sim_gate` is a mutex with a condition variable in simulated time.
 
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error.hpp>   // report_error
@@ -19,10 +19,10 @@
 
 namespace vram {
 
-/// A mutex with a condition variable for threads in virtual time (`sim_thread`), which
-/// `sim_platform` has as `gate`. Work done before a release of the gate happens before work done
-/// after the next acquisition. A gate belongs to the node that is current at its construction. A
-/// host function in a stream (`sim_call_host`) may also hold the gate; then the work before it in
+/// A mutex with a condition variable for threads in simulated time (`sim_thread`);
+/// `sim_platform::gate` is this type. Work done before a release of the gate happens before work
+/// done after the next acquisition. A gate belongs to the node that is current at its construction.
+/// A host function in a stream (`sim_call_host`) may also hold the gate; then the work before it in
 /// the stream happens before later acquisitions. Therefore a thread that holds the gate must make
 /// no other call of the simulated device.
 ///
@@ -30,9 +30,9 @@ namespace vram {
 ///     auto     held = g.hold();
 ///     g.wait(held, [&] { return ready; }); // another thread sets `ready` and calls `g.notify()`
 ///
-/// Failure   `wait` throws `sim_error{deadlock}` if all participating threads wait for each other.
-/// Threads   Any thread may use a gate. A participating thread waits in virtual time, an ordinary
-///           one in real time. An ordinary thread that will notify participating ones must hold or
+/// Failure   `wait` throws `sim_error{deadlock}` if all `sim_thread`s wait for each other.
+/// Threads   Any thread may use a gate. A `sim_thread` waits in simulated time, any other thread in
+///           real time. If such another thread will notify a `sim_thread`, it must hold or
 ///           notify the gate once before they wait; otherwise their wait is taken for a deadlock.
 class sim_gate {
 public:

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_thread` is a host thread with a virtual clock.
+/// `sim_thread` is a host thread in simulated time.
 
 #include <vram/base/core/trial_of_thread.hpp> // trial_of_thread, trial_scope
 #include <vram/base/tag.hpp>                  // current_tag, tagged

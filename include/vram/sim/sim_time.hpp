@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_time` is virtual time, which advances with queued work and calls, not with real time.
+/// `sim_time` is the time of the simulated device, which advances with queued work and calls.
 
 #include <vram/base/requirements.hpp>
 

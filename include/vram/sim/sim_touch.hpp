@@ -51,7 +51,7 @@ inline void sim_work(sim_time             duration,
 ///     }
 ///
 /// Failure   Throws `sim_error{not_permitted}` inside a kernel or a host function.
-/// Threads   Any thread may call it. Ordinary threads (`std::thread`) are ordered without it.
+/// Threads   Any thread may call it. Threads that are no `sim_thread` are ordered without it.
 /// Streams   None.
 /// Cost      Joins a vector clock. The node stores one vector clock for each token.
 inline void sim_happens_before(void const*          token,

@@ -66,7 +66,8 @@ struct sim_host {
 struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;
-    /// The thread's state in simulated time; null for an ordinary thread (not a `sim_thread`).
+    /// The thread's state in simulated time; null for a thread that is neither a `sim_thread` nor
+    /// has started one.
     sim_host* host = nullptr;
     /// The state of a thread that is no `sim_thread`, if its calls are checked for their order
     /// (`sim_host_order::checked`).

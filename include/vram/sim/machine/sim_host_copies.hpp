@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_host_copies` declares a copy by the host, which takes virtual time.
+/// `sim_host_copies` declares a copy by the host, which takes simulated time.
 
 #include <vram/sim/sim_touch.hpp> // sim_touch, sim_work
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_lock` is a mutex in virtual time.
+/// `sim_lock` is a mutex in simulated time.
 
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error.hpp>   // report_error, count_lock
@@ -82,8 +82,8 @@ private:
     [[nodiscard]] sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
-    /// Returns the state of the participating thread (`sim_thread`) `self`. For null, returns the
-    /// common state of all ordinary threads.
+    /// Returns the state of the `sim_thread` `self`. For null, returns the common state of all
+    /// threads that are no `sim_thread`.
     [[nodiscard]] sim_host& state_of(sim_host* self) const noexcept {
         return self != nullptr ? *self : machine_->caller();
     }
@@ -139,7 +139,7 @@ private:
 
     sim_machine* machine_;
     mutable bool taken_ = false;
-    /// True if an ordinary thread (no `sim_thread`) holds the lock.
+    /// True if a thread that is no `sim_thread` holds the lock.
     mutable bool                    outside_ = false;
     mutable unsigned                waiting_ = 0;
     mutable std::condition_variable free_; ///< wakes the threads that are no `sim_thread`

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_schedule` runs queued operations in the order of virtual time.
+/// `sim_schedule` runs queued operations in the order of simulated time.
 
 #include <vram/sim/machine/sim_operation.hpp> // sim_operation, sim_task, sim_moment
 #include <vram/sim/machine/sim_shared_link.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_turns` is a deterministic scheduler of participating host threads.
+/// `sim_turns` is a deterministic scheduler of host threads in simulated time.
 
 #include <vram/base/error.hpp> // locks_held
 #include <vram/sim/machine/sim_choices.hpp>

@@ -26,7 +26,7 @@ namespace detail {
 /// Failure   The constructor throws the exceptions of the platform's threads, and ends the threads
 ///           already started. A job must not throw.
 /// Threads   One job at a time. On a simulated device, the thread that creates the team takes part
-///           in virtual time until the team ends.
+///           in simulated time until the team ends.
 /// Cost      A job wakes all helpers; the last one runs after about 50 us. Nothing is allocated.
 template <class Platform>
 class thread_team {
@@ -84,7 +84,7 @@ private:
 
     /// Polls for the end of the helpers' work for about 50 us, which costs less than sleeping and
     /// waking; usually the helpers have nearly finished. Does nothing on the simulated platform, on
-    /// which only waits at the gate (mutex and condition variable) advance the virtual time.
+    /// which only waits at the gate (mutex and condition variable) advance the simulated time.
     void watch() const noexcept {
         if constexpr (std::is_same_v<typename Platform::gate, detail::gate>) {
             constexpr int looks = 200; // number of looks, which takes about 50 us
