@@ -53,6 +53,7 @@ public:
         s.machine->captures.push_back(graph.get());
         s.capture_deps.clear();
         s.capture = std::move(graph);
+        ++s.machine->at(s.device).captured;
     }
 
     /// Ends the capture that began on `stream` and returns the graph. Throws
@@ -74,6 +75,7 @@ public:
                     graph->broken = graph->broken || !ordered[node];
                 }
                 other->capture.reset();
+                --d.captured;
             }
         }
         std::erase(s.machine->captures, graph.get());

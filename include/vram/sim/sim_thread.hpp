@@ -110,6 +110,7 @@ private:
             self.host->started       = true;
             turns.begin(held, *self.host);
         }
+        m.order_caller(*self.host);
         host_        = &turns.enter(*self.host, m.checker.actor(self.host->vclock));
         host_->child = true;
         host_->maker = self.host;

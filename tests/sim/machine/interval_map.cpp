@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -85,4 +86,22 @@ TEST_CASE("interval_map: visit splits nothing, and gives the part in the range")
     CHECK(bounds == std::vector<std::size_t>{10, 20, 1, 20, 30, 2});
     CHECK(m.pieces() == 3);
     m.visit(90, 101, [&](std::size_t, std::size_t, int) { FAIL("beyond the end"); });
+}
+
+TEST_CASE("interval_map: compact simplifies each value and makes one of equal neighbours") {
+    interval_map<int> m{100, 0};
+    for (std::size_t i = 0; i < 100; i += 10) { m.assign(i, i + 5, static_cast<int>(i)); }
+    CHECK_FALSE(m.compact_is_due());
+    for (int i = 0; i < 10; ++i) {
+        m.change(0, 100, [](std::size_t, std::size_t, int&) {});
+    }
+    CHECK(m.compact_is_due());
+    m.compact([](int& v) { v = v < 50 ? 0 : v; }, std::equal_to{});
+    CHECK_FALSE(m.compact_is_due());
+    CHECK(m.pieces() == 11); // up to 49, then 50, 0, 60, 0, ..., 90, 0
+    CHECK(m.at(49) == 0);
+    CHECK(m.at(54) == 50);
+    CHECK(m.at(55) == 0);
+    CHECK(m.at(94) == 90);
+    CHECK(m.at(99) == 0);
 }

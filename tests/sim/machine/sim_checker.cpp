@@ -11,8 +11,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace vram;
@@ -503,4 +506,52 @@ TEST_CASE("sim_checker: with host page tables, kernels on pageable memory are ch
     sim_copy(t.a, t.d, v.data() + 1, 1000); // read when the call returns
     sim_touch({v.data() + 1, 1000}, sim_access::write);
     CHECK(t.node.take_reports().empty());
+}
+
+TEST_CASE("sim_checker: pieces that cannot conflict any more become one") {
+    sim_node     node{crime_scene::collecting({})};
+    sim_resource mr;
+    sim_stream   s, t;
+    char* const  p      = static_cast<char*>(mr.allocate_sync(64000));
+    auto const   pieces = [&] {
+        detail::sim_machine& m = node.machine();
+        return m.memory.space(detail::sim_kind::device, 0)
+            .before(reinterpret_cast<std::uintptr_t>(p))
+            ->history.pieces();
+    };
+    for (int i = 0; i < 1000; ++i) { sim_launch(s, {.writes = {{p + 64 * i, 32}}}); }
+    CHECK(pieces() == 2000);
+    for (int i = 0; i < 4; ++i) { sim_launch(s, {.reads = {{p, 64000}}}); }
+    CHECK(pieces() == 2000); // another stream may still conflict with each of them
+    sim_device{}.synchronize();
+    for (int i = 0; i < 4; ++i) { sim_launch(s, {.reads = {{p, 64000}}}); }
+    CHECK(pieces() == 1);
+    CHECK(node.reports().empty());
+    sim_launch(t, {.writes = {{p + 100, 8}}}); // the reads of `s` are not forgotten
+    CHECK(node.take_reports().size() == 1);
+    mr.deallocate_sync(p, 64000);
+    static_cast<void>(node.take_reports());
+}
+
+TEST_CASE("sim_checker: an access that another host thread does not know is not forgotten") {
+    sim_node            node{crime_scene::collecting({})};
+    sim_pinned_resource mr;
+    sim_stream          s;
+    char* const         p = static_cast<char*>(mr.allocate_sync(64));
+    sim_thread          other{
+        sim_device{}, [&] {
+            sim_stream t;
+            sim_work(std::chrono::milliseconds{1}); // after everything that the first thread does
+            sim_launch(t, {.writes = {{p, 64}}});
+            t.synchronize();
+        }};
+    sim_launch(s, {.name = "first", .writes = {{p, 64}}});
+    s.synchronize();
+    for (int i = 0; i < 300; ++i) { sim_touch({p, 64}, sim_access::read); }
+    other.join();
+    auto const reports = node.take_reports();
+    REQUIRE(!reports.empty());
+    CHECK(std::string_view{reports[0].first.name} == "first");
+    mr.deallocate_sync(p, 64);
+    static_cast<void>(node.take_reports());
 }

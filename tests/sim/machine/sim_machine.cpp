@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 using namespace vram;
 using namespace vram::detail;
 
@@ -63,7 +67,49 @@ TEST_CASE("sim_machine: the legacy stream waits for unfinished work of a destroy
     CHECK(m.at(0).orphans.size() == 3);
     CHECK(m.at(0).blocking_orphans.size() == 2);
     op.number = 0; // it ends
-    m.destroy_stream(m.make_stream(m.turns.outside, 0, true));
+    m.at(0).orphans.sweep();
+    m.at(0).blocking_orphans.sweep();
     CHECK(m.at(0).orphans.empty());
     CHECK(m.at(0).blocking_orphans.empty());
+}
+
+TEST_CASE("sim_machine: many destroyed streams leave few orphans once their work is complete") {
+    sim_machine      m{{}};
+    std::unique_lock held{m.mutex};
+    sim_operation    op;
+    for (int i = 0; i < 1000; ++i) {
+        sim_stream_state& s = m.make_stream(m.turns.outside, 0, true);
+        op.number           = static_cast<std::uint64_t>(i) + 1;
+        s.tail              = {&op, op.number}; // complete as soon as the next one has its number
+        m.destroy_stream(s);
+    }
+    CHECK(m.at(0).orphans.size() < 10);
+    CHECK(m.at(0).blocking_orphans.size() < 10);
+}
+
+TEST_CASE("sim_machine: the sets of a device have each stream once") {
+    sim_machine                    m{{}};
+    std::unique_lock               held{m.mutex};
+    std::vector<sim_stream_state*> all;
+    for (int i = 0; i < 5; ++i) { all.push_back(&m.make_stream(m.turns.outside, 0, true)); }
+    sim_stream_set& set = m.at(0).active;
+    set.clear();
+    for (int round = 0; round < 2; ++round) {
+        for (sim_stream_state* const s : all) { set.add(*s); }
+    }
+    CHECK(set.size() == 5);
+    set.remove(*all[1]);
+    set.remove(*all[1]);
+    CHECK(set.size() == 4);
+    m.destroy_stream(*all[4]);
+    CHECK(set.size() == 3);
+    set.add(*all[1]);
+    std::vector<sim_stream_state*> in{set.begin(), set.end()};
+    std::sort(in.begin(), in.end());
+    std::vector<sim_stream_state*> expected{all[0], all[1], all[2], all[3]};
+    std::sort(expected.begin(), expected.end());
+    CHECK(in == expected);
+    set.clear();
+    set.add(*all[0]);
+    CHECK(set.size() == 1);
 }

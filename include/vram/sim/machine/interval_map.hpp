@@ -20,25 +20,28 @@ namespace detail {
 ///
 /// Failure   A split throws `std::bad_alloc` and leaves the values unchanged.
 /// Threads   One thread at a time.
-/// Cost      A lookup is O(log intervals). A split allocates one node.
+/// Cost      A lookup is O(log intervals). A split allocates one node; a single interval needs none.
 template <class Value>
 class interval_map {
 public:
     interval_map() = default;
-    interval_map(std::size_t size, Value whole) : size_{size} {
-        if (size != 0) { pieces_.emplace(0, std::move(whole)); }
-    }
+    interval_map(std::size_t size, Value whole) : size_{size}, first_{std::move(whole)} {}
 
     /// Splits the intervals at `first` and `last`, and calls `change(begin, end, value)` for each
     /// interval between these positions. `change` may modify `value`.
     template <class Change>
     void change(std::size_t first, std::size_t last, Change change) {
         if (first >= last || last > size_) { return; }
-        auto at = split(first);
-        auto to = last == size_ ? pieces_.end() : split(last);
+        iterator       at = first == 0 ? iterator{} : split(first);
+        iterator const to = last == size_ ? rest_.end() : split(last);
+        if (first == 0) {
+            at = rest_.begin();
+            ++visited_;
+            change(first, begin_of(at), first_);
+        }
         for (; at != to; ++at) {
-            auto const next = std::next(at);
-            change(at->first, next == pieces_.end() ? size_ : next->first, at->second);
+            ++visited_;
+            change(at->first, begin_of(std::next(at)), at->second);
         }
     }
 
@@ -46,44 +49,79 @@ public:
     template <class See>
     void visit(std::size_t first, std::size_t last, See see) const {
         if (first >= last || last > size_) { return; }
-        for (auto at = std::prev(pieces_.upper_bound(first));
-             at != pieces_.end() && at->first < last;) {
-            auto const        value = at++;
-            std::size_t const end   = at == pieces_.end() ? size_ : at->first;
-            see(std::max(first, value->first), std::min(last, end), value->second);
+        auto at = rest_.upper_bound(first);
+        if (at == rest_.begin()) {
+            see(first, std::min(last, begin_of(at)), first_);
+        } else {
+            --at;
+        }
+        while (at != rest_.end() && at->first < last) {
+            auto const value = at++;
+            see(std::max(first, value->first), std::min(last, begin_of(at)), value->second);
         }
     }
 
     /// Assigns `value` to all positions of [first, last), which become one interval.
     void assign(std::size_t first, std::size_t last, Value value) {
         if (first >= last || last > size_) { return; }
-        auto const at = split(first);
-        auto const to = last == size_ ? pieces_.end() : split(last);
-        at->second    = std::move(value);
-        pieces_.erase(std::next(at), to);
+        iterator const at                  = first == 0 ? iterator{} : split(first);
+        iterator const to                  = last == size_ ? rest_.end() : split(last);
+        (first == 0 ? first_ : at->second) = std::move(value);
+        rest_.erase(first == 0 ? rest_.begin() : std::next(at), to);
+    }
+
+    /// Returns true if `change` has visited so many intervals since the last call of `compact` that
+    /// another one costs little in comparison.
+    [[nodiscard]] bool compact_is_due() const noexcept { return visited_ > 64 + 2 * pieces(); }
+
+    /// Calls `simplify(value)` for each interval, and makes one of all neighbours for which
+    /// `same(value, value)` is true.
+    template <class Simplify, class Same>
+    void compact(Simplify simplify, Same same) {
+        simplify(first_);
+        Value const* before = &first_;
+        for (iterator at = rest_.begin(); at != rest_.end();) {
+            simplify(at->second);
+            if (same(*before, at->second)) {
+                at = rest_.erase(at);
+            } else {
+                before = &at->second;
+                ++at;
+            }
+        }
+        visited_ = 0;
     }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
+    [[nodiscard]] std::size_t pieces() const noexcept { return size_ == 0 ? 0 : 1 + rest_.size(); }
 
     [[nodiscard]] Value const& at(std::size_t position) const {
-        return std::prev(pieces_.upper_bound(position))->second;
+        auto const after = rest_.upper_bound(position);
+        return after == rest_.begin() ? first_ : std::prev(after)->second;
     }
 
 private:
-    using iterator = typename std::map<std::size_t, Value>::iterator;
+    using intervals = std::map<std::size_t, Value>;
+    using iterator  = typename intervals::iterator;
 
-    /// Returns the interval that starts at `position`, after splitting the one around it if needed.
+    [[nodiscard]] std::size_t begin_of(typename intervals::const_iterator at) const {
+        return at == rest_.end() ? size_ : at->first;
+    }
+    /// Returns the interval that starts at `position`, which is not 0, after splitting the one
+    /// around it if needed.
     iterator split(std::size_t position) {
-        auto const after  = pieces_.upper_bound(position);
+        auto const after = rest_.upper_bound(position);
+        if (after == rest_.begin()) { return rest_.emplace_hint(after, position, first_); }
         auto const around = std::prev(after);
         if (around->first == position) { return around; }
-        return pieces_.emplace_hint(after, position, around->second);
+        return rest_.emplace_hint(after, position, around->second);
     }
 
-    std::size_t size_ = 0;
-    /// The value of each interval, by the interval's start. An interval ends at the next start.
-    std::map<std::size_t, Value> pieces_;
+    std::size_t size_    = 0;
+    std::size_t visited_ = 0; ///< number of intervals that `change` has visited since `compact`
+    Value       first_{};     ///< the value of the interval that starts at 0
+    /// The values of the others, by the interval's start. An interval ends at the next start.
+    intervals rest_;
 };
 
 } // namespace detail

@@ -15,12 +15,13 @@
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
 #include <vram/sim/sim_report.hpp>
 
-#include <algorithm> // find_if, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t, uint64_t
-#include <string>    // string
-#include <utility>   // move
-#include <vector>    // vector
+#include <algorithm>  // any_of, equal, find_if, min, lower_bound, upper_bound
+#include <cstddef>    // size_t
+#include <cstdint>    // uintptr_t, uint64_t
+#include <functional> // function
+#include <string>     // string
+#include <utility>    // move
+#include <vector>     // vector
 
 namespace vram {
 namespace detail {
@@ -51,14 +52,17 @@ public:
     /// host thread, which `creator` starts. The index of a stream or thread that has ended is
     /// reused if everything that it did happens before `creator`.
     std::size_t actor(vector_clock& creator) {
-        for (auto it = over_.begin(); it != over_.end(); ++it) {
-            if (!creator.includes(it->slot, it->count)) { continue; }
-            std::size_t const slot = it->slot;
-            over_.erase(it);
-            return slot;
+        // Looks at a few of those that have ended: the newest, and the others in turns.
+        for (std::size_t i = 0; i < std::min<std::size_t>(over_.size(), 16); ++i) {
+            std::size_t const at = i < 8 ? over_.size() - 1 - i : next_over_++ % over_.size();
+            ended const       it = over_[at];
+            if (!creator.includes(it.slot, it.count)) { continue; }
+            over_[at] = over_.back();
+            over_.pop_back();
+            return it.slot;
         }
         // Reserves memory now, so that `retire` cannot fail.
-        over_.reserve(actors_ + 1);
+        if (over_.capacity() < actors_ + 1) { over_.reserve(2 * (actors_ + 1)); }
         return actors_++;
     }
     /// Makes the index `slot` of a stream or thread that has ended (in the vector clocks) available
@@ -175,6 +179,10 @@ public:
 
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return log.all(); }
 
+    /// Returns true if the operation with this index and count in vector clocks happens before all
+    /// later operations.
+    std::function<bool(std::size_t slot, std::uint64_t count)> is_past;
+
     sim_names      names;     ///< the names that the program gave to streams, threads and memory
     sim_report_log log;       ///< the reports about the program so far
     sim_unchecked  unchecked; ///< how many accesses could not be checked, by reason
@@ -227,6 +235,7 @@ private:
             if (access != sim_access::write) { note_read(h, step); }
         });
         if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
+        if (on_.races && history.compact_is_due()) { forget_past(history); }
         report_all(found, block.description());
         return !reported && found.found().empty();
     }
@@ -392,14 +401,40 @@ private:
     /// Adds a read or an atomic access to the history `h`, in place of the previous one of the same
     /// kind by the same stream or thread.
     void note_read(sim_history& h, sim_event_of const& step) const {
-        auto const same = std::find_if(h.reads.begin(), h.reads.end(), [&](sim_event_of const& r) {
-            return r.slot == step.slot && r.what == step.what && !late_.between(r, step);
-        });
-        if (same == h.reads.end()) {
-            h.reads.push_back(step);
+        auto const before = [](sim_event_of const& a, sim_event_of const& b) {
+            return a.slot != b.slot ? a.slot < b.slot : a.what < b.what;
+        };
+        h.atomics       = h.atomics || step.what == sim_event_of::kind::atomic;
+        auto       at   = std::lower_bound(h.reads.begin(), h.reads.end(), step, before);
+        auto const last = std::upper_bound(at, h.reads.end(), step, before);
+        while (at != last && late_.between(*at, step)) { ++at; }
+        if (at != last) {
+            *at = step;
         } else {
-            *same = step;
+            h.reads.insert(at, step);
         }
+    }
+
+    /// Removes the accesses that no later operation can conflict with, because they happen before
+    /// all of them, and makes one interval of neighbours that are then equal.
+    void forget_past(interval_map<sim_history>& history) {
+        auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };
+        auto const same = [](sim_event_of const& a, sim_event_of const& b) {
+            return a.what == b.what && a.slot == b.slot && a.count == b.count;
+        };
+        history.compact(
+            [&](sim_history& h) {
+                std::erase_if(h.reads, past);
+                h.atomics = std::any_of(h.reads.begin(), h.reads.end(), [](sim_event_of const& e) {
+                    return e.what == sim_event_of::kind::atomic;
+                });
+                bool const fresh = h.write.what == sim_event_of::kind::allocation;
+                if (!(fresh && on_.uninitialised) && past(h.write)) { h.write = {}; }
+            },
+            [&](sim_history const& a, sim_history const& b) {
+                return same(a.write, b.write) && std::equal(a.reads.begin(), a.reads.end(),
+                                                            b.reads.begin(), b.reads.end(), same);
+            });
     }
 
     struct ended {
@@ -414,6 +449,7 @@ private:
     std::size_t        actors_ = 0;
     std::vector<ended> over_;
     sim_late_order     late_;
+    std::size_t        next_over_ = 0;
 };
 
 } // namespace detail

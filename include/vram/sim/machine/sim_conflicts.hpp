@@ -44,6 +44,7 @@ public:
     /// write and the accesses since then, unless they happen before `step`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
+        if (step_.what == sim_event_of::kind::read && !h.atomics) { return; }
         for (sim_event_of const& earlier : h.reads) {
             // Two reads, or two atomic accesses, are no conflict.
             bool const alike = step_.what == earlier.what;

@@ -103,6 +103,7 @@ public:
                 return true;
             }
             m_.acquire(s, *call_.host, call_.where);
+            m_.changed(s);
         } else {
             sim_queue{call_}.begin_action(s);
         }

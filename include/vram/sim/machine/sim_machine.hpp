@@ -15,15 +15,13 @@
 #include <vram/sim/sim_faults.hpp>
 #include <vram/sim/sim_options.hpp>
 
-#include <algorithm>       // copy_if, max
+#include <algorithm>       // max
 #include <atomic>          // atomic
 #include <chrono>          // nanoseconds
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t
 #include <deque>           // deque
 #include <filesystem>      // directory_iterator
-#include <functional>      // not_fn
-#include <iterator>        // back_inserter
 #include <mutex>           // mutex, unique_lock
 #include <source_location> // source_location
 #include <system_error>    // error_code
@@ -52,6 +50,9 @@ public:
         turns.outside.ordinary = true;
         turns.outside.slot     = checker.actor(turns.outside.vclock);
         turns.outside.advance();
+        checker.is_past = [this](std::size_t slot, std::uint64_t count) {
+            return turns.all_include(slot, count, options.host_threads);
+        };
         turns.on_deadlock = [this](std::string waits) {
             checker.report({.kind = sim_mistake::deadlock, .missing = std::move(waits)});
         };
@@ -64,6 +65,7 @@ public:
             d.peers.assign(static_cast<std::size_t>(options.devices), options.peer_access);
             d.legacy         = &make_stream(turns.outside, i, true);
             d.legacy->legacy = true;
+            d.unfollowed.clear();
             checker.names.set_default(d.legacy->id, "the default stream");
         }
     }
@@ -72,11 +74,13 @@ public:
 
     sim_stream_state& make_stream(sim_host& creator, int device, bool blocking) {
         sim_device_state& d = at(device);
-        d.streams.reserve(d.streams.size() + 1);
+        for (sim_stream_set* const set : {&d.streams, &d.active, &d.unfollowed}) {
+            set->reserve(d.streams.size() + 1);
+        }
         if (spare_streams_.empty()) {
             spare_streams_.push_back(&streams_.emplace_back());
             // Reserves memory now, so that the `push_back` in `destroy_stream` cannot fail.
-            spare_streams_.reserve(streams_.size());
+            reserve(spare_streams_, streams_.size());
         }
         sim_stream_state& s = *spare_streams_.back();
         spare_streams_.pop_back();
@@ -95,7 +99,8 @@ public:
         s.announced   = false;
         s.ended       = false;
         s.shares      = 1;
-        d.streams.push_back(&s);
+        d.streams.add(s);
+        changed(s);
         return s;
     }
 
@@ -118,14 +123,15 @@ public:
     /// Destroys a stream. Its queued work still runs; a new stream may reuse its state.
     void destroy_stream(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
-        leave_behind(s, d.orphans, d.orphans_vclock);
+        if (s.vclock.joined()) { s.count = s.vclock.advance(s.slot); }
+        leave_behind(s, d.orphans, d.past_vclock);
         if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_vclock); }
         checker.retire(s.slot, s.count);
         if (s.waits_so_far != 0) { checker.retire(s.wait_slot, s.waits_so_far); }
         s.waits_so_far = 0;
         for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.vclock[slot]); }
         s.branch_slots.clear();
-        std::erase(d.streams, &s);
+        for (sim_stream_set* const set : {&d.streams, &d.active, &d.unfollowed}) { set->remove(s); }
         s.id    = 0;
         s.ended = false;
         break_capture(s);
@@ -135,7 +141,7 @@ public:
     sim_event_state& make_event(int device, bool timed) {
         if (spare_events_.empty()) {
             spare_events_.push_back(&events_.emplace_back());
-            spare_events_.reserve(events_.size());
+            reserve(spare_events_, events_.size());
         }
         sim_event_state& e = *spare_events_.back();
         spare_events_.pop_back();
@@ -166,6 +172,15 @@ public:
     [[nodiscard]] static bool follows(vector_clock const& clock, std::size_t slot,
                                       std::uint64_t count) noexcept {
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
+    }
+
+    /// Records that the vector clock or the queued work of a stream has changed: the device, and the
+    /// legacy default stream, take the change over in their next wait or action.
+    void changed(sim_stream_state& s) {
+        sim_device_state& d = at(s.device);
+        s.in_past           = false;
+        d.active.add(s);
+        if (s.blocking && !s.legacy) { d.unfollowed.add(s); }
     }
 
     /// Makes everything in the vector clock `then` happen before the next step of the host thread
@@ -272,7 +287,10 @@ public:
         std::erase_if(word.open, [&](sim_word::open_wait const& w) {
             if (!w.use.ends_at(value)) { return false; }
             checker.end_wait(w.slot, w.count, then);
-            if (w.stream->id == w.id) { w.stream->vclock.join(then); }
+            if (w.stream->id == w.id) {
+                w.stream->vclock.join(then);
+                changed(*w.stream);
+            }
             return true;
         });
     }
@@ -372,15 +390,18 @@ private:
             s.capture->ended = true;
         }
         s.capture.reset();
+        --at(s.device).captured;
     }
-    static void leave_behind(sim_stream_state const& s, std::vector<sim_moment>& orphans,
+    static void leave_behind(sim_stream_state const& s, sim_moments& orphans,
                              vector_clock& vclock) {
-        auto const over = [](sim_moment const& m) { return !m.pending(); };
-        std::erase_if(orphans, over);
-        if (s.tail.pending()) { orphans.push_back(s.tail); }
-        std::copy_if(s.waits.begin(), s.waits.end(), std::back_inserter(orphans),
-                     std::not_fn(over));
+        orphans.add(s.tail);
+        for (sim_moment const& m : s.waits) { orphans.add(m); }
         vclock.join(s.vclock);
+    }
+    /// Reserves memory for `n` elements, and for more, so that a series of calls is cheap.
+    template <class Type>
+    static void reserve(std::vector<Type>& v, std::size_t n) {
+        if (n > v.capacity()) { v.reserve(2 * n); }
     }
 
     std::deque<sim_stream_state>   streams_;

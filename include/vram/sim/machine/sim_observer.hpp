@@ -312,14 +312,17 @@ private:
         } else {
             // A free is no operation of its own: it is complete with the earlier work of the
             // stream.
-            if (what == sim_event_of::kind::allocation) { s->count = s->vclock.advance(s->slot); }
+            if (what == sim_event_of::kind::allocation) {
+                s->count = s->vclock.advance(s->slot);
+                m_.changed(*s);
+            }
             clocks_.push_back(&s->vclock);
             sim_device_state const& d = m_.at(s->device);
             if (s->legacy) {
                 // Later work of blocking streams follows this step, as it follows an operation.
                 ++s->work;
-                for (sim_stream_state const* const other : d.streams) {
-                    if (other->blocking) { clocks_.push_back(&other->vclock); }
+                for (sim_stream_state const* const other : d.unfollowed) {
+                    clocks_.push_back(&other->vclock);
                 }
                 clocks_.push_back(&d.blocking_orphans_vclock);
             } else if (s->blocking && d.legacy->work != s->legacy_seen) {

@@ -21,10 +21,12 @@ namespace detail {
 
 class sim_parts;
 
-/// The access history of a range of memory: the last write, and the reads since then.
+/// The access history of a range of memory: the last write, and the reads since then, in the order
+/// of their indices in vector clocks.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
+    bool                      atomics = false; ///< true if `reads` has atomic accesses
 };
 
 /// A block that a pool or other resource allocated in one of its chunks. A freed block is kept

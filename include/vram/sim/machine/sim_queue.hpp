@@ -34,6 +34,7 @@ public:
         m_.acquire(s, *call_.host, call_.where);
         order_with_legacy(s);
         ++s.work;
+        m_.changed(s);
     }
 
     /// Orders later work of stream `s` after all present work of `other`, as an event would.
@@ -231,22 +232,33 @@ private:
     void order_with_legacy(sim_stream_state& s) {
         sim_device_state& d = m_.at(s.device);
         if (s.legacy) {
-            for (sim_stream_state* const other : d.streams) {
-                if (other == &s || !other->blocking) { continue; }
-                if (other->capture) {
-                    other->capture->broken = true;
-                    throw sim_error{sim_status::capture_implicit, call_.where};
-                }
-                follow_stream(s, *other);
-            }
+            refuse_captured(d, s);
+            for (sim_stream_state* const other : d.unfollowed) { follow_stream(s, *other); }
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) {
                 sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
+                // `s` now waits for all that, and its next action needs not do so again. In a call of
+                // a resource, the order for the program is still to be added.
+                if (!in_resource_call()) {
+                    d.unfollowed.clear();
+                    d.blocking_orphans.clear();
+                    d.blocking_orphans_vclock = {};
+                }
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
             // In a call of a resource, the order by the program's calls is added later.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
+        }
+    }
+
+    /// Throws if a blocking stream of the device other than `legacy` is being captured.
+    void refuse_captured(sim_device_state const& d, sim_stream_state const& legacy) {
+        if (d.captured == 0) { return; }
+        for (sim_stream_state* const other : d.streams) {
+            if (other == &legacy || !other->blocking || !other->capture) { continue; }
+            other->capture->broken = true;
+            throw sim_error{sim_status::capture_implicit, call_.where};
         }
     }
 
@@ -352,7 +364,9 @@ private:
         if (meeting.queued.size() < meeting.ranks) { return; }
         for (sim_meeting::party const& each : meeting.queued) {
             m_.checker.end_wait(each.slot, each.count, meeting.vclock);
-            if (each.stream->id == each.id) { each.stream->vclock.join(meeting.vclock); }
+            if (each.stream->id != each.id) { continue; }
+            each.stream->vclock.join(meeting.vclock);
+            m_.changed(*each.stream);
         }
         meeting.queued.clear();
         vclock.join(meeting.vclock);
@@ -415,6 +429,7 @@ private:
         }
         if (!s.capture) {
             s.capture = e.capture; // the stream `s` joins the capture
+            ++m_.at(s.device).captured;
             s.capture_deps.clear();
         }
         s.capture_deps.insert(s.capture_deps.end(), e.nodes.begin(), e.nodes.end());

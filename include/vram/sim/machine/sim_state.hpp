@@ -17,6 +17,7 @@
 #include <memory>        // shared_ptr
 #include <thread>        // thread::id
 #include <unordered_map> // unordered_map
+#include <utility>       // exchange
 #include <vector>        // vector
 
 namespace vram {
@@ -74,7 +75,7 @@ struct sim_stream_state {
     std::vector<sim_moment> waits;
     /// Size of `waits` at which complete operations are removed from it.
     std::size_t  sweep_at = 16;
-    vector_clock vclock; ///< vector clock: what happens before the next operation
+    vector_clock vclock; ///< what happens before the next operation, see `sim_machine::changed`
     /// Index of the stream in vector clocks, which record what happens before what.
     std::size_t   slot  = 0;
     std::uint64_t count = 0; ///< number of the stream's last step
@@ -82,6 +83,10 @@ struct sim_stream_state {
     std::uint64_t work = 0;
     /// Number of actions on the legacy default stream that happen before this stream's next work.
     std::uint64_t legacy_seen = 0;
+    /// True if `past_vclock` of the device includes all of `vclock`.
+    bool in_past = false;
+    /// Positions of the stream in the sets of its device, see `sim_stream_set`.
+    std::size_t position[3] = {~std::size_t{0}, ~std::size_t{0}, ~std::size_t{0}};
 
     /// The graph that the stream is being captured into, if any.
     std::shared_ptr<sim_graph_state> capture;
@@ -94,6 +99,73 @@ struct sim_stream_state {
     std::uint64_t waits_so_far = 0;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
+};
+
+/// A set of streams. A stream is in at most one set of each number.
+///
+/// Failure   `add` throws `std::bad_alloc`, unless `reserve` was called for as many streams.
+/// Cost      Constant, except for `clear`.
+class sim_stream_set {
+public:
+    explicit sim_stream_set(std::size_t number) noexcept : number_{number} {}
+
+    /// Reserves memory for `n` streams, and for more, so that a series of calls is cheap.
+    void reserve(std::size_t n) {
+        if (n > all_.capacity()) { all_.reserve(2 * n); }
+    }
+    void add(sim_stream_state& s) {
+        if (s.position[number_] != none) { return; }
+        all_.push_back(&s);
+        s.position[number_] = all_.size() - 1;
+    }
+    void remove(sim_stream_state& s) noexcept {
+        std::size_t const at = std::exchange(s.position[number_], none);
+        if (at == none) { return; }
+        all_[at] = all_.back();
+        all_.pop_back();
+        if (at < all_.size()) { all_[at]->position[number_] = at; }
+    }
+    void clear() noexcept {
+        for (sim_stream_state* const s : all_) { s->position[number_] = none; }
+        all_.clear();
+    }
+
+    [[nodiscard]] std::size_t       size() const noexcept { return all_.size(); }
+    [[nodiscard]] sim_stream_state& operator[](std::size_t i) const noexcept { return *all_[i]; }
+    [[nodiscard]] auto              begin() const noexcept { return all_.begin(); }
+    [[nodiscard]] auto              end() const noexcept { return all_.end(); }
+
+private:
+    static constexpr std::size_t none = ~std::size_t{0};
+
+    std::vector<sim_stream_state*> all_;
+    std::size_t                    number_;
+};
+
+/// Operations that something waits for. Complete ones are removed whenever the list has doubled, so
+/// the cost of `add` is constant on average.
+class sim_moments {
+public:
+    void add(sim_moment m) {
+        if (!m.pending()) { return; }
+        if (all_.size() >= sweep_at_) { sweep(); }
+        all_.push_back(m);
+    }
+    void sweep() noexcept {
+        std::erase_if(all_, [](sim_moment const& m) { return !m.pending(); });
+        sweep_at_ = 2 * all_.size() + 1;
+    }
+    void clear() noexcept { all_.clear(); }
+
+    [[nodiscard]] bool        empty() const noexcept { return all_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
+    [[nodiscard]] sim_moment  operator[](std::size_t i) const noexcept { return all_[i]; }
+    [[nodiscard]] auto        begin() const noexcept { return all_.begin(); }
+    [[nodiscard]] auto        end() const noexcept { return all_.end(); }
+
+private:
+    std::vector<sim_moment> all_;
+    std::size_t             sweep_at_ = 1;
 };
 
 /// The state of an event: the operation after which it was recorded, and what happens before it.
@@ -134,14 +206,21 @@ struct sim_device_state {
     bool              sticky  = false;
     sim_stream_state* legacy  = nullptr;
     /// For each device: true if kernels of this device may access its memory.
-    std::vector<bool>              peers;
-    std::vector<sim_stream_state*> streams; ///< streams of the device that are not destroyed
-    std::vector<sim_moment>        orphans; ///< the last operations of streams that were destroyed
-    vector_clock                   orphans_vclock;
-    /// The last operations of blocking streams that were destroyed: the legacy default stream waits
-    /// for them.
-    std::vector<sim_moment> blocking_orphans;
-    vector_clock            blocking_orphans_vclock;
+    std::vector<bool> peers;
+    sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
+    std::size_t       captured = 0; ///< number of these streams that are being captured
+    /// Streams with actions that are not complete, or a vector clock that is not in `past_vclock`.
+    sim_stream_set active{1};
+    sim_moments    orphans; ///< the last operations of streams that were destroyed
+    /// Includes the vector clocks of destroyed streams, and of those that are not in `active`.
+    vector_clock past_vclock;
+    /// Blocking streams whose vector clock or last operation the legacy default stream has not
+    /// taken over.
+    sim_stream_set unfollowed{2};
+    /// The last operations of blocking streams that were destroyed since the last action of the
+    /// legacy default stream, which waits for them.
+    sim_moments  blocking_orphans;
+    vector_clock blocking_orphans_vclock;
 
     /// Returns the free bytes of the device.
     [[nodiscard]] std::size_t free() const noexcept {

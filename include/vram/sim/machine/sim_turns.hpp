@@ -10,7 +10,7 @@
 #include <vram/sim/machine/sim_schedule.hpp>
 #include <vram/sim/sim_error.hpp>
 
-#include <algorithm>          // any_of, max
+#include <algorithm>          // all_of, any_of, max
 #include <chrono>             // nanoseconds
 #include <condition_variable> // condition_variable
 #include <cstddef>            // size_t
@@ -53,6 +53,26 @@ public:
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
+
+    /// Returns true if the step `count` of the stream or thread with the vector-clock index `slot`
+    /// happens before everything that any host thread calls from now on, and so before all later
+    /// work of streams. Threads that the options order follow each other when they call.
+    [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
+                                   sim_host_order threads) const noexcept {
+        // A thread that calls for the first time follows nothing.
+        if (threads == sim_host_order::checked) { return false; }
+        bool any = outside.vclock.includes(slot, count);
+        bool all = true;
+        for (sim_host const* const h : hosts_) {
+            bool const known = h->vclock.includes(slot, count);
+            if (h->child && threads != sim_host_order::ordered) {
+                all = all && known;
+            } else {
+                any = any || known;
+            }
+        }
+        return any && all;
+    }
 
     /// Adds a thread to the scheduler. It starts at the simulated time of `from`, and what happened
     /// before `from` happens before it. If no thread is running, the new one runs.

@@ -6,7 +6,8 @@
 
 #include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
 
-#include <algorithm> // max
+#include <algorithm> // max, none_of
+#include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception
 #include <utility>   // exchange
@@ -70,12 +71,12 @@ public:
     void synchronize(int device) {
         call_.admit();
         call_.unsafe();
-        sim_device_state& d    = m_.at(device);
-        vector_clock      then = d.orphans_vclock;
+        sim_device_state& d = m_.at(device);
         for (sim_stream_state* const s : d.streams) {
+            if (d.captured == 0) { break; }
             if (s->capture) { break_capture(*s); }
-            then.join(s->vclock);
         }
+        vector_clock const then = past_of(d);
         wait_idle(device);
         m_.acquire(*call_.host, then);
         throw_pending(device);
@@ -84,9 +85,7 @@ public:
     /// capture.
     void await_all(int device) {
         call_.admit();
-        sim_device_state& d    = m_.at(device);
-        vector_clock      then = d.orphans_vclock;
-        for (sim_stream_state* const s : d.streams) { then.join(s->vclock); }
+        vector_clock const then = past_of(m_.at(device));
         wait_idle(device);
         m_.acquire(*call_.host, then);
         throw_pending(device);
@@ -96,8 +95,26 @@ public:
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
-        for (sim_moment m = unfinished(device, last); m.pending(); m = unfinished(device, last)) {
-            await(m);
+        sim_device_state&   d    = m_.at(device);
+        // The lists may change during a wait, so they are read again until all is complete.
+        for (bool waited = true; waited;) {
+            waited            = false;
+            auto const finish = [&](sim_moment m) {
+                if (!m.pending() || m.number > last) { return; }
+                await(m);
+                waited = true;
+            };
+            for (std::size_t i = 0; i < d.orphans.size(); ++i) { finish(d.orphans[i]); }
+            for (std::size_t i = 0; i < d.active.size(); ++i) {
+                sim_stream_state const& s = d.active[i];
+                finish(s.tail);
+                for (std::size_t k = 0; k < s.waits.size(); ++k) { finish(s.waits[k]); }
+            }
+        }
+        d.orphans.sweep();
+        for (std::size_t i = d.active.size(); i-- > 0;) {
+            sim_stream_state& s = d.active[i];
+            if (s.in_past && idle(s)) { d.active.remove(s); }
         }
     }
 
@@ -157,14 +174,15 @@ private:
         add(s);
         if (!s.legacy) { return all; }
         sim_device_state& d = m_.at(s.device);
-        for (sim_stream_state* const other : d.streams) {
-            if (other == &s || !other->blocking) { continue; }
-            if (other->capture) {
+        if (d.captured != 0) {
+            for (sim_stream_state* const other : d.streams) {
+                if (other == &s || !other->blocking || !other->capture) { continue; }
                 other->capture->broken = true;
                 throw sim_error{sim_status::capture_implicit, call_.where};
             }
-            add(*other);
         }
+        // Its own work waits for that of the other streams so far.
+        for (sim_stream_state* const other : d.unfollowed) { add(*other); }
         for (sim_moment const& m : d.blocking_orphans) {
             if (m.pending()) { all.moments.push_back(m); }
         }
@@ -189,22 +207,17 @@ private:
         sim_time     since;
     };
 
-    /// Returns an operation of `device` that has not ended, among the first `last` operations of
-    /// the simulated machine, if any.
-    [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
-        sim_device_state& d     = m_.at(device);
-        auto const        among = [&](std::vector<sim_moment> const& all) {
-            for (sim_moment const& m : all) {
-                if (m.pending() && m.number <= last) { return m; }
-            }
-            return sim_moment{};
-        };
-        if (sim_moment const m = among(d.orphans); m.pending()) { return m; }
-        for (sim_stream_state* const s : d.streams) {
-            if (s->tail.pending() && s->tail.number <= last) { return s->tail; }
-            if (sim_moment const m = among(s->waits); m.pending()) { return m; }
+    /// Returns the vector clock of all work of a device so far.
+    [[nodiscard]] vector_clock past_of(sim_device_state& d) {
+        for (sim_stream_state* const s : d.active) {
+            if (m_.checker.on().races) { d.past_vclock.join(s->vclock); }
+            s->in_past = true;
         }
-        return {};
+        return d.past_vclock;
+    }
+    [[nodiscard]] static bool idle(sim_stream_state const& s) noexcept {
+        return !s.tail.pending() && std::none_of(s.waits.begin(), s.waits.end(),
+                                                 [](sim_moment const& m) { return m.pending(); });
     }
 
     /// Returns true if the step `count` of the stream with this vector-clock index, and all before

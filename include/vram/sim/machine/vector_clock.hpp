@@ -5,78 +5,94 @@
 /// `vector_clock` records which operations of all streams and threads happen before a point.
 
 #include <vram/base/requirements.hpp>
+#include <vram/sim/machine/actor_clock.hpp>
 
-#include <algorithm> // max
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <vector>    // vector
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <memory>  // make_shared, shared_ptr
+#include <utility> // move
 
 namespace vram {
 namespace detail {
 
-/// A vector clock (Fidge 1988, Mattern 1989): one counter for each stream and each host thread (an
-/// *actor*). If the clock of an operation contains the count `n` or more for an actor, everything
-/// that the actor did up to its count `n` happens before the operation.
+/// The vector clock of an operation, stream, event or host thread, in two orders: that of the
+/// program, and the *full* order, which also contains the waits that resources make in their calls.
+/// What only these waits add is a second clock, which copies share.
 ///
-/// Cost      `includes` is one comparison. `join` is one pass over the counters.
+/// Failure   Members that change a clock throw `std::bad_alloc`.
+/// Threads   Copies may be used by different threads, one object by one thread at a time.
+/// Cost      That of `actor_clock`. A wait of a resource that adds something makes a second clock.
 class vector_clock {
 public:
     /// Returns the counter of `actor`, or 0 if the clock has none.
     [[nodiscard]] std::uint64_t operator[](std::size_t actor) const noexcept {
-        return actor < counts_.size() ? counts_[actor] : 0;
+        return program_[actor];
     }
-
     [[nodiscard]] bool includes(std::size_t actor, std::uint64_t count) const noexcept {
-        return (*this)[actor] >= count;
+        return program_.includes(actor, count);
     }
-
     /// Returns true if the step `count` of `actor` happens before, if the waits of resources count
     /// as order too.
     [[nodiscard]] bool includes_fully(std::size_t actor, std::uint64_t count) const noexcept {
-        return includes(actor, count) ||
-               (actor < by_resources_.size() && by_resources_[actor] >= count);
+        return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
 
-    /// Adds a step of `actor`: increments its counter and returns the new value.
-    std::uint64_t advance(std::size_t actor) { return ++at(actor); }
+    /// Returns true if the owner must be advanced before it ends, see `actor_clock::joined`.
+    [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
+    /// Adds a step of `actor`, the owner: increments its counter and returns the new value.
+    std::uint64_t advance(std::size_t actor) { return program_.advance(actor); }
 
     /// Sets each counter to the larger of its value and that in `other`: everything that happens
     /// before `other` then happens before this one.
     void join(vector_clock const& other) {
-        raise_all(counts_, other.counts_);
-        raise_all(by_resources_, other.by_resources_);
+        if (other.by_resources_) { share(other.by_resources_); }
+        program_.join(other.program_);
+        if (by_resources_ && program_.covers(*by_resources_)) { by_resources_.reset(); }
     }
     /// Joins `other` only in the order that includes the waits of resources.
     void join_by_resource(vector_clock const& other) {
-        raise_all(by_resources_, other.counts_);
-        raise_all(by_resources_, other.by_resources_);
+        if (other.by_resources_) { share(other.by_resources_); }
+        if (covers(other.program_)) { return; }
+        actor_clock next = by_resources_ ? *by_resources_ : actor_clock{};
+        next.join(other.program_);
+        by_resources_ = std::make_shared<actor_clock const>(std::move(next));
     }
 
     /// Raises the counter of `actor` to at least `count`.
-    void raise(std::size_t actor, std::uint64_t count) { at(actor) = std::max(at(actor), count); }
+    void raise(std::size_t actor, std::uint64_t count) { program_.raise(actor, count); }
 
     friend bool operator==(vector_clock const& a, vector_clock const& b) noexcept {
-        std::size_t const size = std::max(a.counts_.size(), b.counts_.size());
-        for (std::size_t i = 0; i < size; ++i) {
-            if (a[i] != b[i]) { return false; }
+        return a.program_ == b.program_ && a.is_full_in(b) && b.is_full_in(a);
+    }
+
+private:
+    using shared = std::shared_ptr<actor_clock const>;
+
+    /// Returns true if the full order is known to include `other`.
+    [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
+        return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
+    }
+    /// Joins what the waits of resources have added to another clock.
+    void share(shared const& other) {
+        if (by_resources_ == other || covers(*other)) { return; }
+        if (!by_resources_ || other->covers(*by_resources_)) {
+            by_resources_ = other;
+        } else {
+            actor_clock next = *by_resources_;
+            next.join(*other);
+            by_resources_ = std::make_shared<actor_clock const>(std::move(next));
+        }
+    }
+    [[nodiscard]] bool is_full_in(vector_clock const& other) const noexcept {
+        if (!by_resources_) { return true; }
+        for (std::size_t i = 0; i < by_resources_->size(); ++i) {
+            if (!other.includes_fully(i, (*by_resources_)[i])) { return false; }
         }
         return true;
     }
 
-private:
-    using counts = std::vector<std::uint64_t>;
-
-    static void raise_all(counts& to, counts const& from) {
-        if (to.size() < from.size()) { to.resize(from.size()); }
-        for (std::size_t i = 0; i < from.size(); ++i) { to[i] = std::max(to[i], from[i]); }
-    }
-    std::uint64_t& at(std::size_t actor) {
-        if (actor >= counts_.size()) { counts_.resize(actor + 1); }
-        return counts_[actor];
-    }
-
-    counts counts_;
-    counts by_resources_; ///< counters that only the waits of resources (such as pools) have raised
+    actor_clock program_;
+    shared      by_resources_; ///< counters that waits of resources have raised, or null
 };
 
 } // namespace detail

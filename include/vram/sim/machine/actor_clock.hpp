@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `actor_clock` is a vector clock in one order of operations.
+
+#include <vram/base/requirements.hpp>
+#include <vram/sim/machine/shared_counts.hpp>
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <utility>   // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// A vector clock (Fidge 1988, Mattern 1989): one counter for each stream and each host thread (an
+/// *actor*). If the clock of an operation contains the count `n` or more for an actor, everything
+/// that the actor did up to its count `n` happens before the operation.
+///
+/// Most clocks belong to an actor, their *owner*: the last one for which `advance` was called. The
+/// owner's counter is kept apart, and so are the last few counters that changed; all others are
+/// shared between clocks. The owner's count since which the others are unchanged answers most joins
+/// without a look at them: a clock that includes this count includes them all. Single counters that
+/// were raised since then are marked as *late*.
+///
+/// Each clock that includes a count of an actor must include everything that the actor's clock
+/// included at that count. Clocks that are made by copies, `join` and `advance` do.
+///
+/// Failure   Members that change a clock throw `std::bad_alloc` and leave it unchanged.
+/// Threads   Copies may be used by different threads, one object by one thread at a time.
+/// Cost      A copy, `advance`, and a join of two clocks of which one includes the other are
+///           O(1) on average. Another join visits the counters that differ.
+class actor_clock {
+public:
+    actor_clock() = default;
+    actor_clock(actor_clock const& other) { *this = other; }
+    actor_clock(actor_clock&&) noexcept = default;
+    actor_clock& operator=(actor_clock const& other) {
+        if (this == &other) { return *this; }
+        all_       = other.all_;
+        owner_     = other.owner_;
+        own_       = other.own_;
+        learned_   = other.learned_;
+        via_       = other.via_;
+        via_count_ = other.via_count_;
+        recent_    = other.recent_;
+        late_      = other.late_;
+        via_late_  = other.via_late_;
+        via_all_   = other.via_all_;
+        joined_    = other.joined_;
+        copy_      = true;
+        for (unsigned i = 0; i < recent_; ++i) { last_[i] = other.last_[i]; }
+        return *this;
+    }
+    actor_clock& operator=(actor_clock&&) noexcept = default;
+
+    /// Returns the counter of `actor`, or 0 if the clock has none.
+    [[nodiscard]] std::uint64_t operator[](std::size_t actor) const noexcept {
+        return actor == owner_ ? own_ : other_than_own(actor);
+    }
+
+    [[nodiscard]] bool includes(std::size_t actor, std::uint64_t count) const noexcept {
+        return (*this)[actor] >= count;
+    }
+
+    /// Returns true if the owner must be advanced before it ends, because `join` has changed the
+    /// clock since the last `advance`. (Another actor may then get its index, and go on counting.)
+    [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
+
+    /// Increments the counter of `actor`, which becomes the owner, and returns the new value.
+    std::uint64_t advance(std::size_t actor) {
+        if (actor != owner_) {
+            disown();
+            own_   = other_than_own(actor);
+            owner_ = actor;
+            // No other clock includes the next count of the actor.
+            learned_ = own_ + 1;
+        }
+        copy_ = joined_ = false;
+        return ++own_;
+    }
+
+    /// Sets each counter to the larger of its value and that in `other` (acquires `other`).
+    void join(actor_clock const& other) {
+        if (other.is_empty()) { return; }
+        unsigned const missing = other.missing_in(*this);
+        if (missing != unknown) {
+            raise_some(other, missing);
+            if (other.owner_ != none) { raise(other.owner_, other.own_); }
+        } else if (is_within(other)) {
+            take(other);
+        } else {
+            add(other);
+        }
+    }
+
+    /// Returns true if all counters are known to be at least those of `other`.
+    [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
+        unsigned const missing = other.missing_in(*this);
+        if (missing == unknown) { return false; }
+        for (unsigned i = 0; i < other.recent_; ++i) {
+            entry const& late = other.last_[i];
+            if ((missing >> i & 1U) != 0 && !includes(late.actor, late.count)) { return false; }
+        }
+        return other.owner_ == none || includes(other.owner_, other.own_);
+    }
+    /// Returns a number that is larger than each actor with a counter that is not 0.
+    [[nodiscard]] std::size_t size() const noexcept {
+        std::size_t most = owner_ == none ? all_.size() : std::max(all_.size(), owner_ + 1);
+        for (unsigned i = 0; i < recent_; ++i) { most = std::max(most, last_[i].actor + 1); }
+        return most;
+    }
+
+    /// Raises the counter of `actor` to at least `count`.
+    void raise(std::size_t actor, std::uint64_t count) {
+        if (includes(actor, count)) { return; }
+        if (copy_) { disown(); }
+        if (actor == owner_) { // by a copy of this clock that was advanced, in a branch of a graph
+            own_ = count;
+            all_changed();
+        } else {
+            put(actor, count);
+        }
+        joined_ = true;
+    }
+
+    friend bool operator==(actor_clock const& a, actor_clock const& b) noexcept {
+        return a.is_equal(b) && b.is_equal(a);
+    }
+
+private:
+    static constexpr std::size_t none = ~std::size_t{0};
+    static constexpr unsigned    few  = 8;
+    /// A set of entries that is not known.
+    static constexpr unsigned unknown = ~0U;
+
+    struct entry {
+        std::size_t   actor;
+        std::uint64_t count;
+    };
+
+    [[nodiscard]] std::uint64_t other_than_own(std::size_t actor) const noexcept {
+        for (unsigned i = 0; i < recent_; ++i) {
+            if (last_[i].actor == actor) { return last_[i].count; }
+        }
+        return all_[actor];
+    }
+
+    [[nodiscard]] bool is_empty() const noexcept {
+        return owner_ == none && recent_ == 0 && all_.size() == 0;
+    }
+    /// Returns the bit set of the entries of `last_` that `other` may lack. All other counters but
+    /// the owner's are in it. Returns `unknown` if this is not known without a look at them.
+    [[nodiscard]] unsigned missing_in(actor_clock const& other) const noexcept {
+        if (owner_ != none && other.includes(owner_, learned_)) { return late_; }
+        if (via_all_ && other.includes(via_, via_count_)) { return via_late_; }
+        return is_empty() ? 0 : unknown;
+    }
+    /// Returns true if `other` is known to include this clock but for a few entries of `last_`. For
+    /// an actor's own clock, its own count does not matter.
+    [[nodiscard]] bool is_within(actor_clock const& other) const noexcept {
+        bool const own = owner_ == none || !copy_ || other.includes(owner_, own_);
+        return own && missing_in(other) != unknown;
+    }
+
+    /// Raises the counters of `other` that are in the bit set `which`.
+    void raise_some(actor_clock const& other, unsigned which) {
+        for (unsigned i = 0; i < other.recent_; ++i) {
+            if ((which >> i & 1U) != 0) { raise(other.last_[i].actor, other.last_[i].count); }
+        }
+    }
+
+    /// Replaces all counters by those of `other`, but not that of this clock's actor and those that
+    /// `other` may lack.
+    void take(actor_clock const& other) {
+        actor_clock next{other};
+        if (!copy_ && owner_ != none) {
+            next.disown();
+            next.owner_   = owner_;
+            next.own_     = std::max(own_, next.other_than_own(owner_));
+            next.learned_ = next.own_ + 1;
+            next.late_    = 0;
+            next.joined_  = true;
+        }
+        next.raise_some(*this, missing_in(other));
+        *this = std::move(next);
+    }
+
+    /// Joins `other`, neither of which includes the other.
+    void add(actor_clock const& other) {
+        actor_clock next{*this};
+        next.copy_ = copy_;
+        if (copy_) { next.disown(); }
+        bool const known = other.via_ != none && includes(other.via_, other.via_count_);
+        if (!known && !next.all_.shares(other.all_)) {
+            next.all_.raise_all(other.all_);
+            next.via_     = none;
+            next.via_all_ = false;
+            for (unsigned i = 0; i < next.recent_; ++i) {
+                next.last_[i].count = std::max(next.last_[i].count, next.all_[next.last_[i].actor]);
+            }
+        }
+        for (unsigned i = 0; i < other.recent_; ++i) {
+            next.raise(other.last_[i].actor, other.last_[i].count);
+        }
+        if (other.owner_ != none) { next.raise(other.owner_, other.own_); }
+        next.all_changed();
+        *this = std::move(next);
+    }
+
+    /// The next count of the owner includes all counters.
+    void all_changed() noexcept {
+        learned_ = own_ + 1;
+        late_    = 0;
+        via_all_ = false;
+        joined_  = true;
+    }
+
+    /// Makes the owner's counter one of the others.
+    void disown() {
+        if (owner_ != none) {
+            make_room(owner_);
+            std::size_t const actor = std::exchange(owner_, none);
+            via_                    = actor;
+            via_count_              = learned_;
+            via_late_               = late_;
+            via_all_                = true;
+            put(actor, std::max(own_, other_than_own(actor)));
+        }
+        own_ = learned_ = 0;
+        copy_ = joined_ = false;
+    }
+
+    /// Stores the counter of an actor other than the owner.
+    void put(std::size_t actor, std::uint64_t count) {
+        make_room(actor);
+        unsigned const i = place_of(actor);
+        recent_          = std::max(recent_, i + 1);
+        last_[i]         = {actor, count};
+        late_ |= 1U << i;
+        via_late_ |= 1U << i;
+    }
+    /// Returns the index of the actor's entry in `last_`, or of the first that is free.
+    [[nodiscard]] unsigned place_of(std::size_t actor) const noexcept {
+        unsigned i = 0;
+        while (i < recent_ && last_[i].actor != actor) { ++i; }
+        return i;
+    }
+
+    /// If there is no entry for `actor`, moves entries of `last_` to `all_`: those that are not
+    /// late, or else all.
+    void make_room(std::size_t actor) {
+        if (place_of(actor) != few) { return; }
+        unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
+        bool const    whole = kept == (1U << few) - 1;
+        shared_counts next  = all_;
+        if (whole) { kept = 0; }
+        for (unsigned i = 0; i < few; ++i) {
+            if ((kept >> i & 1U) == 0) { next.raise(last_[i].actor, last_[i].count); }
+        }
+        all_ = std::move(next);
+        if (whole) { all_changed(); }
+        if (!via_all_) { via_ = none; }
+        recent_             = 0;
+        unsigned const late = std::exchange(late_, 0), via_late = std::exchange(via_late_, 0);
+        for (unsigned i = 0; i < few; ++i) {
+            if ((kept >> i & 1U) == 0) { continue; }
+            late_ |= (late >> i & 1U) << recent_;
+            via_late_ |= (via_late >> i & 1U) << recent_;
+            last_[recent_++] = last_[i];
+        }
+    }
+
+    [[nodiscard]] bool is_equal(actor_clock const& other) const noexcept {
+        std::size_t const size = std::max(all_.size(), other.all_.size());
+        for (std::size_t i = 0; i < size; ++i) {
+            if ((*this)[i] != other[i]) { return false; }
+        }
+        for (unsigned i = 0; i < recent_; ++i) {
+            if (other[last_[i].actor] != (*this)[last_[i].actor]) { return false; }
+        }
+        return owner_ == none || other[owner_] == own_;
+    }
+
+    /// Counters of all actors but the owner; for an actor in `last_`, the count there is valid.
+    shared_counts all_;
+    std::size_t   owner_ = none;
+    std::uint64_t own_   = 0; ///< the owner's counter
+    /// Each clock that includes this count of the owner includes all counters but the late ones.
+    std::uint64_t learned_ = 0;
+    /// All of `all_` is in each clock that includes the count `via_count_` of the actor `via_`; if
+    /// `via_all_`, also the counters in `last_` that are not in `via_late_`.
+    std::size_t   via_       = none;
+    std::uint64_t via_count_ = 0;
+    unsigned      recent_    = 0; ///< number of entries of `last_`
+    unsigned      late_      = 0; ///< bit set of the late entries of `last_`
+    unsigned      via_late_  = 0; ///< bit set of the entries that are not in those clocks
+    bool          via_all_   = false;
+    bool          joined_    = false; ///< true if the clock has changed since the last `advance`
+    bool          copy_      = true;  ///< true for a copy of the owner's clock, such as an event's
+    entry         last_[few] = {};
+};
+
+} // namespace detail
+} // namespace vram
