@@ -3,6 +3,7 @@
 """Compiles public headers alone, after macros that a user's other headers may have left behind.
 
     headers.py --compiler C++ [--toolkit DIR[:DIR]] [--wheels DIR] [ROOM...]    each header of the rooms (all rooms)
+    headers.py --compiler C++ [...] --for-users [ROOM...]                       each header for users; the others by room
     headers.py --compiler C++ [...] --by-room [ROOM...]                         those of a room in one unit: quicker
     headers.py --compiler C++ [...] --together                                  all of them in two linked units
 
@@ -40,6 +41,7 @@ def arguments():
     parser.add_argument("--wheels", default="", help="the folder that holds nvidia/, librmm/ and rapids_logger/")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--by-room", action="store_true")
+    parser.add_argument("--for-users", action="store_true")
     parser.add_argument("--together", action="store_true")
     parser.add_argument("rooms", nargs="*")
     return parser.parse_args()
@@ -144,6 +146,12 @@ def main():
         results = {"all headers in two units": check.together(headers)}
     elif args.by_room:
         results = check.by_room(chosen)
+    elif args.for_users:
+        internal = [h for h in chosen if len(h.parts) > 2]
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            for_users = [h for h in chosen if h not in internal]
+            results = dict(zip(for_users, pool.map(check.alone, for_users)))
+        results.update(check.by_room(internal))
     else:
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             results = dict(zip(chosen, pool.map(check.alone, chosen)))

@@ -20,8 +20,9 @@ add_test(NAME snippets/planted COMMAND ${python} ${scripts}/snippets.py --self-t
 
 add_test(NAME mutants COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py --check) # their lines are still there
 
-# Compiles every header alone, with one ctest for each folder so that they run in parallel; with VRAM_QUICK all
-# headers in one unit, because the test of each header includes it first.
+# Compiles every header for users alone, and the internal ones of a folder in one unit (./dev test --record compiles each
+# of them alone), with one ctest for each folder so that they run in parallel; with VRAM_QUICK all headers in one unit,
+# because the test of each header includes it first.
 set(headers_command ${python} ${scripts}/headers.py --compiler ${CMAKE_CXX_COMPILER})
 if(TARGET vram::cuda)
   list(JOIN CUDAToolkit_INCLUDE_DIRS ":" toolkit_includes)
@@ -34,10 +35,14 @@ file(GLOB room_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_
 foreach(folder IN LISTS room_folders)
   if(NOT VRAM_QUICK AND (folder MATCHES "\\.hpp$" OR IS_DIRECTORY ${folder}))
     get_filename_component(room ${folder} NAME)
-    add_test(NAME headers/${room} COMMAND ${headers_command} ${room})
+    add_test(NAME headers/${room} COMMAND ${headers_command} --for-users ${room})
   endif()
 endforeach()
 add_test(NAME headers/together COMMAND ${headers_command} --together)
+if(NOT VRAM_QUICK AND EXISTS ${VRAM_OLDEST_TOOLKIT_DIR}/cuda_runtime/include)
+  add_test(NAME headers/oldest_toolkit COMMAND ${python} ${scripts}/headers.py --compiler ${CMAKE_CXX_COMPILER} --by-room
+    --toolkit ${VRAM_OLDEST_TOOLKIT_DIR}/cuda_runtime/include:${VRAM_OLDEST_TOOLKIT_DIR}/cuda_nvcc/include cuda)
+endif()
 
 # The machine code of pools without an observer.
 if(NOT VRAM_QUICK AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
