@@ -9,7 +9,7 @@
 using namespace vram;
 
 namespace observer_models { // named, because some compilers warn about unused types
-struct counter {
+struct event_counter {
     void observe(memory_event<host_resource::platform::stream> const&) noexcept { ++events; }
     int  events = 0;
 };
@@ -21,15 +21,15 @@ using namespace observer_models;
 
 TEST_CASE("observer: it accepts events without an exception") {
     using stream = host_resource::platform::stream;
-    static_assert(observer<counter, stream>);
+    static_assert(observer<event_counter, stream>);
     static_assert(!observer<throwing, stream>);
     static_assert(!observing_platform<host_resource::platform>);
     static_assert(!observed_resource<host_resource>);
-    static_assert(observed_resource<observed<host_resource, counter>>);
+    static_assert(observed_resource<observed<host_resource, event_counter>>);
     memory_event<stream> const e;
     CHECK_FALSE(e.stream.has_value());
     CHECK_FALSE(e.at.known());
-    counter seen;
+    event_counter seen;
     seen.observe(e);
     CHECK(seen.events == 1);
 }

@@ -22,7 +22,7 @@ struct device_bytes {
     void* p = nullptr;
 };
 
-std::vector<unsigned char> counting(std::size_t n) {
+std::vector<unsigned char> ascending_bytes(std::size_t n) {
     std::vector<unsigned char> all(n);
     std::iota(all.begin(), all.end(), static_cast<unsigned char>(1));
     return all;
@@ -34,7 +34,7 @@ TEST_CASE("cuda_copy: bytes are copied both ways, in stream order") {
     machine const              here;
     cuda_stream const          s;
     device_bytes const         first{1000}, second{1000};
-    auto const                 from = counting(1000);
+    auto const                 from = ascending_bytes(1000);
     std::vector<unsigned char> to(1000);
     cuda_copy(s, first.p, from.data(), 1000);
     cuda_copy(s, second.p, first.p, 1000);
@@ -57,7 +57,7 @@ TEST_CASE("cuda_copy: rows are copied from one pitch to another") {
     machine const              here;
     cuda_stream const          s;
     device_bytes const         device{512};
-    auto const                 from = counting(40);
+    auto const                 from = ascending_bytes(40);
     std::vector<unsigned char> to(3 * 8, 0);
     cuda_copy(s, {.to         = device.p,
                   .to_pitch   = 128,
@@ -83,7 +83,7 @@ TEST_CASE("cuda_copy: slices are copied from one distance to another") {
     machine const              here;
     cuda_stream const          s;
     device_bytes const         device{4096};
-    auto const                 from = counting(2 * 48);
+    auto const                 from = ascending_bytes(2 * 48);
     std::vector<unsigned char> to(2 * 3 * 8, 0);
     pitched_copy               box{.to         = device.p,
                                    .to_pitch   = 128,
@@ -123,7 +123,7 @@ TEST_CASE("cuda_copy: bytes are copied between devices, named or not") {
     cuda_check(cudaSetDevice(second_ordinal));
     cuda_check(cudaMalloc(&other, 256));
     cuda_check(cudaSetDevice(0));
-    auto const                 from = counting(256);
+    auto const                 from = ascending_bytes(256);
     std::vector<unsigned char> to(256);
     cuda_copy(s, first.p, from.data(), 256);
     cuda_copy(s, other, cuda_device{second_ordinal}, first.p, cuda_device{0}, 256);
@@ -138,7 +138,7 @@ TEST_CASE("cuda_copy: an impossible box is a broken contract") {
     machine const                  here;
     cuda_stream const              s;
     device_bytes const             device{4096};
-    auto const                     from = counting(4096);
+    auto const                     from = ascending_bytes(4096);
     doubles::contracts_throw const throws;
     pitched_copy const             narrow{.to         = device.p,
                                           .to_pitch   = 4,
@@ -164,7 +164,7 @@ TEST_CASE("cuda_copy: every error of the runtime is thrown") {
     machine const      here;
     cuda_stream const  s;
     device_bytes const device{4096};
-    auto const         from    = counting(4096);
+    auto const         from    = ascending_bytes(4096);
     auto const         nothing = [] {};
     pitched_copy       box{.to         = device.p,
                            .to_pitch   = 8,
