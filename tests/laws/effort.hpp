@@ -37,7 +37,7 @@ inline constexpr unsigned stride = of_many(10) == 10 ? 1 : 10;
 /// The stride through all orders of the steps. Under a sanitizer a part of the orders is enough to
 /// detect invalid accesses; other builds try all.
 #if defined(VRAM_TESTS_TSAN)
-inline constexpr unsigned order_stride = 10;
+inline constexpr unsigned order_stride = 20;
 #elif defined(VRAM_TESTS_ASAN)
 inline constexpr unsigned order_stride = 4;
 #else

@@ -969,7 +969,7 @@ TEST_CASE("pool of pages: if another thread remaps after a growth, a new chunk i
 
 TEST_CASE("pool of pages: it refuses no thread while another one remaps") {
     constexpr std::size_t page = 2_MiB;
-    for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    for (std::uint64_t seed = 1; seed <= laws::of_many(24, 4); ++seed) {
         CAPTURE(seed);
         sim_node node{{.capacity  = 32 * page,
                        .on_report = sim_on_report::collect,
