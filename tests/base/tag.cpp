@@ -12,7 +12,7 @@
 
 using namespace vram;
 
-static_assert(sizeof(vram::tag) == sizeof(void*), "an event stores it in one word");
+static_assert(sizeof(memory_tag) == sizeof(void*), "an event stores it in one word");
 static_assert(!std::is_copy_constructible_v<tagged> && !std::is_move_constructible_v<tagged>);
 
 TEST_CASE("tagged: scopes nest, and the tag is the path of their names") {
@@ -40,7 +40,7 @@ TEST_CASE("tagged: a tag is looked up correctly if only an inner scope was asked
 }
 
 TEST_CASE("tagged: equal paths are one tag, however they are written") {
-    vram::tag         first{};
+    memory_tag        first{};
     std::string const both = "tag_test/of/levels";
     {
         tagged const a{"tag_test"};
@@ -86,11 +86,11 @@ TEST_CASE("tagged: an id finds its tag") {
     tagged const a{"tag with an id"};
     auto const   it = current_tag();
     CHECK(it.id() != 0);
-    CHECK(vram::tag::of_id(it.id()) == it);
-    CHECK(vram::tag{}.id() == 0);
-    CHECK_FALSE(vram::tag::of_id(0).known());
-    CHECK_FALSE(vram::tag::of_id(60'000).known());
-    CHECK_FALSE(vram::tag::of_id(~0U).known());
+    CHECK(memory_tag::of_id(it.id()) == it);
+    CHECK(memory_tag{}.id() == 0);
+    CHECK_FALSE(memory_tag::of_id(0).known());
+    CHECK_FALSE(memory_tag::of_id(60'000).known());
+    CHECK_FALSE(memory_tag::of_id(~0U).known());
 }
 
 TEST_CASE("tagged: a path that is too long keeps the tag of the outer scope") {
@@ -107,7 +107,7 @@ TEST_CASE("tagged: a path that is too long keeps the tag of the outer scope") {
 }
 
 TEST_CASE("tagged: a whole tag replaces that of the outer scope") {
-    vram::tag whole;
+    memory_tag whole;
     {
         tagged const a{"whole"};
         whole = current_tag();
@@ -120,7 +120,7 @@ TEST_CASE("tagged: a whole tag replaces that of the outer scope") {
         CHECK(std::string{current_tag().path()} == "whole/within");
     }
     {
-        tagged const c{vram::tag{}};
+        tagged const c{memory_tag{}};
         CHECK_FALSE(current_tag().known());
     }
     CHECK(std::string{current_tag().path()} == "outside");
@@ -128,7 +128,7 @@ TEST_CASE("tagged: a whole tag replaces that of the outer scope") {
 
 TEST_CASE("tagged: each thread has scopes of its own; a worker begins with its creator's tag") {
     tagged const a{"creator"};
-    vram::tag    ordinary = current_tag(), inherited, of_both[4];
+    memory_tag   ordinary = current_tag(), inherited, of_both[4];
     std::thread{[&] { ordinary = current_tag(); }}.join();
     CHECK_FALSE(ordinary.known());
     detail::worker{0, [&] { inherited = current_tag(); }};

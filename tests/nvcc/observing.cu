@@ -137,11 +137,11 @@ TEST_CASE("nvcc: the memory assertions for doctest") {
 }
 
 TEST_CASE("nvcc: tags of scopes") {
-    tagged const    outer{"nvcc"};
-    tagged const    inner{std::string{"inner"}};
-    vram::tag const now = current_tag();
+    tagged const     outer{"nvcc"};
+    tagged const     inner{std::string{"inner"}};
+    memory_tag const now = current_tag();
     CHECK(std::string{now.path()} == "nvcc/inner");
-    CHECK(vram::tag::of_id(now.id()) == now);
+    CHECK(memory_tag::of_id(now.id()) == now);
 }
 
 TEST_CASE("nvcc: call stacks") {

@@ -68,7 +68,7 @@ TEST_CASE("survives_oom: bug 1, a leak after a refusal") {
     CHECK(result.leaked == 1_KiB);
     CHECK(result.block_bytes == 1_KiB);
     CHECK(result.requests == 2);
-    CHECK(result.owner == tag{});
+    CHECK(result.owner == memory_tag{});
 #ifndef VRAM_NO_CALL_SITES
     CHECK(std::string{result.at.file()}.ends_with("survives_oom.cpp"));
     CHECK(result.allocated_at.line() + 1 == result.at.line());

@@ -292,7 +292,7 @@ TEST_CASE("sim_thread: a thread participates until all threads that it started a
 TEST_CASE("sim_thread: a thread begins with the tag of its creator") {
     sim_node     node{collecting()};
     tagged const scope{"creator of a sim_thread"};
-    vram::tag    inherited;
+    memory_tag   inherited;
     sim_thread{sim_device{}, [&] { inherited = current_tag(); }}.join();
     CHECK(inherited == current_tag());
 }

@@ -16,15 +16,15 @@ namespace vram {
 /// The purpose of an allocation, as a path of names such as "train/optimizer". An object is a
 /// pointer; the names live until the end of the process. Two tags are equal if their paths are.
 ///
-///     tag const now = current_tag();
+///     memory_tag const now = current_tag();
 ///     std::printf("%s\n", now.path());
 ///
 /// Failure   Never throws.
 /// Threads   Any thread.
 /// Cost      One load for each function.
-class tag {
+class memory_tag {
 public:
-    constexpr tag() noexcept = default; ///< no tag: the path is empty
+    constexpr memory_tag() noexcept = default; ///< no tag: the path is empty
 
     /// Returns true unless this is the empty tag.
     [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
@@ -33,28 +33,28 @@ public:
     /// Returns the innermost name. Valid until the end of the process.
     [[nodiscard]] constexpr char const* name() const noexcept { return known() ? node_->name : ""; }
     /// Returns the tag that contains this one; the empty tag if there is none.
-    [[nodiscard]] constexpr tag outer() const noexcept {
-        return tag{known() ? node_->outer : nullptr};
+    [[nodiscard]] constexpr memory_tag outer() const noexcept {
+        return memory_tag{known() ? node_->outer : nullptr};
     }
     /// Returns true if this is `other` or is contained in it. All tags are in the empty one.
-    [[nodiscard]] constexpr bool within(tag other) const noexcept {
-        tag each = *this;
+    [[nodiscard]] constexpr bool within(memory_tag other) const noexcept {
+        memory_tag each = *this;
         while (each.known() && each != other) { each = each.outer(); }
         return each == other;
     }
     /// Returns a number for events and files: 0 for the empty tag, at most 65 535.
     [[nodiscard]] constexpr std::uint32_t id() const noexcept { return known() ? node_->id : 0; }
     /// Returns the tag of this process that has this `id()`; the empty tag if there is none.
-    [[nodiscard]] static tag of_id(std::uint32_t id) noexcept {
-        return tag{detail::tag_tree::find(id)};
+    [[nodiscard]] static memory_tag of_id(std::uint32_t id) noexcept {
+        return memory_tag{detail::tag_tree::find(id)};
     }
 
-    friend constexpr bool operator==(tag, tag) noexcept = default;
+    friend constexpr bool operator==(memory_tag, memory_tag) noexcept = default;
 
 private:
     friend class tagged;
-    friend tag current_tag() noexcept;
-    constexpr explicit tag(detail::tag_node const* node) noexcept : node_{node} {}
+    friend memory_tag current_tag() noexcept;
+    constexpr explicit memory_tag(detail::tag_node const* node) noexcept : node_{node} {}
 
     detail::tag_node const* node_ = nullptr;
 };
@@ -82,10 +82,10 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 /// Returns the tag of the innermost `tagged` of the calling thread; the empty tag if there is none.
 ///
 /// Cost      Two loads. The first call in a scope looks its tag up.
-[[nodiscard]] inline tag current_tag() noexcept {
+[[nodiscard]] inline memory_tag current_tag() noexcept {
     detail::tag_scope* const scope = detail::innermost_scope;
     if (scope == nullptr) { return {}; }
-    return tag{scope->name == nullptr ? scope->node : scope->find()};
+    return memory_tag{scope->name == nullptr ? scope->node : scope->find()};
 }
 
 /// Names the purpose of the memory that the calling thread allocates until the end of the scope.
@@ -131,7 +131,7 @@ public:
         requires requires(Text const& t) { t.data() + t.size(); }
     [[nodiscard]] explicit tagged(Text const& text) noexcept : tagged{text.data(), text.size()} {}
     /// Begins a scope with exactly this tag, regardless of the outer scope.
-    [[nodiscard]] explicit tagged(tag whole) noexcept
+    [[nodiscard]] explicit tagged(memory_tag whole) noexcept
         : tag_scope{detail::innermost_scope, nullptr, whole.node_} {
         detail::innermost_scope = this;
     }

@@ -46,7 +46,7 @@ struct oom_survival {
     bool for_good = false;
     /// Size of the refused request in bytes.
     std::size_t bytes = 0;
-    tag         owner{}; ///< tag of the refused request
+    memory_tag  owner{}; ///< tag of the refused request
     call_site   at{};    ///< line of the refused request
     /// True if the mistake was found in the run after the refusal, in which nothing was refused.
     bool afterwards = false;
@@ -54,7 +54,7 @@ struct oom_survival {
     std::size_t leaked = 0; ///< bytes that leaked
     /// Size of the block of a leak or of an invalid free; 0 if it is not known.
     std::size_t block_bytes = 0;
-    tag         block_owner{};   ///< tag of that block
+    memory_tag  block_owner{};   ///< tag of that block
     call_site   allocated_at{};  ///< line that allocated the block
     call_site   freed_at{};      ///< line that freed the block first
     call_site   wrong_at{};      ///< line of the invalid free
@@ -125,7 +125,7 @@ private:
     [[nodiscard]] static std::string size_of(std::size_t count) {
         return vram::bytes{count}.text().c_str();
     }
-    [[nodiscard]] static std::string tagged_by(tag owner) {
+    [[nodiscard]] static std::string tagged_by(memory_tag owner) {
         return owner.known() ? " of tag \"" + std::string{owner.path()} + "\"" : std::string{};
     }
     /// Returns `words` and the line, or an empty text if the line is not known.

@@ -63,7 +63,7 @@ TEST_CASE("posix_thread: a thread that ends by pthread_exit destroys its callabl
 
 TEST_CASE("posix_thread: a thread begins with the tag of its creator") {
     vram::tagged const scope{"creator of a posix_thread"};
-    vram::tag          inherited;
+    vram::memory_tag   inherited;
     posix_thread{[&] { inherited = vram::current_tag(); }}.join();
     CHECK(inherited == vram::current_tag());
 }

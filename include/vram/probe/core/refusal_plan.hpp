@@ -29,7 +29,7 @@ struct tried_block {
     std::uint64_t run       = 0; ///< number of the run that allocated it
     std::uint64_t serial    = 0; ///< order of the allocations of the trial
     bool          live      = false;
-    vram::tag     owner{};    ///< tag of the allocation
+    memory_tag    owner{};    ///< tag of the allocation
     call_site     at{};       ///< line of the allocation
     call_site     freed_at{}; ///< line of the free
 };

@@ -65,8 +65,8 @@ public:
 private:
     template <class Body>
     struct work_of {
-        Body      body;
-        vram::tag from;
+        Body       body;
+        memory_tag from;
 
         void run() {
             tagged const scope{from};
