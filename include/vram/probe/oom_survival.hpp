@@ -6,7 +6,7 @@
 
 #include <vram/base/bytes.hpp>     // bytes
 #include <vram/base/call_site.hpp> // call_site
-#include <vram/base/tag.hpp>       // tag
+#include <vram/base/tag.hpp>       // memory_tag
 
 #include <cstddef>     // size_t
 #include <cstdint>     // uint64_t

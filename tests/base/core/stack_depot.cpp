@@ -9,13 +9,13 @@
 using namespace vram::detail;
 
 namespace {
-void const* at(std::uintptr_t address) { return reinterpret_cast<void const*>(address); }
+void const* frame_at(std::uintptr_t address) { return reinterpret_cast<void const*>(address); }
 
-volatile int kept_alive = 0;
+volatile int frames_kept_alive = 0;
 
 [[gnu::noinline]] stack_node const* deepest(unsigned frames) {
     stack_node const* const s = stack_walk::here(frames);
-    kept_alive                = kept_alive + 1; // no tail call
+    frames_kept_alive         = frames_kept_alive + 1; // no tail call
     return s;
 }
 template <int Depth>
@@ -24,32 +24,32 @@ template <int Depth>
         return deepest(frames);
     } else {
         stack_node const* const s = descend_to<Depth - 1>(frames);
-        kept_alive                = kept_alive + 1;
+        frames_kept_alive         = frames_kept_alive + 1;
         return s;
     }
 }
 // Two callers of one function, with frames of one size.
 [[gnu::noinline]] stack_node const* caller_one(unsigned frames) {
     stack_node const* const s = descend_to<3>(frames);
-    kept_alive                = kept_alive + 1;
+    frames_kept_alive         = frames_kept_alive + 1;
     return s;
 }
 [[gnu::noinline]] stack_node const* caller_two(unsigned frames) {
     stack_node const* const s = descend_to<3>(frames);
-    kept_alive                = kept_alive + 2;
+    frames_kept_alive         = frames_kept_alive + 2;
     return s;
 }
 } // namespace
 
 TEST_CASE("stack_depot: equal stacks are stored once") {
-    void const* const a[] = {at(1), at(2), at(3)};
-    void const* const b[] = {at(1), at(2), at(4)};
+    void const* const a[] = {frame_at(1), frame_at(2), frame_at(3)};
+    void const* const b[] = {frame_at(1), frame_at(2), frame_at(4)};
     auto const* const one = stack_depot::keep(a, 3);
     CHECK(stack_depot::keep(a, 3) == one);
     CHECK(stack_depot::keep(b, 3) != one);
     CHECK(stack_depot::keep(a, 2) != one);
     CHECK(one->count == 3);
-    CHECK(one->frames()[2] == at(3));
+    CHECK(one->frames()[2] == frame_at(3));
 }
 
 #if __has_include(<unwind.h>)

@@ -4,7 +4,7 @@
 /// \file
 /// `posix_thread` is a host thread that joins on destruction, for code that needs POSIX anyway.
 
-#include <vram/base/tag.hpp> // tag, current_tag, tagged
+#include <vram/base/tag.hpp> // memory_tag, current_tag, tagged
 
 #if __has_include(<pthread.h>)
 
