@@ -128,7 +128,7 @@ private:
     }
 
     // Throws `cuda_error` if the stream is being captured: the query or wait that follows would end
-    // the capture, whatever the capture mode of the thread.
+    // the capture, in any capture mode of the thread.
 
     void expect_no_capture() const {
         if (capturing()) { throw cuda_error{cudaErrorStreamCaptureUnsupported}; }

@@ -42,7 +42,7 @@ public:
                 auto const held = door.hold();
                 outcome         = status;
                 told            = true;
-                // With the lock held, because the constructor may destroy `door` afterwards.
+                // Notifies with the lock held: afterwards the constructor may destroy `door`.
                 door.notify();
             }
             if (status == cudaSuccess) { work(); }

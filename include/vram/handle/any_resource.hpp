@@ -47,13 +47,13 @@ public:
     any_resource(shared<R> handle)
         : any_resource{detail::shared_access::take(checked(handle)), adopted{}} {}
 
-    /// A resource of another platform does not compile: the error message says what to write.
+    /// A resource of another platform does not compile: the error message names the remedy.
     template <class R>
         requires detail::resource_of_another_platform<std::remove_cvref_t<R>, Platform>
     any_resource(R&&) : base{nullptr, nullptr} {
         detail::refuse_platform<R>();
     }
-    /// A resource without stream order does not compile: the error message says what to write.
+    /// A resource without stream order does not compile: the error message names the remedy.
     template <class R>
         requires(!std::derived_from<std::remove_cvref_t<R>, base>) &&
                 detail::synchronous_of<std::remove_cvref_t<R>, Platform>

@@ -67,12 +67,12 @@ public:
         expects(handle.holds_resource(),
                 "resource_ref: the handle must hold a resource; it was moved from");
     }
-    /// A resource of another platform does not compile: the error message says what to write.
+    /// A resource of another platform does not compile: the error message names the remedy.
     template <detail::resource_of_another_platform<Platform> R>
     resource_ref(R&) : base{nullptr, nullptr} {
         detail::refuse_platform<R>();
     }
-    /// A resource without stream order does not compile: the error message says what to write.
+    /// A resource without stream order does not compile: the error message names the remedy.
     template <class R>
         requires(!std::derived_from<R, base>) && detail::synchronous_of<R, Platform>
     resource_ref(R&) : base{nullptr, nullptr} {

@@ -25,8 +25,8 @@
 namespace vram {
 
 namespace detail {
-/// A stack that a `thrust_allocator` can borrow. The platform is tested first: for types without
-/// one that Thrust tries, the test if they can be copied would lead to this concept again.
+/// A stack that a `thrust_allocator` can borrow. The member `platform` is tested first: for
+/// Thrust's own types, the test if the type is copyable would lead to this concept again.
 template <class R>
 concept lent_stack = requires { typename R::platform; } &&
                      resource_for<R, cuda_platform, device_accessible> && !std::copyable<R>;

@@ -116,8 +116,8 @@ struct sim_event_of {
     std::uint32_t        item = no_item;
     sim_time             time{}; ///< simulated time of the call
     std::source_location where = {};
-    /// Index of the stream or thread of the access in vector clocks, which record what happens
-    /// before what.
+    /// Index of the stream or thread of the access in vector clocks, which record the
+    /// happens-before order.
     std::size_t   slot  = 0;
     std::uint64_t count = 0;
 

@@ -213,8 +213,8 @@ private:
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Takes the lock. Sets `number` to the largest number of a stream below `number`, and `where`
-    /// to the device of that stream. Returns false if there is none.
+    /// Finds the stream with the largest number below `number`, with the lock taken. Sets `number`
+    /// to its number, and `where` to its device. Returns false if there is no such stream.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
         user const* const each = first_before(streams_, number);

@@ -227,7 +227,7 @@ public:
         auto const held = lock_.hold();
         return figures_now();
     }
-    /// Restarts the peaks from the present live and reserved bytes. Returns the usage until now.
+    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage       now    = figures_now();

@@ -258,7 +258,7 @@ public:
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
-            gone->poll(); // an event that a capture took is recorded again
+            gone->poll(); // an event that was recorded into a capture is recorded again
         } catch (...) { queried = false; }
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }

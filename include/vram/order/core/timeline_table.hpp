@@ -200,8 +200,8 @@ private:
     std::uint64_t recent_key_ = 0;
     /// Cache of timelines, for calls that alternate between streams.
     seat seats_[seats];
-    /// From this number of timelines (records of streams) on, one of a stream that uses no freed
-    /// memory any more is reused for a new stream.
+    /// From this number of timelines (records of streams) on, a new stream gets the timeline of a
+    /// stream that uses no freed memory any more, if there is one.
     std::size_t reuse_from_ = 16;
 };
 

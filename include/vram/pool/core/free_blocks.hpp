@@ -228,7 +228,8 @@ private:
             b->bin = among_tails;
             tails_.insert(b);
         } else if (b->bare) {
-            bins_.insert_last(b); // so that blocks with all their physical memory are found first
+            // Last, so that blocks with all their physical memory are found first.
+            bins_.insert_last(b);
         } else {
             bins_.insert(b);
         }

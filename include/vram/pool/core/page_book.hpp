@@ -369,8 +369,9 @@ private:
         return run_of({i, pages_in(address - chunks_[i].base)});
     }
 
-    std::size_t       page_;
-    unsigned          shift_; ///< binary logarithm of `page_` if that is a power of two, else 0
+    std::size_t page_;
+    /// Binary logarithm of the page size if that is a power of two, else 0.
+    unsigned          shift_;
     heap_array<entry> chunks_;
     page_aliases      rings_;
 };

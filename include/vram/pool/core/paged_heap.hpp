@@ -70,8 +70,7 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // With its former pending uses by streams, the block can be returned unused by
-            // `give_bare`.
+            // The block keeps its former uses by streams, so that `give_bare` can return it unused.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }

@@ -139,14 +139,14 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free what kind of memory its address is in. Returns false if
-    /// the address is not in a block of this heap.
+    /// Adds the kind of memory at its address to the error of a rejected free. Returns false if the
+    /// address is not in a block of this heap.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        // In the rest of the chunk, which is too small for a block.
+        // The address is behind the last block, in the unused rest of the chunk.
         if (offset / stride_ >= c->entries.size()) { return false; }
         entry const& n = c->entries[offset / stride_];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)

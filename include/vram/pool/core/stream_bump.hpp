@@ -133,7 +133,7 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Adds to the error of a rejected free what kind of memory its address is in. Blocks have no
+    /// Adds the kind of memory at its address to the error of a rejected free. Blocks have no
     /// descriptors here, so a wrong size is recognised only if the block would end behind the used
     /// memory of its chunk.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {

@@ -147,7 +147,7 @@ public:
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
-    /// Adds to the error of a rejected free what kind of memory its address is in.
+    /// Adds the kind of memory at its address to the error of a rejected free.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         survey().explain_refusal(e);
     }

@@ -89,7 +89,7 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        // For the other streams that will use the rest of the chunk.
+        // Records an event for the other streams that will use the rest of the chunk.
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }

@@ -48,7 +48,7 @@ public:
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
     void                            set(sim_checks const& checks) noexcept { on_ = checks; }
 
-    /// Returns an index in vector clocks (records of what happens before what) for a new stream or
+    /// Returns an index in vector clocks (records of the happens-before order) for a new stream or
     /// host thread, which `creator` starts. The index of a stream or thread that has ended is
     /// reused if everything that it did happens before `creator`.
     std::size_t actor(vector_clock& creator) {

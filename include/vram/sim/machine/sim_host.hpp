@@ -34,7 +34,7 @@ struct sim_host {
     sim_time clock{};
     /// The thread's vector clock: the operations that happen before its next step.
     vector_clock vclock;
-    /// Index of this thread in vector clocks, which record what happens before what.
+    /// Index of this thread in vector clocks, which record the happens-before order.
     std::size_t slot = 0;
 
     state now     = state::runnable;

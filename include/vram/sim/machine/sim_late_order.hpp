@@ -23,7 +23,7 @@ namespace detail {
 /// operations happen before it. So a conflict of two accesses that the wait may order is kept until
 /// the wait is resolved (its work is queued), and reported then if the wait does not order them.
 ///
-/// A wait has an index in vector clocks (records of what happens before what) and a count: the
+/// A wait has an index in vector clocks (records of the happens-before order) and a count: the
 /// operations with this count in their clocks happen after the wait.
 ///
 /// Threads   The caller holds the machine's lock.
@@ -42,7 +42,7 @@ public:
     enum class answer : unsigned char { unordered, ordered, open };
 
     /// Begins a wait, which has the index `slot` and the number `count` in vector clocks (records
-    /// of what happens before what).
+    /// of the happens-before order).
     void begin(std::size_t slot, std::uint64_t count) {
         if (waits_.size() - open_ > most) { forget(); }
         waits_.push_back({slot, count, {}, {}, true});

@@ -366,7 +366,7 @@ public:
     /// continue, before this is taken for a deadlock: another such thread may still call.
     std::chrono::nanoseconds stuck_patience = std::chrono::seconds{10};
 
-    /// Vector clocks (what happens before what) of the tokens that `sim_happens_before` declared.
+    /// Vector clocks (the happens-before order) of the tokens that `sim_happens_before` declared.
     std::unordered_map<void const*, vector_clock> tokens;
 
     /// Live bytes of pinned host memory, rounded up to the granularity.

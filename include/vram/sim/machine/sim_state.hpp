@@ -63,7 +63,8 @@ struct sim_stream_state {
     /// True for the legacy default stream of its device.
     bool legacy = false;
 
-    /// If true, resources hold references to the stream and are notified of its owner's end.
+    /// If true, resources have references to the stream and are notified when its owner is
+    /// destroyed.
     bool announced = false;
     /// True after the owner of the stream (a `sim_stream`) was destroyed.
     std::atomic<bool> ended{false};
@@ -76,7 +77,7 @@ struct sim_stream_state {
     /// Size of `waits` at which complete operations are removed from it.
     std::size_t  sweep_at = 16;
     vector_clock vclock; ///< what happens before the next operation, see `sim_machine::changed`
-    /// Index of the stream in vector clocks, which record what happens before what.
+    /// Index of the stream in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;
     std::uint64_t count = 0; ///< number of the stream's last step
     /// Number of operations, event records and waits enqueued on the stream so far.
@@ -93,8 +94,8 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Index of this stream's waits for values in vector clocks (records of what happens before
-    /// what), which differs from that of the stream; used once `waits_so_far` is not 0.
+    /// Index of this stream's waits for values in vector clocks (records of the happens-before
+    /// order), which differs from that of the stream; used once `waits_so_far` is not 0.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
@@ -176,8 +177,8 @@ struct sim_event_state {
     bool         recorded = false;
     sim_moment   place;
     vector_clock vclock;
-    /// Index of the stream on which the event was recorded, in vector clocks (records of what
-    /// happens before what); `count` is the step of the record.
+    /// Index of the stream on which the event was recorded, in vector clocks (records of the
+    /// happens-before order); `count` is the step of the record.
     std::size_t   slot  = 0;
     std::uint64_t count = 0;
     /// Simulated time at which the event was complete, if the event is timed.

@@ -91,7 +91,7 @@ public:
     }
 
     /// Returns the state of a new thread that is no `sim_thread`. `slot` is its index in vector
-    /// clocks (records of what happens before what).
+    /// clocks (records of the happens-before order).
     sim_host& ordinary(std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -139,7 +139,8 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // The scheduler has just selected this thread: another selection now would count twice.
+            // The scheduler has just selected this thread: a second selection would count as one
+            // more decision.
             self.started = true;
             return;
         }

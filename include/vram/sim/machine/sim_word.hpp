@@ -43,7 +43,7 @@ struct sim_word {
     /// A wait of a stream for a value that no write queued so far has.
     struct open_wait {
         sim_word_use use;
-        /// Index and number of the wait, in vector clocks (records of what happens before what).
+        /// Index and number of the wait, in vector clocks (records of the happens-before order).
         std::size_t       slot;
         std::uint64_t     count;
         sim_stream_state* stream;

@@ -51,7 +51,7 @@ public:
         if (unused_.size() != 0) { return; }
         if (pieces_.size() == pieces_.capacity()) {
             std::size_t const room = 2 * pieces_.size() + 8;
-            // With room for every piece, `spare` and `remove` never allocate.
+            // Reserves room for every piece, so that `spare` and `remove` never allocate.
             spares_.reserve(room);
             unused_.reserve(room);
             pieces_.reserve(room);

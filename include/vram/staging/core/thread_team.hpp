@@ -107,7 +107,7 @@ private:
             }
             call(job, thread);
             auto const held = gate_.hold();
-            // With the lock held, because the team may be destroyed afterwards.
+            // Notifies with the lock held, because the team may be destroyed afterwards.
             if (--busy_ == 0) { gate_.notify(); }
         }
     }
