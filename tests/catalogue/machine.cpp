@@ -669,6 +669,34 @@ PAIR(host_function_accesses_device_memory, host_access,
     MISTAKE(sim_call_host(s, sim_host_work{.reads = {p}}, [] {}));
 }
 
+PAIR(host_function_touches_undeclared_memory, undeclared_access,
+     "vram: a simulated host function declares the memory that it accesses") {
+    block const      p{kind::pinned}, q{kind::pinned};
+    sim_stream const s;
+    sim_call_host(s, sim_host_work{.reads = {right ? q : p}},
+                  [&] { MISTAKE(sim_touch(q, sim_access::read)); });
+    s.synchronize();
+}
+
+PAIR(host_function_touches_pageable_memory, undeclared_access,
+     "vram: a simulated host function declares the memory that it accesses") {
+    block const      p{kind::pageable};
+    sim_stream const s;
+    sim_host_work    work{.reads = {p}};
+    if (right) { work.writes = {p}; }
+    sim_call_host(s, work, [&] { MISTAKE(sim_touch(p, sim_access::write)); });
+    s.synchronize();
+}
+
+PAIR(host_function_views_undeclared_memory, undeclared_access,
+     "vram: a simulated host function declares the memory that it accesses") {
+    block const      p{kind::pinned}, q{kind::pinned};
+    sim_stream const s;
+    MISTAKE(sim_call_host(s, sim_host_work{.writes = {right ? q : p}},
+                          [&] { *sim_view(static_cast<std::byte*>(q.data())) = std::byte{1}; }));
+    s.synchronize();
+}
+
 PAIR(host_function_without_a_declaration, not_checked(race),
      "vram: a simulated host function declares the memory that it accesses") {
     block const      p{kind::pinned};

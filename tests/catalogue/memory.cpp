@@ -173,6 +173,16 @@ PAIR(kernel_body_writes_what_it_declares_as_read, not_checked(undeclared_access)
     MISTAKE(sim_launch(s, k, [=] { *sim_view(data) = std::byte{1}; }));
 }
 
+PAIR(kernel_body_touches_for_writing_what_it_declares_as_read, undeclared_access,
+     "vram: sim_touch in a kernel compares the kind of the access with the declaration") {
+    block const      p;
+    sim_stream const s;
+    sim_kernel       k{.reads = {p}};
+    if (right) { k.writes = {p}; }
+    sim_launch(s, k, [&] { MISTAKE(sim_touch(p.part(64, 4), sim_access::write)); });
+    s.synchronize();
+}
+
 } // namespace catalogue::device_memory
 
 namespace catalogue::host_memory {

@@ -3,6 +3,7 @@
 
 #include <vram/handle/resource_ref.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/layer/retrying.hpp>
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
@@ -10,6 +11,7 @@
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
+#include <vram/pressure/calling.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <cstddef>
@@ -603,6 +605,90 @@ PAIR(block_used_after_the_end_of_the_pool, use_after_free, "vram: a pool returns
         memory.deallocate(s, p, 4096);
     }
     if (!right) { MISTAKE(writes(s, {p, 4096})); }
+}
+
+// pools and the legacy default stream
+
+static void reused_on_legacy(any memory, bool right) {
+    sim_stream const s = blocking_stream(), t = blocking_stream();
+    void* const      old = memory.allocate(legacy(), 4096);
+    writes(legacy(), {old, 4096});
+    reads(s, {old, 4096});
+    memory.deallocate(legacy(), old, 4096);
+    // The pool makes no call of the device, so the legacy stream does not wait for `s` yet.
+    void* const p = memory.allocate(legacy(), 4096);
+    if (right) { writes(legacy(), {p, 4096}); }
+    MISTAKE(writes(t, {p, 4096}));
+    memory.deallocate(legacy(), p, 4096);
+    sim_device{}.synchronize();
+}
+
+PAIR(pool_block_of_the_legacy_stream_on_a_blocking_stream, use_before_ready,
+     "vram: an allocation from a pool is no work, so blocking streams do not wait for it") {
+    pool memory{stream_ordered{sim_resource{}}};
+    reused_on_legacy(memory, right);
+}
+
+PAIR(virtual_pool_block_of_the_legacy_stream_on_a_blocking_stream, use_before_ready,
+     "vram: an allocation from a pool is no work, so blocking streams do not wait for it") {
+    pool memory{sim_virtual_resource{}};
+    reused_on_legacy(memory, right);
+}
+
+PAIR(slab_block_of_the_legacy_stream_on_a_blocking_stream, use_before_ready,
+     "vram: an allocation from a pool is no work, so blocking streams do not wait for it") {
+    slab memory{stream_ordered{sim_resource{}}, 4096};
+    reused_on_legacy(memory, right);
+}
+
+PAIR(pool_block_of_the_legacy_stream_after_its_earlier_work, use_before_ready,
+     "vram: an allocation from a pool happens before the next work of its stream") {
+    pool             memory{stream_ordered{sim_resource{}}};
+    block const      q;
+    sim_stream const t = blocking_stream();
+    if (!right) { writes(legacy(), q); }
+    void* const p = memory.allocate(legacy(), 4096);
+    if (right) { writes(legacy(), q); }
+    MISTAKE(writes(t, {p, 4096}));
+    memory.deallocate(legacy(), p, 4096);
+    sim_device{}.synchronize();
+}
+
+PAIR(pool_block_of_the_legacy_stream_on_another_one, use_before_ready,
+     "vram: another stream may use a block only after an event") {
+    pool             memory{stream_ordered{sim_resource{}}};
+    sim_stream const t;
+    void* const      p = memory.allocate(legacy(), 4096);
+    if (right) { follows(t, legacy()); }
+    MISTAKE(writes(t, {p, 4096}));
+    follows(legacy(), t);
+    memory.deallocate(legacy(), p, 4096);
+    sim_device{}.synchronize();
+}
+
+PAIR(pool_block_of_the_legacy_stream_on_the_host, use_before_ready,
+     "vram: the host may use a block after it has waited for the stream of the allocation") {
+    pool        memory{stream_ordered{sim_pinned_resource{}}};
+    void* const p = memory.allocate(legacy(), 4096);
+    if (right) { legacy().synchronize(); }
+    MISTAKE(host_writes({p, 4096}));
+    memory.deallocate(legacy(), p, 4096);
+}
+
+// calls of the program within a call of a pool
+
+PAIR(order_that_a_retry_policy_makes, race,
+     "vram: a wait by a retry policy is a wait of the program, also within a call of a pool") {
+    block const      p;
+    sim_stream const s, t;
+    pool             memory{retrying{limiting{stream_ordered{sim_resource{}}, 1_MiB},
+                         calling{[&](failed_attempt const&) {
+                             if (right) { follows(t, s); }
+                             return false;
+                         }}}};
+    writes(s, p);
+    static_cast<void>(memory.try_allocate(s, 4_MiB));
+    MISTAKE(reads(t, p));
 }
 
 } // namespace catalogue::pools

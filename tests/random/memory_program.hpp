@@ -56,12 +56,10 @@ struct memory_rules {
     bool by_host  = false; ///< without a stream: the host must wait for all uses before a free
     bool anywhere = false; ///< any stream may use a block as soon as the call has returned
     /// Allocations and frees are calls of the host, not actions in the stream. They order nothing
-    /// by the rules of the legacy stream. A free that is unordered with the allocation, but not with
+    /// by the rules of the legacy stream: blocking streams follow an allocation on that stream only
+    /// after later work there. A free that is unordered with the allocation, but not with
     /// a use, need not be reported.
     bool pooled = false;
-    /// Programs have no legacy stream. A free on it, without work there, does not make the next user
-    /// of the memory on a blocking stream wait: the history of the physical memory shows that race.
-    bool no_legacy = false;
 };
 
 /// The number of blocks that are not allocated from the resource under test.
@@ -114,7 +112,9 @@ public:
             return {};
         case memory_step::kind::host_stream:
             known_host_ |= known_[s.other];
-            if (kinds_[s.other] == stream_kind::legacy) { known_host_ |= known_blocking(); }
+            if (kinds_[s.other] == stream_kind::legacy) {
+                known_host_ |= known_blocking() | allocated_on_legacy_;
+            }
             return {};
         case memory_step::kind::host_event:
         case memory_step::kind::poll:
@@ -123,6 +123,7 @@ public:
             return {};
         case memory_step::kind::device:
             for (past const& each : known_) { known_host_ |= each; }
+            known_host_ |= allocated_on_legacy_;
             return {};
         }
         return {};
@@ -161,15 +162,20 @@ private:
     }
     /// Adds an allocation or a free on a stream. Sets `known` to what happens before it.
     std::size_t call(std::size_t stream, past& known) {
-        past const        before = known_[stream];
-        std::size_t const op     = add(stream);
-        known                    = known_[stream];
-        if (rules_.pooled) { (known_[stream] = before).set(op); }
+        past const        before = known_[stream], allocated = allocated_on_legacy_;
+        std::size_t const op = add(stream);
+        known                = known_[stream];
+        if (!rules_.pooled) { return op; }
+        known_[stream]       = before;
+        allocated_on_legacy_ = allocated;
+        (kinds_[stream] == stream_kind::legacy ? allocated_on_legacy_ : known_[stream]).set(op);
         return op;
     }
     void begin(std::size_t stream) {
         known_[stream] |= known_host_;
-        if (kinds_[stream] == stream_kind::legacy) { known_[stream] |= known_blocking(); }
+        if (kinds_[stream] == stream_kind::legacy) {
+            known_[stream] |= known_blocking() | allocated_on_legacy_;
+        }
         if (kinds_[stream] != stream_kind::blocking) { return; }
         for (std::size_t i = 0; i < kinds_.size(); ++i) {
             if (kinds_[i] == stream_kind::legacy) { known_[stream] |= known_[i]; }
@@ -186,6 +192,8 @@ private:
     std::vector<stream_kind> kinds_;
     past                     known_host_;
     std::vector<past>        known_; ///< of each stream: what happens before its next operation
+    /// Calls of a pool on the legacy stream, which happen before its next operation.
+    past                     allocated_on_legacy_;
     std::vector<block>       blocks_;
     operations               operations_;
     std::vector<std::size_t> owners_; ///< the stream of each operation, or `host()`
@@ -214,7 +222,7 @@ struct memory_program {
 
     /// Makes a correct program with blocks of at most `largest` bytes.
     memory_program(dice& d, std::size_t largest, memory_rules given) : rules{given} {
-        bool const legacy = d.one_in(4) && !rules.no_legacy;
+        bool const legacy = d.one_in(4);
         for (std::size_t i = 0, n = 2 + d.below(3); i < n; ++i) {
             streams.push_back(i == 0 && legacy ? stream_kind::legacy
                               : d.one_in(4)    ? stream_kind::blocking

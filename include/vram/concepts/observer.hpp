@@ -6,6 +6,7 @@
 
 #include <vram/base/call_site.hpp> // call_site
 
+#include <concepts> // same_as
 #include <cstddef>  // size_t
 #include <optional> // optional
 
@@ -55,6 +56,9 @@ struct memory_event {
     std::size_t           bytes = 0;
     std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
     call_site             at{};     ///< line of the program that called, if it is known
+    /// For `allocated`: any stream may use the block without a wait, as with `stream_ordered`.
+    /// Otherwise other streams than `stream` must wait for an event.
+    bool any_stream = false;
 };
 
 /// An object that resources notify of events. `observe` must not throw, and must not call the
@@ -68,19 +72,24 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
 /// A platform that observes all resources on it, with a static function `observe`. A resource calls
 /// the platform's `begin_resource_call` before, and `end_resource_call` after, everything that it
 /// does in one call of the program. So the platform can tell a resource's calls from those of the
-/// program.
+/// program. Within such a call, code of the program (a retry policy, an observer) runs between
+/// `begin_program_call` and `end_program_call`, to which the result of the former is passed.
 ///
 ///     struct my_platform : cuda_platform {
 ///         static void observe(memory_event<stream> const& e) noexcept;
 ///         static void begin_resource_call() noexcept;   // calls may be nested
 ///         static void end_resource_call() noexcept;
+///         static unsigned begin_program_call() noexcept;
+///         static void end_program_call(unsigned outer) noexcept;
 ///     };
 ///     static_assert(observing_platform<my_platform>);
 template <class P>
-concept observing_platform = requires(memory_event<typename P::stream> const& e) {
+concept observing_platform = requires(memory_event<typename P::stream> const& e, unsigned outer) {
     { P::observe(e) } noexcept;
     { P::begin_resource_call() } noexcept;
     { P::end_resource_call() } noexcept;
+    { P::begin_program_call() } noexcept -> std::same_as<unsigned>;
+    { P::end_program_call(outer) } noexcept;
 };
 
 /// A resource with an observer: the layer `observed`, and each layer and pool above it.

@@ -7,7 +7,7 @@
 #include <vram/base/call_site.hpp>            // call_site
 #include <vram/base/out_of_memory.hpp>        // out_of_memory
 #include <vram/concepts/core/diagnosed.hpp>   // refuse_copy
-#include <vram/concepts/core/observation.hpp> // observation
+#include <vram/concepts/core/observation.hpp> // observation, program_call
 #include <vram/concepts/observer.hpp>         // memory_event_kind
 #include <vram/concepts/powers.hpp>           // fallible_resource, reusing_resource
 #include <vram/concepts/retry.hpp>            // retry, failed_attempt
@@ -210,6 +210,8 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
+        // A policy is code of the program, also if a pool over the layer made the request.
+        detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }
 

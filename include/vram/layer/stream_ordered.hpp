@@ -245,7 +245,7 @@ private:
     using resource_call = detail::resource_call<platform>;
 
     [[nodiscard]] detail::observation<Upstream> seen() noexcept {
-        return {this->upstream_, "stream_ordered", &books_};
+        return {this->upstream_, "stream_ordered", &books_, true};
     }
     void finish() noexcept {
         resource_call const own;

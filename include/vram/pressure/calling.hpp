@@ -4,7 +4,8 @@
 /// \file
 /// `calling` is a retry policy that calls a function of the program.
 
-#include <vram/concepts/retry.hpp> // retry, failed_attempt
+#include <vram/concepts/core/user_line.hpp> // user_code
+#include <vram/concepts/retry.hpp>          // retry, failed_attempt
 
 #include <concepts> // predicate
 #include <utility>  // move
@@ -34,6 +35,7 @@ public:
     /// Returns the result of `function(failed)`: true if the request should be tried again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) {
+        detail::user_code<typename R::platform> const lines;
         return function_(failed);
     }
 

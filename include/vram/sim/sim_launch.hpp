@@ -71,7 +71,7 @@ inline constexpr std::size_t sim_bytes_of<Type> = 1;
 template <class Type>
 [[nodiscard]] Type* sim_view_of(Type* p, std::size_t bytes) {
     sim_machine& machine = sim_node::current().machine();
-    expect_declared(machine, {p, bytes});
+    expect_declared(machine, {p, bytes}, sim_access::read, true);
     std::uintptr_t const at = machine.memory.view(sim_address(p));
     if (at == 0 && p != nullptr) { throw sim_error{sim_status::unbacked}; }
     return reinterpret_cast<Type*>(at);
@@ -84,8 +84,8 @@ template <class Type>
 /// unless `sim_options::dereferenceable` is set. For host memory, the result is `p`. Throws
 /// `sim_error{unbacked}` if the node keeps no contents.
 ///
-/// In the body of a kernel, the object at `p`, or the whole span, must be part of the memory that
-/// the kernel declares; otherwise the checker reports it (`sim_checks::declarations`).
+/// In the body of a kernel or a host function, the object at `p`, or the whole span, must be part of
+/// the memory that it declares; otherwise the checker reports it (`sim_checks::declarations`).
 template <class Type>
 [[nodiscard]] Type* sim_view(Type* p) {
     return detail::sim_view_of(p, detail::sim_bytes_of<Type>);
@@ -97,7 +97,7 @@ template <class Type, std::size_t Extent>
 
 /// Queues a kernel on `stream`. `body()` runs when the kernel ends in simulated time, on the host
 /// thread that happens to advance this time. It accesses device memory through `sim_view`, and must
-/// not call the simulated device (`sim_error{not_permitted}`).
+/// not call the simulated device (`sim_error{not_permitted}`), except for `sim_touch`.
 ///
 ///     sim_launch(stream, {.name = "add", .reads = {all}, .writes = {all}, .duration = 10us}, [=] {
 ///         for (auto& x : sim_view(all)) { x += 1; } // `all` is a std::span of device memory
@@ -202,7 +202,8 @@ inline void sim_collective(sim_stream_view stream, sim_communicator const& commu
 
 /// Runs `body()` on the host in the order of `stream`, as cudaLaunchHostFunc does, with the
 /// accesses to host memory that `work` declares. They are checked as those of a kernel are, also in
-/// pageable memory. Calls of the simulated device throw `sim_error{not_permitted}` there. The
+/// pageable memory; `sim_touch` and `sim_view` in the function compare an access with the
+/// declaration. Other calls of the simulated device throw `sim_error{not_permitted}` there. The
 /// function may lock and notify a `sim_gate` (mutex and condition variable). The earlier work of
 /// the stream then happens before the work of a thread that acquires the gate afterwards.
 ///

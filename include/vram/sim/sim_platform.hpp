@@ -31,6 +31,7 @@
 #include <optional>        // optional, nullopt
 #include <source_location> // source_location
 #include <span>            // span
+#include <utility>         // exchange
 
 namespace vram {
 
@@ -141,6 +142,13 @@ struct sim_platform {
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
     /// Ends what `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }
+    /// The calls of this thread are the program's until `end_program_call`, also within a call of a
+    /// resource. Returns the number of calls of resources that the thread is in.
+    [[nodiscard]] static unsigned begin_program_call() noexcept {
+        return std::exchange(detail::resource_depth, 0);
+    }
+    /// Ends what `begin_program_call` began. `outer` is its result.
+    static void end_program_call(unsigned outer) noexcept { detail::resource_depth = outer; }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }

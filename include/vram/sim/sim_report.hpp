@@ -24,7 +24,7 @@ enum class sim_mistake : unsigned char {
     race,
     /// A wait for an event, or a query, not ordered after its record by another host thread.
     unordered_wait,
-    undeclared_access,    ///< a kernel's access to memory that its declaration does not contain
+    undeclared_access,    ///< an access of a kernel or host function without a declaration
     overlapping_copy,     ///< a copy with a source and destination that overlap
     use_before_ready,     ///< an access that no stream, event or wait orders after the allocation
     use_after_free,       ///< an access to memory that was freed
@@ -51,7 +51,7 @@ enum class sim_mistake : unsigned char {
     switch (kind) {
     case sim_mistake::race: return "race";
     case sim_mistake::unordered_wait: return "wait that nothing orders after the record";
-    case sim_mistake::undeclared_access: return "access that the kernel does not declare";
+    case sim_mistake::undeclared_access: return "access that the operation does not declare";
     case sim_mistake::overlapping_copy: return "copy between overlapping ranges";
     case sim_mistake::use_before_ready: return "use before the allocation is complete";
     case sim_mistake::use_after_free: return "use after free";
@@ -333,7 +333,10 @@ inline std::string sim_block_of::text(std::uintptr_t accessed) const {
         if (e.what == sim_event_of::kind::none) { return; }
         out += what + e.title(by) + detail::place(e);
     };
-    if (*resource != '\0') { out += std::string{" from a `"} + resource + "`"; }
+    if (*resource != '\0') {
+        bool const vowel = std::string_view{"aeiou"}.find(*resource) != std::string_view::npos;
+        out += std::string{vowel ? " from an `" : " from a `"} + resource + "`";
+    }
     if (accessed > address) { out += ", offset " + std::to_string(accessed - address); }
     step(", allocated by ", allocated, allocated_by);
     step(", freed by ", freed, freed_by);

@@ -5,8 +5,9 @@
 /// `sim_touch` declares a memory access of the calling host thread to the checker, `sim_work` a
 /// duration of its work. `sim_happens_before` and `sim_happens_after` declare an order of threads.
 
-#include <vram/sim/sim_node.hpp>  // sim_node
-#include <vram/sim/sim_range.hpp> // sim_range, sim_access
+#include <vram/sim/machine/sim_declared.hpp> // expect_declared
+#include <vram/sim/sim_node.hpp>             // sim_node
+#include <vram/sim/sim_range.hpp>            // sim_range, sim_access
 
 #include <source_location> // source_location
 
@@ -19,13 +20,18 @@ namespace vram {
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);
 ///
+/// In a host function of a stream or the body of a kernel, the access is one of that operation. It
+/// was checked when the operation was queued, if the operation declares it; otherwise it is
+/// reported as undeclared.
+///
 /// Threads   Any thread may call it.
 /// Cost      The cost of one declared range of an operation.
 inline void sim_touch(sim_range range, sim_access access,
                       std::source_location where = std::source_location::current()) {
     detail::sim_machine& m = sim_node::current().machine();
-    detail::sim_call     call{m, sim_call_kind::other, 0, where};
-    sim_event_of const   step = call.host_step("host");
+    if (detail::inside_effect) { return detail::expect_declared(m, range, access, false, where); }
+    detail::sim_call   call{m, sim_call_kind::other, 0, where};
+    sim_event_of const step = call.host_step("host");
     m.checker.touch(step, call.host->vclock, range, access, false, true);
     call.throw_report();
 }

@@ -3,11 +3,17 @@
 
 #include "../../doubles/recorder.hpp" // recorder
 
+#include <vram/layer/limiting.hpp>       // limiting
+#include <vram/layer/retrying.hpp>       // retrying
 #include <vram/layer/stream_ordered.hpp> // stream_ordered
 #include <vram/pool/pool.hpp>            // pool
+#include <vram/pressure/calling.hpp>     // calling
 #include <vram/source/host_resource.hpp> // host_resource
 
 #include <doctest/doctest.h>
+
+#include <string>  // string
+#include <utility> // exchange
 
 using namespace vram;
 
@@ -18,9 +24,13 @@ struct watching_platform : host_platform {
     static inline doubles::recorder<host_platform::stream> log;
     static inline int                                      depth = 0;
 
-    static void observe(memory_event<stream> const& e) noexcept { log.observe(e); }
-    static void begin_resource_call() noexcept { ++depth; }
-    static void end_resource_call() noexcept { --depth; }
+    static void     observe(memory_event<stream> const& e) noexcept { log.observe(e); }
+    static void     begin_resource_call() noexcept { ++depth; }
+    static void     end_resource_call() noexcept { --depth; }
+    static unsigned begin_program_call() noexcept {
+        return static_cast<unsigned>(std::exchange(depth, 0));
+    }
+    static void end_program_call(unsigned outer) noexcept { depth = static_cast<int>(outer); }
 };
 struct watched_host : host_resource {
     using platform = watching_platform;
@@ -54,4 +64,31 @@ TEST_CASE("observation: a pool notifies the platform of chunks, blocks and refus
     CHECK(log.chunks("stream_ordered") == 0);
     CHECK(log.wrong == std::vector<std::string>{});
     CHECK(watching_platform::depth == 0);
+}
+
+TEST_CASE("observation: a retry policy is code of the program, also within a call of a pool") {
+    int  inside = -1;
+    pool memory{retrying{limiting{stream_ordered{watched_host{}}, 1000},
+                         calling{[&](failed_attempt const&) {
+                             inside = watching_platform::depth;
+                             return false;
+                         }}}};
+    CHECK(memory.try_allocate({}, 2000) == nullptr);
+    CHECK(inside == 0);
+    CHECK(watching_platform::depth == 0);
+}
+
+TEST_CASE("observation: an event of `stream_ordered` says that any stream may use the block") {
+    auto& log = watching_platform::log;
+    log.clear();
+    {
+        pool<stream_ordered<watched_host>> memory;
+        memory.deallocate({}, memory.allocate({}, 1000), 1000);
+    }
+    for (auto const& e : log.events) {
+        if (e.kind == kind::allocated) {
+            CHECK(e.any_stream == (std::string{"stream_ordered"} == e.name));
+        }
+    }
+    CHECK(log.count(kind::allocated) == 2);
 }

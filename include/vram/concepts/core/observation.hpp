@@ -47,9 +47,31 @@ public:
     ~resource_call() { Platform::end_resource_call(); }
 };
 
+/// Tells an observing platform that code of the program runs until the end of the object, within a
+/// call of a resource: a retry policy or an observer. Does nothing on other platforms.
+template <class Platform>
+class [[maybe_unused]] program_call {
+public:
+    [[gnu::always_inline]] constexpr program_call() noexcept {}
+    program_call(program_call const&)            = delete;
+    program_call& operator=(program_call const&) = delete;
+};
+template <observing_platform Platform>
+class [[maybe_unused]] program_call<Platform> {
+public:
+    program_call() noexcept : calls_{Platform::begin_program_call()} {}
+    program_call(program_call const&)            = delete;
+    program_call& operator=(program_call const&) = delete;
+    ~program_call() { Platform::end_program_call(calls_); }
+
+private:
+    unsigned calls_;
+};
+
 /// Notifies the observers of a resource: that of its upstream `R`, if there is one, and the
 /// platform, if that observes. The object exists during one call of the program. `identity` is an
-/// address in the resource that is not also an address of its upstream.
+/// address in the resource that is not also an address of its upstream. `any_stream` is true if any
+/// stream may use the resource's blocks without a wait.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
@@ -64,7 +86,8 @@ public:
 
     static constexpr bool on = false; ///< true if there is an observer to notify
 
-    [[gnu::always_inline]] constexpr observation(R&, char const*, void const*) noexcept {}
+    [[gnu::always_inline]] constexpr observation(R&, char const*, void const*,
+                                                 bool = false) noexcept {}
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
@@ -98,8 +121,9 @@ public:
 
     static constexpr bool on = true;
 
-    observation(R& upstream, char const* name, void const* identity) noexcept
-        : upstream_{upstream}, name_{name}, identity_{identity} {}
+    observation(R& upstream, char const* name, void const* identity,
+                bool any_stream = false) noexcept
+        : upstream_{upstream}, name_{name}, identity_{identity}, any_stream_{any_stream} {}
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
@@ -135,9 +159,12 @@ public:
 private:
     [[gnu::noinline]] void send(memory_event_kind kind, void* memory, std::size_t bytes,
                                 stream const* on_stream, call_site at) const noexcept {
-        memory_event<stream> e{kind, name_, identity_, memory, bytes, {}, at};
+        memory_event<stream> e{kind, name_, identity_, memory, bytes, {}, at, any_stream_};
         if (on_stream != nullptr) { e.stream.emplace(*on_stream); }
-        if constexpr (observed_resource<R>) { upstream_.observer().observe(e); }
+        if constexpr (observed_resource<R>) {
+            program_call<platform> const program;
+            upstream_.observer().observe(e);
+        }
         if constexpr (observing_platform<platform>) { platform::observe(e); }
     }
 
@@ -145,6 +172,7 @@ private:
     R&                      upstream_;
     char const*             name_;
     void const*             identity_;
+    bool                    any_stream_; ///< true if any stream may use each block without a wait
 };
 
 } // namespace detail

@@ -2,52 +2,69 @@
 #pragma once
 
 /// \file
-/// `expect_declared` compares an access of a kernel with the memory that the kernel declares.
+/// `expect_declared` compares an access of a kernel or host function with its declaration.
 
 #include <vram/sim/machine/sim_machine.hpp>
 #include <vram/sim/machine/sim_schedule.hpp> // running_operation
 #include <vram/sim/sim_range.hpp>
 
-#include <cstdint> // uintptr_t
-#include <mutex>   // unique_lock
+#include <cstdint>         // uintptr_t
+#include <mutex>           // unique_lock
+#include <source_location> // source_location
 
 namespace vram {
 namespace detail {
 
-/// If the calling thread runs the body of a kernel, and the kernel does not declare all bytes of
-/// `range`, reports the first undeclared bytes. Memory that is not simulated needs no declaration.
+/// Returns true if an operation that declares an access `declared` may make the access `made`. A
+/// write conflicts with every other access, so its declaration includes the other kinds.
+[[nodiscard]] constexpr bool declares(sim_access declared, sim_access made) noexcept {
+    return made == sim_access::read || declared == sim_access::write || declared == made;
+}
+
+/// If the calling thread runs the body of a kernel or a host function that does not declare the
+/// access `made` to all bytes of `range`, reports the first undeclared bytes. If `simulated`,
+/// memory that is not simulated needs no declaration. `where` is the line of the access, if it is
+/// known.
 ///
 /// Threads   Any thread may call it. The calling thread must not hold the machine's lock.
 /// Cost      One comparison outside a kernel; one for each declared range inside.
-inline void expect_declared(sim_machine& machine, sim_range range) {
+inline void expect_declared(sim_machine& machine, sim_range range, sim_access made, bool simulated,
+                            std::source_location where = {}) {
     sim_operation const* const op = running_operation;
-    if (op == nullptr || op->task.engine != sim_engine::compute || op->task.copy) { return; }
-    if (range.bytes == 0) { return; }
+    if (op == nullptr || op->task.copy || range.bytes == 0) { return; }
     std::uintptr_t at = range.begin();
     for (bool found = true; found && at < range.end();) {
         found = false;
         for (sim_task::use const& use : op->task.uses) {
             if (use.range.begin() > at || at >= use.range.end()) { continue; }
+            if (!declares(use.access, made)) { continue; }
             at    = use.range.end();
             found = true;
         }
     }
     if (at >= range.end()) { return; }
     std::unique_lock const held{machine.mutex};
-    if (!machine.checker.on().declarations || !machine.memory.simulates(at)) { return; }
+    if (!machine.checker.on().declarations) { return; }
+    if (simulated && !machine.memory.simulates(at)) { return; }
+    bool const writes = made == sim_access::write;
     machine.checker.report({sim_mistake::undeclared_access,
-                            {.name   = op->task.name,
-                             .what   = sim_event_of::kind::read,
-                             .number = op->number,
-                             .actor  = op->stream,
-                             .device = op->task.device,
-                             .time   = op->enqueued,
-                             .where  = op->task.where},
+                            {.name          = op->task.name,
+                             .what          = writes ? sim_event_of::kind::write
+                                              : made == sim_access::atomic ? sim_event_of::kind::atomic
+                                                                           : sim_event_of::kind::read,
+                             .host_function = op->task.host_function,
+                             .number        = op->number,
+                             .actor         = op->stream,
+                             .device        = op->task.device,
+                             .time          = op->enqueued,
+                             .where         = where.line() != 0 ? where : op->task.where},
                             {},
                             at,
                             range.end() - at,
-                            "add the range to `reads` or `writes` of the kernel's declaration; an "
-                            "access that is not declared is not checked"});
+                            writes ? "add the range to `writes` of the declaration; an access that "
+                                     "is not declared is not checked"
+                                   : "add the range to `reads`, `writes` or `atomics` of the "
+                                     "declaration; an access that is not declared is not checked"});
 }
 
 } // namespace detail

@@ -200,6 +200,21 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
+    /// Called by each action on the legacy default stream, and each wait for it. The allocations of
+    /// pools on the stream, which are no work of it, happen before this action, and so before later
+    /// work of blocking streams.
+    static void include_allocations(sim_stream_state& legacy) {
+        if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
+    }
+    /// Adds such an allocation.
+    void add_allocation(sim_stream_state& legacy) {
+        if (legacy.allocations == 0) {
+            legacy.allocation_slot = checker.actor(legacy.vclock);
+            legacy.allocations     = legacy.vclock[legacy.allocation_slot];
+        }
+        legacy.allocated.raise(legacy.allocation_slot, ++legacy.allocations);
+    }
+
     /// Ends the simulated time of the thread `me`: its calls take none. Everything that it did then
     /// happens before the later work of all such threads.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {

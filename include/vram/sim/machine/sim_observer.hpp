@@ -10,14 +10,13 @@
 #include <vram/sim/machine/sim_parts.hpp>
 #include <vram/sim/sim_stream_view.hpp>
 
-#include <algorithm>   // max, min
-#include <cstddef>     // size_t
-#include <cstdint>     // uintptr_t
-#include <memory>      // make_unique, unique_ptr
-#include <mutex>       // unique_lock
-#include <string_view> // string_view
-#include <utility>     // exchange, move
-#include <vector>      // vector
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <memory>    // make_unique, unique_ptr
+#include <mutex>     // unique_lock
+#include <utility>   // exchange, move
+#include <vector>    // vector
 
 namespace vram {
 namespace detail {
@@ -168,10 +167,8 @@ private:
         place const          in = descend(p).divided;
         if (in.parts == nullptr) { return; }
         m_.checker.names.forget({e.memory, e.bytes});
-        // A block that `stream_ordered` allocates may be used on any stream at once.
-        bool const              anywhere = std::string_view{e.name} == "stream_ordered";
-        sim_stream_state* const on       = stream_of(e);
-        sim_stream_state* const s        = anywhere ? nullptr : on;
+        sim_stream_state* const on = stream_of(e);
+        sim_stream_state* const s  = e.any_stream ? nullptr : on;
         sim_inner_block         part{.begin    = p,
                                      .bytes    = e.bytes,
                                      .last     = p + e.bytes,
@@ -258,7 +255,7 @@ private:
             (*in.parts)->for_each(address(e), address(e) + e.bytes, live);
         };
         each([&](sim_inner_block const& part) {
-            awaited.push_back(part.allocated.slot);
+            awaited.push_back(slot_of(part.allocated));
             if (part.freed) { awaited.push_back(part.released.slot); }
         });
         each([&](sim_inner_block& part) {
@@ -282,6 +279,14 @@ private:
         if (on.frees && on.races) { m_.checker.report_all(found, part.description()); }
     }
 
+    /// Returns the index in vector clocks of the stream or thread that made the allocation.
+    [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
+        for (sim_device_state const& d : m_.devices) {
+            bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
+            if (by_it) { return d.legacy->slot; }
+        }
+        return allocation.slot;
+    }
     /// Returns the stream of the event, or null if it has none or the stream was destroyed.
     [[nodiscard]] sim_stream_state* stream_of(event const& e) {
         if (!e.stream) { return nullptr; }
@@ -306,21 +311,24 @@ private:
     /// call now.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
+        bool const allocates = what == sim_event_of::kind::allocation;
         clocks_.assign(1, &host_.vclock);
         if (s == nullptr) {
             host_.advance();
         } else {
             // A free is no operation of its own: it is complete with the earlier work of the
-            // stream.
-            if (what == sim_event_of::kind::allocation) {
+            // stream. Neither is an allocation on the legacy stream: blocking streams follow it
+            // only after other work.
+            if (allocates && s->legacy) {
+                m_.add_allocation(*s);
+            } else if (allocates) {
                 s->count = s->vclock.advance(s->slot);
                 m_.changed(*s);
             }
             clocks_.push_back(&s->vclock);
             sim_device_state const& d = m_.at(s->device);
             if (s->legacy) {
-                // Later work of blocking streams follows this step, as it follows an operation.
-                ++s->work;
+                clocks_.push_back(&s->allocated);
                 for (sim_stream_state const* const other : d.unfollowed) {
                     clocks_.push_back(&other->vclock);
                 }
@@ -329,6 +337,7 @@ private:
                 clocks_.push_back(&d.legacy->vclock);
             }
         }
+        bool const apart = s != nullptr && allocates && s->legacy;
         return {.name   = name,
                 .what   = what,
                 .host   = s == nullptr,
@@ -337,8 +346,12 @@ private:
                 .device = s != nullptr ? s->device : 0,
                 .time   = host_.clock,
                 .where  = e.at.location(),
-                .slot   = s != nullptr ? s->slot : host_.slot,
-                .count  = s != nullptr ? s->count : host_.vclock[host_.slot]};
+                .slot   = apart          ? s->allocation_slot
+                          : s != nullptr ? s->slot
+                                         : host_.slot,
+                .count  = apart          ? s->allocations
+                          : s != nullptr ? s->count
+                                         : host_.vclock[host_.slot]};
     }
 
     sim_machine&                      m_;

@@ -233,6 +233,7 @@ private:
         sim_device_state& d = m_.at(s.device);
         if (s.legacy) {
             refuse_captured(d, s);
+            sim_machine::include_allocations(s);
             for (sim_stream_state* const other : d.unfollowed) { follow_stream(s, *other); }
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) {
@@ -316,11 +317,21 @@ private:
         }
     }
 
+    /// Returns the part of a report. `sim_part` is the public form of `part_kind`.
+    static constexpr sim_part part_of(part_kind part) noexcept {
+        switch (part) {
+        case part_kind::program: break;
+        case part_kind::handle: return sim_part::handle;
+        case part_kind::loader: return sim_part::loader;
+        case part_kind::unloader: return sim_part::unloader;
+        case part_kind::staging: return sim_part::staging;
+        }
+        return sim_part::program;
+    }
     /// If a part of vram, such as a loader, queues the operation, names it after that work.
     static void name_part(sim_task& task) noexcept {
         part_work const& work = calling_part->work;
-        static_assert(static_cast<int>(sim_part::staging) == static_cast<int>(part_kind::staging));
-        task.part = static_cast<sim_part>(work.part);
+        task.part             = part_of(work.part);
         if (!task.copy || work.name == nullptr) { return; }
         task.name = work.name;
         if (work.item != part_work::none) { task.item = static_cast<std::uint32_t>(work.item); }

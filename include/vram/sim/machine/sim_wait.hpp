@@ -161,8 +161,9 @@ private:
 
     /// Returns the work that a synchronisation with the stream `s` waits for: its own, and for the
     /// legacy default stream also that of the blocking streams of its device (measured on an H100).
-    [[nodiscard]] work work_of(sim_stream_state const& s) {
+    [[nodiscard]] work work_of(sim_stream_state& s) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, call_.where}; }
+        if (s.legacy) { sim_machine::include_allocations(s); }
         work       all;
         auto const add = [&](sim_stream_state const& stream) {
             if (stream.tail.pending()) { all.moments.push_back(stream.tail); }
@@ -209,6 +210,10 @@ private:
 
     /// Returns the vector clock of all work of a device so far.
     [[nodiscard]] vector_clock past_of(sim_device_state& d) {
+        if (d.legacy->allocations != 0) {
+            sim_machine::include_allocations(*d.legacy);
+            m_.changed(*d.legacy);
+        }
         for (sim_stream_state* const s : d.active) {
             if (m_.checker.on().races) { d.past_vclock.join(s->vclock); }
             s->in_past = true;
