@@ -141,3 +141,7 @@
 #include <vram/probe/report.hpp>
 #include <vram/probe/survives_oom.hpp>
 #include <vram/probe/survives_oom_options.hpp>
+#include <vram/probe/tracked_block.hpp>
+#include <vram/probe/tracked_owner.hpp>
+#include <vram/probe/tracking.hpp>
+#include <vram/probe/tracking_options.hpp>

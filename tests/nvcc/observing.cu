@@ -15,6 +15,7 @@ using tests::machine;
 using later = stream_ordered<cuda_resource>;
 using stack = pool<statistics<limiting<later>>>;
 
+template class vram::tracking<stack>;
 template class vram::memory_delta<stack>;
 template class vram::memory_delta<statistics<later>>;
 template class vram::leak_check<stack>;
@@ -148,4 +149,26 @@ TEST_CASE("nvcc: call stacks") {
     call_stack const here = call_stack::current(2);
     CHECK(here.size() <= 2);
     if (!here.empty()) { CHECK(frame_text{here[0]}.c_str()[0] != '\0'); }
+}
+
+TEST_CASE("nvcc: tracking") {
+    machine const     here;
+    tracking          memory{budgeted(64_MiB), tracking_options{.frames = 4}};
+    cuda_stream const stream;
+    void*             p = nullptr;
+    {
+        tagged const scope{"nvcc tracking"};
+        p = memory.allocate(stream, 1_MiB);
+    }
+    tests::write(stream, p, 1_MiB, 1);
+    for (tracked_block const& each : memory.blocks(tracked_order::largest_first)) {
+        CHECK(each.bytes == 1_MiB);
+    }
+    for (tracked_owner const& each : memory.by_tag()) { CHECK(each.live == 1_MiB); }
+    CHECK(memory.text().find("nvcc tracking") != std::string::npos);
+    memory.deallocate(stream, p, 1_MiB);
+    auto const composed = cuda_resource{} | with::tracking({.frames = 2});
+    CHECK(composed.blocks().empty());
+    stream.synchronize();
+    memory.retire(stream);
 }

@@ -22,6 +22,7 @@
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
 #include <vram/probe/refusing.hpp>
+#include <vram/probe/tracking.hpp>
 
 #include <doctest/doctest.h>
 
@@ -54,6 +55,7 @@ inline constexpr bool loses_nothing =
 
 static_assert(loses_nothing<limiting<everything>>);
 static_assert(loses_nothing<statistics<everything>>);
+static_assert(loses_nothing<tracking<everything>>);
 static_assert(loses_nothing<aligned<everything>>);
 static_assert(loses_nothing<locked<everything>>);
 static_assert(loses_nothing<refusing<everything>>);
@@ -88,7 +90,7 @@ static_assert(loses_nothing<seen> && observed_resource<seen> && !observed_resour
 static_assert(observed_resource<limiting<seen>> && observed_resource<statistics<seen>> &&
               observed_resource<aligned<seen>> && observed_resource<locked<seen>> &&
               observed_resource<retrying<seen, idle_policy>> && observed_resource<refusing<seen>> &&
-              observed_resource<stream_ordered<seen>> &&
+              observed_resource<tracking<seen>> && observed_resource<stream_ordered<seen>> &&
               observed_resource<fallback<seen, everything>> &&
               observed_resource<fallback<seen, seen>> &&
               observed_resource<segregated<everything, seen>> &&
@@ -147,6 +149,7 @@ TEST_CASE("powers: each layer forwards each power") {
     asked_of other;
     reaches_the_upstream([](auto up) { return limiting{std::move(up), 1000}; });
     reaches_the_upstream([](auto up) { return statistics{std::move(up)}; });
+    reaches_the_upstream([](auto up) { return tracking{std::move(up)}; });
     reaches_the_upstream([](auto up) { return aligned{std::move(up), 64}; });
     reaches_the_upstream([](auto up) { return locked{std::move(up)}; });
     reaches_the_upstream([](auto up) { return refusing{std::move(up)}; });

@@ -4,13 +4,25 @@
 /// \file
 /// `out_of_memory` is thrown if an allocation is refused, and carries its numbers.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/tag.hpp>       // memory_tag
 
+#include <array>   // array
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 #include <new>     // bad_alloc
 
 namespace vram {
+
+/// An owner of live memory at the time of a refused allocation.
+///
+///     for (memory_holder const& h : e.numbers().holders) { std::puts(h.owner.path()); }
+struct memory_holder {
+    memory_tag  owner{};    ///< its tag; the empty tag for memory without one
+    call_site   at{};       ///< the line that allocated; unknown if there are several
+    std::size_t bytes  = 0; ///< live bytes; 0 if this element is not used
+    std::size_t blocks = 0; ///< number of live blocks
+};
 
 /// The numbers of a refused allocation, in bytes. Zero means that a number is not known. A layer
 /// that knows a number sets it and rethrows the exception.
@@ -30,6 +42,9 @@ struct shortage {
     std::size_t limit        = no_limit; ///< the limit of the resource that refused; 0 is a limit
     std::size_t device_free  = 0;        ///< free bytes of the device
     std::size_t device_total = 0;        ///< total bytes of the device
+    /// The tags with the most live bytes, the largest first, if the stack has a layer `tracking`;
+    /// the lines that allocated if there is only one tag.
+    std::array<memory_holder, 3> holders{};
 
     /// Returns true if the resource has a limit.
     [[nodiscard]] constexpr bool has_limit() const noexcept { return limit != no_limit; }

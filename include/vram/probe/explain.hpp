@@ -42,7 +42,8 @@ private:
 } // namespace detail
 
 /// Describes the numbers of a refused allocation in sentences: the request, the limit or the
-/// reserved memory of the resource that refused, and the memory of the device.
+/// reserved memory of the resource that refused, the memory of the device, and, if the stack has a
+/// layer `tracking`, the owners of the most live memory.
 ///
 ///     catch (out_of_memory const& e) { std::puts(explain(e).c_str()); }
 ///
@@ -85,6 +86,19 @@ private:
             << ".";
         if (wanted > n.device_total) { say << " The request is larger than the whole device."; }
     }
+    for (auto const& each : n.holders) {
+        if (each.bytes == 0) { break; }
+        say << (&each == &n.holders[0] ? " Most of the live memory: " : "; ") << bytes{each.bytes};
+        say << " in " << each.blocks << (each.blocks == 1 ? " block" : " blocks");
+        if (each.owner.known()) { say << " for \"" << each.owner.path() << "\""; }
+        if (each.at.known()) {
+            say << ", allocated at " << each.at.file() << ":"
+                << static_cast<unsigned long long>(each.at.line());
+        } else if (!each.owner.known()) {
+            say << " without a tag";
+        }
+    }
+    if (n.holders[0].bytes != 0) { say << "."; }
     return std::move(say).take();
 }
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_shards` stores a record of each live block, and of the last freed ones.
+
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/call_stack.hpp>           // call_stack
+#include <vram/base/core/address_map.hpp>     // address_map, scramble
+#include <vram/probe/core/brief_lock.hpp>     // brief_lock
+#include <vram/probe/core/owner_accounts.hpp> // site_sums
+#include <vram/probe/core/tick_clock.hpp>     // tick_clock
+
+#include <cstddef>  // size_t, byte
+#include <cstdint>  // uint64_t, uintptr_t
+#include <new>      // bad_alloc
+#include <optional> // optional
+#include <utility>  // exchange
+
+namespace vram {
+namespace detail {
+
+/// The record of a live block.
+template <class Stream>
+struct block_record {
+    void*                 memory    = nullptr;
+    std::size_t           bytes     = 0;
+    std::size_t           alignment = 0;
+    site_sums*            owner     = nullptr;
+    tick_clock::ticks     since     = 0;
+    call_stack            stack{};
+    std::optional<Stream> stream{};
+};
+
+/// The record of a freed block.
+struct freed_record {
+    void const*      memory = nullptr;
+    std::size_t      bytes  = 0;
+    site_sums const* owner  = nullptr;
+    call_site        freed_at{};
+};
+
+/// The records of blocks, in 64 shards by address, each with a lock. A shard also has records of the
+/// last 16 blocks that were freed.
+///
+/// Failure   `insert` throws `std::bad_alloc` and changes nothing.
+/// Threads   Any thread may call any function.
+/// Cost      One `brief_lock` and one step in a hash table for each allocation and each free.
+template <class Stream>
+class block_shards {
+public:
+    using record = block_record<Stream>;
+
+    block_shards()               = default;
+    block_shards(block_shards&&) = delete;
+    ~block_shards() {
+        for (shard& each : shards_) {
+            each.live.for_each([](std::uint64_t, node* n) { delete n; });
+            while (node* const n = each.unused) { each.unused = n->next, delete n; }
+        }
+    }
+
+    /// Adds the record of a new block at `p`; `fill(record)` sets its other members.
+    template <class Fill>
+    void insert(void* p, Fill const& fill) {
+        shard&     s    = shard_of(p);
+        auto const held = s.lock.hold();
+        s.live.reserve(1);
+        node* n = s.unused;
+        if (n != nullptr) [[likely]] {
+            s.unused = n->next;
+        } else {
+            n = new node;
+        }
+        n->is.memory = p;
+        fill(n->is);
+        s.live.insert(key(p), n);
+    }
+
+    /// Removes the block that begins at `p` if `accept(record)` is true. Returns its owner, or null
+    /// if no block begins there or it was not accepted.
+    template <class Accept>
+    [[nodiscard]] site_sums* take(void* p, call_site freed_at, Accept const& accept) noexcept {
+        shard&      s    = shard_of(p);
+        auto const  held = s.lock.hold();
+        node* const n    = s.live.find(key(p));
+        if (n == nullptr || !accept(n->is)) [[unlikely]] { return nullptr; }
+        s.live.erase(key(p));
+        s.freed[s.next++ % recent] = {p, n->is.bytes, n->is.owner, freed_at};
+        n->next                    = std::exchange(s.unused, n);
+        return n->is.owner;
+    }
+
+    /// Returns the record of the live block that contains `p`. Searches all shards.
+    [[nodiscard]] std::optional<record> containing(void const* p) const noexcept {
+        std::optional<record> found;
+        for_each([&](record const& r) {
+            auto const* const begin = static_cast<std::byte const*>(r.memory);
+            if (p >= begin && p < begin + r.bytes) { found = r; }
+        });
+        return found;
+    }
+    /// Returns the record of the last free of a block that began at `p`, if it is still stored.
+    [[nodiscard]] std::optional<freed_record> last_free(void const* p) const noexcept {
+        shard const& s    = shard_of(p);
+        auto const   held = s.lock.hold();
+        for (unsigned i = 1; i <= recent; ++i) {
+            freed_record const& each = s.freed[(s.next - i) % recent];
+            if (each.memory == p) { return each; }
+        }
+        return {};
+    }
+
+    /// Calls `visit(record)` for each live block, in any order, with the lock of its shard.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (shard const& each : shards_) {
+            auto const held = each.lock.hold();
+            each.live.for_each([&](std::uint64_t, node const* n) { visit(n->is); });
+        }
+    }
+    /// Returns the number of live blocks.
+    [[nodiscard]] std::size_t size() const noexcept {
+        std::size_t sum = 0;
+        for (shard const& each : shards_) {
+            auto const held = each.lock.hold();
+            sum += each.live.size();
+        }
+        return sum;
+    }
+
+private:
+    static constexpr unsigned recent = 16;
+
+    struct node {
+        record is{};
+        node*  next = nullptr; ///< the next unused node
+    };
+    struct alignas(64) shard {
+        mutable brief_lock lock;
+        address_map<node>  live;
+        node*              unused = nullptr;
+        unsigned           next   = 0; ///< number of frees so far
+        freed_record       freed[recent]{};
+    };
+
+    [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
+    /// Returns an index that is independent of the high bits of `scramble(key)`, by which the table
+    /// of a shard chooses a cell.
+    [[nodiscard]] static std::size_t index(void const* p) noexcept {
+        std::uint64_t const mixed = scramble(key(p));
+        return static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58);
+    }
+    [[nodiscard]] shard&       shard_of(void const* p) noexcept { return shards_[index(p)]; }
+    [[nodiscard]] shard const& shard_of(void const* p) const noexcept { return shards_[index(p)]; }
+
+    shard shards_[64];
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `owner_accounts` counts live bytes, peaks and allocations for each tag, line and thread.
+
+#include <vram/base/call_site.hpp>        // call_site
+#include <vram/base/core/address_map.hpp> // address_map
+#include <vram/base/core/smaller_of.hpp>  // larger_of
+#include <vram/base/out_of_memory.hpp>    // shortage
+#include <vram/base/tag.hpp>              // memory_tag
+#include <vram/probe/core/brief_lock.hpp> // brief_lock
+
+#include <atomic>  // atomic
+#include <bit>     // bit_cast
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uint64_t, uint32_t, uintptr_t
+#include <new>     // nothrow, bad_alloc
+
+namespace vram {
+namespace detail {
+
+/// The figures of one owner. `moment` is the number of the last peak of all owners together for
+/// which `at_peak` is stored; at a later peak the owner had its present live bytes.
+struct owner_sums {
+    std::size_t   live        = 0; ///< bytes
+    std::size_t   blocks      = 0;
+    std::size_t   peak        = 0; ///< the highest `live`
+    std::size_t   at_peak     = 0;
+    std::uint64_t allocations = 0;
+    std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
+    std::uint32_t moment      = 0;
+
+    void add(std::size_t bytes, std::uint32_t now) noexcept {
+        settle(now);
+        live += bytes;
+        peak = larger_of(peak, live);
+        allocated += bytes;
+        ++blocks;
+        ++allocations;
+    }
+    void sub(std::size_t bytes, std::uint32_t now) noexcept {
+        settle(now);
+        live -= bytes;
+        --blocks;
+    }
+    [[nodiscard]] std::size_t at_the_peak(std::uint32_t now) const noexcept {
+        return moment == now ? at_peak : live;
+    }
+    /// Adds the figures of another thread. The peaks may have been at different times.
+    void merge(owner_sums const& other) noexcept {
+        live += other.live;
+        blocks += other.blocks;
+        peak += other.peak;
+        at_peak += other.at_peak;
+        allocations += other.allocations;
+        allocated += other.allocated;
+    }
+
+private:
+    void settle(std::uint32_t now) noexcept {
+        if (moment == now) { return; }
+        at_peak = live;
+        moment  = now;
+    }
+};
+
+struct owner_account;
+
+/// The figures of one tag, in the account of one thread.
+struct tag_sums {
+    std::uint64_t key;
+    tag_sums*     next;
+    memory_tag    owner;
+    owner_sums    sums{};
+
+    [[nodiscard]] call_site at() const noexcept { return {}; }
+};
+
+/// The figures of one line that allocates for one tag, in the account of one thread.
+struct site_sums {
+    std::uint64_t  key;
+    site_sums*     next;
+    memory_tag     owner;
+    call_site      line;
+    tag_sums*      of;
+    owner_account* account;
+    owner_sums     sums{};
+    std::uint64_t  crossed = 0;  ///< frees on another stream than that of the allocation
+    call_site      crossed_at{}; ///< line of the last one
+
+    [[nodiscard]] call_site at() const noexcept { return line; }
+};
+
+/// The figures of the blocks that one thread allocated; any thread may free them.
+struct owner_account {
+    explicit owner_account(unsigned number) noexcept : thread{number} {}
+    owner_account(owner_account&&) = delete;
+    ~owner_account() {
+        while (site_sums* const each = sites) { sites = each->next, delete each; }
+        while (tag_sums* const each = tags) { tags = each->next, delete each; }
+    }
+
+    /// Returns the figures of a line and a tag. Throws `std::bad_alloc`. The lock must be held.
+    [[nodiscard]] site_sums& find(std::uint64_t key, memory_tag owner, call_site at) {
+        if (last != nullptr && last->key == key) [[likely]] { return *last; }
+        site_sums* found = site_map.find(key);
+        if (found == nullptr) { found = &make(key, owner, at); }
+        last = found;
+        return *found;
+    }
+
+    brief_lock             lock;
+    unsigned               thread;
+    owner_sums             sums{};
+    std::ptrdiff_t         pending = 0; ///< bytes not yet added to the sum of all accounts
+    site_sums*             last    = nullptr;
+    site_sums*             sites   = nullptr;
+    tag_sums*              tags    = nullptr;
+    address_map<site_sums> site_map;
+    address_map<tag_sums>  tag_map;
+
+private:
+    [[gnu::noinline]] site_sums& make(std::uint64_t key, memory_tag owner, call_site at) {
+        site_map.reserve(1);
+        tag_map.reserve(1);
+        std::uint64_t const of_tag = std::uint64_t{owner.id()} + 1;
+        tag_sums*           t      = tag_map.find(of_tag);
+        if (t == nullptr) {
+            t = new tag_sums{of_tag, tags, owner};
+            tag_map.insert(of_tag, t);
+            tags = t;
+        }
+        sites = new site_sums{key, sites, owner, at, t, this};
+        site_map.insert(key, sites);
+        return *sites;
+    }
+};
+
+/// One account for each thread that allocates, and the peak of all together.
+///
+/// Failure   `charge` returns null if there is no host memory; nothing is counted then.
+/// Threads   Any thread may call any function.
+/// Cost      One `brief_lock` for each allocation and each free.
+class owner_accounts {
+public:
+    /// The bytes by which the sum of all accounts may be too small or too large for each thread.
+    static constexpr std::size_t slack = std::size_t{1} << 20;
+
+    owner_accounts()                 = default;
+    owner_accounts(owner_accounts&&) = delete;
+    ~owner_accounts() {
+        for (auto& each : accounts_) { delete each.load(std::memory_order_relaxed); }
+    }
+
+    /// Counts a block of the thread with the number `thread`. Returns its owner for `refund`.
+    [[nodiscard]] site_sums* charge(unsigned thread, memory_tag owner, call_site at,
+                                    std::size_t bytes) noexcept {
+        owner_account& account = account_of(thread);
+        auto const     held    = account.lock.hold();
+        try {
+            site_sums&          site = account.find(key_of(owner, at), owner, at);
+            std::uint32_t const now  = moment_.load(std::memory_order_relaxed);
+            site.sums.add(bytes, now);
+            site.of->sums.add(bytes, now);
+            account.sums.add(bytes, now);
+            account.pending += static_cast<std::ptrdiff_t>(bytes);
+            std::ptrdiff_t const all = total_.load(std::memory_order_relaxed) + account.pending;
+            if (all > peak_.load(std::memory_order_relaxed)) { raise(all); }
+            if (account.pending > limit) { settle(account); }
+            return &site;
+        } catch (std::bad_alloc const&) { return nullptr; }
+    }
+
+    /// Counts the free of a block. `crossed` is true if it was freed on another stream.
+    void refund(site_sums& site, std::size_t bytes, bool crossed, call_site at) noexcept {
+        owner_account&      account = *site.account;
+        auto const          held    = account.lock.hold();
+        std::uint32_t const now     = moment_.load(std::memory_order_relaxed);
+        site.sums.sub(bytes, now);
+        site.of->sums.sub(bytes, now);
+        account.sums.sub(bytes, now);
+        account.pending -= static_cast<std::ptrdiff_t>(bytes);
+        if (crossed) {
+            ++site.crossed;
+            site.crossed_at = at;
+        }
+        if (account.pending < -limit) { settle(account); }
+    }
+
+    /// Calls `visit(account)` for each account, with its lock.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (auto& each : accounts_) {
+            owner_account* const account = each.load(std::memory_order_acquire);
+            if (account == nullptr) { continue; }
+            auto const held = account->lock.hold();
+            visit(*account);
+        }
+        auto const held = spare_.lock.hold();
+        visit(spare_);
+    }
+
+    /// Returns the highest number of live bytes, within `slack` for each thread but one.
+    [[nodiscard]] std::size_t peak() const noexcept {
+        return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
+    }
+    /// Returns the number of the last peak, for `owner_sums::at_the_peak`.
+    [[nodiscard]] std::uint32_t moment() const noexcept {
+        return moment_.load(std::memory_order_relaxed);
+    }
+
+    /// Writes the tags with the most live bytes to `n.holders`, or the lines if there is one tag.
+    /// Allocates nothing.
+    void name_holders(shortage& n) const noexcept {
+        std::size_t const tags = list<tag_sums>(n, &owner_account::tags, &owner_account::tag_map);
+        if (tags < 2) { list<site_sums>(n, &owner_account::sites, &owner_account::site_map); }
+    }
+
+private:
+    static constexpr auto        limit   = static_cast<std::ptrdiff_t>(slack);
+    static constexpr std::size_t threads = 1024;
+
+    /// Returns a key that differs for each pair of a tag and a line.
+    [[nodiscard]] static std::uint64_t key_of(memory_tag owner, call_site at) noexcept {
+        std::uint64_t line = 0;
+        if constexpr (sizeof at == sizeof(std::uintptr_t)) {
+            line = std::bit_cast<std::uintptr_t>(at); // the address of constant data
+        } else {
+            line = (reinterpret_cast<std::uintptr_t>(at.file()) << 12) ^ at.line();
+        }
+        return (std::uint64_t{owner.id()} << 48) ^ line;
+    }
+
+    [[nodiscard]] owner_account& account_of(unsigned thread) noexcept {
+        owner_account* const known = accounts_[thread % threads].load(std::memory_order_acquire);
+        return known != nullptr ? *known : make(thread % threads);
+    }
+    [[gnu::noinline]] owner_account& make(unsigned thread) noexcept {
+        auto* const    fresh  = new (std::nothrow) owner_account{thread};
+        owner_account* before = nullptr;
+        if (fresh == nullptr) { return spare_; }
+        if (accounts_[thread].compare_exchange_strong(before, fresh)) { return *fresh; }
+        delete fresh;
+        return *before;
+    }
+
+    /// Adds the pending bytes of an account to the sum of all. The account's lock must be held.
+    void settle(owner_account& account) noexcept {
+        total_.fetch_add(account.pending, std::memory_order_relaxed);
+        account.pending = 0;
+    }
+    void raise(std::ptrdiff_t all) noexcept {
+        std::ptrdiff_t before = peak_.load(std::memory_order_relaxed);
+        while (all > before &&
+               !peak_.compare_exchange_weak(before, all, std::memory_order_relaxed)) {}
+        moment_.fetch_add(1, std::memory_order_relaxed);
+    }
+
+    template <class Node>
+    std::size_t list(shortage& n, Node* owner_account::* nodes,
+                     address_map<Node> owner_account::* map) const noexcept {
+        for (auto& each : n.holders) { each = {}; }
+        std::size_t found = 0;
+        for (std::size_t a = 0; a <= threads; ++a) {
+            owner_account* const account = at(a);
+            if (account == nullptr) { continue; }
+            Node* each = nullptr;
+            {
+                auto const held = account->lock.hold();
+                each            = account->*nodes;
+            }
+            for (; each != nullptr; each = each->next) { // a node and its `next` never change
+                memory_holder h{each->owner, each->at(), 0, 0};
+                bool          first = true;
+                for (std::size_t b = 0; first && b <= threads; ++b) {
+                    owner_account* const other = at(b);
+                    if (other == nullptr) { continue; }
+                    auto const  held = other->lock.hold();
+                    Node* const same = (other->*map).find(each->key);
+                    if (same == nullptr) { continue; }
+                    first = b >= a; // otherwise the node of account `b` has counted this one
+                    h.bytes += same->sums.live;
+                    h.blocks += same->sums.blocks;
+                }
+                if (first && h.bytes != 0) { ++found, insert(n, h); }
+            }
+        }
+        return found;
+    }
+    [[nodiscard]] owner_account* at(std::size_t i) const noexcept {
+        return i < threads ? accounts_[i].load(std::memory_order_acquire) : &spare_;
+    }
+    /// Inserts `h` into the list of holders, which is sorted by bytes.
+    static void insert(shortage& n, memory_holder h) noexcept {
+        for (auto& each : n.holders) {
+            if (h.bytes <= each.bytes) { continue; }
+            memory_holder const smaller = each;
+            each                        = h;
+            h                           = smaller;
+        }
+    }
+
+    std::atomic<owner_account*> accounts_[threads]{};
+    mutable owner_account       spare_{0}; ///< used if there is no host memory for another
+    std::atomic<std::ptrdiff_t> total_{0};
+    std::atomic<std::ptrdiff_t> peak_{0};
+    std::atomic<std::uint32_t>  moment_{1};
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tracked_block` is a live block in a list of the layer `tracking`.
+
+#include <vram/base/call_site.hpp>  // call_site
+#include <vram/base/call_stack.hpp> // call_stack
+#include <vram/base/error_kind.hpp> // stream_name
+#include <vram/base/tag.hpp>        // memory_tag
+
+#include <chrono>  // nanoseconds
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// A live block, as `tracking::blocks()` returns it.
+///
+///     for (tracked_block const& b : memory.blocks(tracked_order::largest_first)) { ... }
+struct tracked_block {
+    void*                    memory    = nullptr; ///< its address
+    std::size_t              bytes     = 0;       ///< the size that the caller requested
+    std::size_t              alignment = 0;       ///< the requested alignment
+    memory_tag               owner{};             ///< the tag of the scope that allocated it
+    call_site                at{};                ///< the line that allocated it, if it is known
+    stream_name              stream{};            ///< the stream of the allocation, if it had one
+    unsigned                 thread = 0;          ///< number of the thread that allocated it
+    std::chrono::nanoseconds age{};               ///< the time since the allocation
+    call_stack               stack{}; ///< empty unless `tracking_options::frames` is set
+};
+
+/// The order of a list of blocks.
+enum class tracked_order : unsigned char {
+    oldest_first,  ///< by age
+    largest_first, ///< by size
+    by_tag         ///< by the path of the tag, then by size
+};
+
+} // namespace vram

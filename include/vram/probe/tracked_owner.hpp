@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tracked_owner` has the figures of one tag, line or thread of the layer `tracking`.
+
+#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/tag.hpp>       // memory_tag
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+
+namespace vram {
+
+/// The figures of one tag, one line of the program or one thread, as `by_tag`, `by_site` and
+/// `by_thread` of `tracking` return them. Sizes are in bytes as requested.
+///
+///     for (tracked_owner const& o : memory.by_tag()) {
+///         std::printf("%s: %zu bytes\n", o.owner.path(), o.live);
+///     }
+///
+/// If several threads allocate for one tag or line, `peak` is the sum of their peaks, an upper
+/// bound. `at_peak` is exact if one thread allocates; for each further thread it may be off by
+/// 1 MiB.
+struct tracked_owner {
+    memory_tag    owner{};              ///< the tag; empty in `by_thread`
+    call_site     at{};                 ///< the line that allocates; known in `by_site` only
+    unsigned      thread      = 0;      ///< number of the thread, for `by_thread`
+    std::size_t   live        = 0;      ///< live bytes
+    std::size_t   blocks      = 0;      ///< number of live blocks
+    std::size_t   peak        = 0;      ///< the highest number of live bytes of this owner
+    std::size_t   at_peak     = 0;      ///< live bytes when all owners together had their peak
+    std::uint64_t allocations = 0;      ///< number of allocations
+    std::uint64_t allocated   = 0;      ///< the sum of all allocations in bytes
+    std::uint64_t crossed     = 0;      ///< frees on another stream than that of the allocation
+    call_site     crossed_at{};         ///< line of the last such free
+    bool          peak_is_exact = true; ///< false if `peak` is an upper bound
+};
+
+} // namespace vram
