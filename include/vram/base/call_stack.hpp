@@ -18,8 +18,8 @@
 
 namespace vram {
 
-/// The innermost functions that were called when the object was made. An object is a pointer; the
-/// addresses live until the end of the process, each different stack once.
+/// The innermost functions that were active when the object was made. An object holds one pointer
+/// to the addresses, which live until the end of the process. Equal stacks are stored once.
 ///
 ///     call_stack const here = call_stack::current(8);
 ///     for (std::size_t i = 0; i < here.size(); ++i) { std::puts(frame_text{here[i]}.c_str()); }
@@ -33,10 +33,10 @@ public:
     /// The largest number of frames.
     static constexpr unsigned most = detail::stack_walk::most;
 
-    call_stack() = default; ///< an empty stack
+    call_stack() = default; ///< an empty call stack
 
-    /// Returns the innermost `frames` frames of the calling thread (at most `most`), from the
-    /// caller of this function on.
+    /// Returns the innermost `frames` frames of the calling thread (at most `most`). The first is
+    /// the caller of this function.
     [[nodiscard, gnu::always_inline]] static call_stack current(unsigned frames = 8) noexcept {
         return call_stack{detail::stack_walk::here(frames)};
     }
@@ -49,7 +49,7 @@ public:
     [[nodiscard]] void const* operator[](std::size_t i) const noexcept {
         return node_->frames()[i];
     }
-    /// Two stacks are equal if all their addresses are.
+    /// Two call stacks are equal if all their addresses are equal.
     friend bool operator==(call_stack, call_stack) noexcept = default;
 
 private:
@@ -72,7 +72,8 @@ public:
     explicit frame_text(void const* address) noexcept {
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
         Dl_info info{};
-        // The return address is behind the call, which may be the last instruction of a function.
+        // A return address is that of the instruction after the call, which may belong to the next
+        // function.
         auto const* const call = static_cast<char const*>(address) - 1;
         if (::dladdr(call, &info) != 0 && info.dli_fname != nullptr) {
             std::size_t const offset =

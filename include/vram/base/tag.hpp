@@ -13,8 +13,9 @@
 
 namespace vram {
 
-/// The purpose of an allocation, as a path of names such as "train/optimizer". An object is a
-/// pointer; the names live until the end of the process. Two tags are equal if their paths are.
+/// The purpose of an allocation, as a path of names such as "train/optimizer". An object holds one
+/// pointer to the names, which live until the end of the process. Two tags are equal if their paths
+/// are equal.
 ///
 ///     memory_tag const now = current_tag();
 ///     std::printf("%s\n", now.path());
@@ -28,7 +29,8 @@ public:
 
     /// Returns true unless this is the empty tag.
     [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
-    /// Returns all names, from the outermost on, with '/' between them. Valid for good.
+    /// Returns all names, from the outermost on, with '/' between them. Valid until the end of the
+    /// process.
     [[nodiscard]] constexpr char const* path() const noexcept { return known() ? node_->path : ""; }
     /// Returns the innermost name. Valid until the end of the process.
     [[nodiscard]] constexpr char const* name() const noexcept { return known() ? node_->name : ""; }
@@ -36,7 +38,7 @@ public:
     [[nodiscard]] constexpr memory_tag outer() const noexcept {
         return memory_tag{known() ? node_->outer : nullptr};
     }
-    /// Returns true if this is `other` or is contained in it. All tags are in the empty one.
+    /// Returns true if this tag is `other`, or is contained in it. The empty tag contains all tags.
     [[nodiscard]] constexpr bool within(memory_tag other) const noexcept {
         memory_tag each = *this;
         while (each.known() && each != other) { each = each.outer(); }
@@ -64,8 +66,8 @@ namespace detail {
 /// An open scope of a thread. Its tag is looked up when it is needed for the first time.
 struct tag_scope {
     tag_scope*      outer;
-    char const*     name; ///< the name of a scope without a tag yet; null if `node` is set
-    tag_node const* node; ///< the tag; null is the empty tag
+    char const*     name; ///< the name, until the tag is looked up; then null
+    tag_node const* node; ///< the tag, after it was looked up; null is the empty tag
 
     [[gnu::noinline]] tag_node const* find() noexcept {
         if (name == nullptr) { return node; }
@@ -102,9 +104,10 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 ///
 /// Failure   Never throws. If a new tag cannot be stored (no host memory, a path of more than 255
 ///           characters, 65 535 tags), the scope has the tag of the outer scope.
-/// Threads   A scope belongs to one thread, and ends in reverse order: an automatic variable.
-/// Cost      About 1 ns with a string literal, which is read only if a probe asks for the tag. Other
-///           strings are copied and looked up at once.
+/// Threads   A scope is an automatic variable: it belongs to one thread, and the scopes of a thread
+///           end in reverse order.
+/// Cost      About 1 ns with a string literal, which is read only if a probe asks for the tag.
+///           Other strings are copied and looked up at once.
 class [[maybe_unused]] tagged : detail::tag_scope {
 public:
     /// Begins a scope with a string literal, which must outlive the scope.

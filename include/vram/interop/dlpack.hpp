@@ -53,8 +53,9 @@ private:
 ///     auto* tensor = to_dlpack(std::move(weights), stream, {64, 128});   // dlpack_versioned*
 ///     auto* old    = to_dlpack<dlpack_unversioned>(std::move(bias), stream);
 ///
-/// `Managed` is `dlpack_versioned`, `dlpack_unversioned` or a structure of the program's `dlpack.h`.
-/// Without a shape, the tensor has one dimension. The bytes of a buffer are `uint8` elements.
+/// `Managed` is `dlpack_versioned`, `dlpack_unversioned`, or a structure of the program's
+/// `dlpack.h`. Without a shape, the tensor has one dimension. The bytes of a buffer are `uint8`
+/// elements.
 ///
 /// Failure   Throws `layout_error` if the shape does not have `data.size()` elements,
 ///           `std::bad_alloc`, or the platform's error. `data` is unchanged then.
@@ -83,7 +84,7 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
 /// A tensor of another library, whose memory kernels and copies use without a copy of it.
 ///
 ///     dlpack     input{tensor, stream};           // a dlpack_versioned* or dlpack_unversioned*
-///     auto const values = input.as<float const>(); // a span; throws dlpack_error if it is not float
+///     auto const values = input.as<float const>(); // a span; dlpack_error for other elements
 ///
 /// The tensor belongs to this object, which calls its deleter. If the constructor throws, the
 /// tensor still belongs to the caller. Move-only.
@@ -91,9 +92,9 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
 /// Failure   Throws `dlpack_error` for a tensor of another major version of DLPack, or in memory
 ///           that the platform cannot access. The destructor reports errors to the error sink.
 /// Threads   One thread at a time.
-/// Streams   The owner of the tensor has ordered `stream` after its own work, as `__dlpack__(stream)`
-///           in Python does. The destructor blocks the host until the work of `stream` is complete,
-///           because the deleter takes no stream.
+/// Streams   The owner of the tensor must have ordered `stream` after its own work, as
+///           `__dlpack__(stream)` does in Python. The destructor blocks the host until the work of
+///           `stream` is complete, because the deleter takes no stream.
 /// Cost      None besides the wait.
 template <class Platform>
 class dlpack {
@@ -260,8 +261,8 @@ private:
     void (*delete_)(void*)                                      = nullptr;
     std::byte*                    data_                         = nullptr;
     std::size_t                   size_                         = 0;
-    std::span<std::int64_t const> shape_{};   ///< the memory of the tensor
-    std::span<std::int64_t const> strides_{}; ///< the memory of the tensor
+    std::span<std::int64_t const> shape_{};   ///< belongs to the tensor
+    std::span<std::int64_t const> strides_{}; ///< belongs to the tensor
     detail::dlpack_type           type_{};
     memory_kind                   kind_      = memory_kind::pageable;
     int                           device_id_ = 0;

@@ -17,24 +17,24 @@
 
 namespace vram {
 
-/// Runs `work` with its first allocation refused, then with its second one refused, and so on until
-/// a run has no refusal. Checks after each run that nothing leaked, and that a run without a
-/// refusal still gives the same value.
+/// Runs `work` with its first allocation refused, then with its second one refused, and so on for
+/// all its allocations. Checks after each of these runs that nothing leaked, and that a run in
+/// which nothing is refused still gives the same value.
 ///
 ///     auto const result = survives_oom(memory, [&](auto& mr) { return sum_of(mr, input); });
 ///     CHECK_MESSAGE(result, result.text());
 ///
 /// `work(mr)` gets the memory from which it allocates: `memory` itself if its stack contains the
 /// layer `refusing`, otherwise a `refusing` layer over a `resource_ref` of it. A `work()` without a
-/// parameter needs a stack with the layer. The value that `work` returns is compared by `==`; one
-/// that depends on the whole result, such as a checksum, finds most. In a run with a refusal `work`
-/// may throw any exception, or return the same value as without a refusal (by a retry, a smaller
-/// buffer, or another resource); another value is a swallowed refusal.
+/// parameter needs a stack with the layer. The value that `work` returns is compared by `==`; a
+/// value that depends on the whole result, such as a checksum, detects most mistakes. If a request
+/// is refused, `work` may throw any exception, or return the same value as otherwise (by a retry, a
+/// smaller buffer, or another resource); another value is a mistake (`oom_fault::swallowed`).
 ///
 /// Each request is refused once, and then together with all later ones of the run. The result names
 /// the first refused request for which `work` fails, with its line, and the mistake (`oom_fault`).
 /// Objects that outlive a run are filled by the first run; to test how they are filled, `work`
-/// creates them.
+/// must create them itself.
 ///
 /// Requests of the calling thread are counted, and on a simulated node those of each `sim_thread`
 /// that `work` starts, because such threads run in an order that each run repeats (unless the

@@ -20,9 +20,10 @@
 namespace vram {
 namespace detail {
 
-/// One call stack. It is never changed or freed after it was made. Its addresses follow it.
+/// One call stack. It is never changed or freed after it was made. Its addresses follow it in
+/// memory.
 struct stack_node {
-    stack_node const* next; ///< the next stack with the same place in the table
+    stack_node const* next; ///< the next call stack with the same index in the table
     std::uint64_t     hash;
     std::size_t       count; ///< number of addresses
 
@@ -31,7 +32,8 @@ struct stack_node {
     }
 };
 
-/// The call stacks of the process. Nothing is freed: an event may name a stack until the end.
+/// All different call stacks of the process. None is freed, because an event may refer to a call
+/// stack until the end of the process.
 ///
 /// Failure   `keep` returns null if there is no host memory for a new stack.
 /// Threads   Any thread may call any function. Only a new stack takes a lock.
@@ -78,8 +80,8 @@ private:
     }
 };
 
-/// Walks the stack of the calling thread. To unwind eight frames takes some microseconds, so a
-/// thread remembers the places of the return addresses in its stack. If a later walk begins at the
+/// Walks the stack of the calling thread. The unwinder takes some microseconds for eight frames, so
+/// a thread remembers where in its stack the return addresses are. If a later walk begins at the
 /// same place of the stack, and all these places have the same return addresses, the call stack is
 /// the same.
 ///
@@ -90,7 +92,7 @@ class stack_walk {
 public:
     static constexpr unsigned most = 32; ///< the largest number of frames
 
-    /// Returns the innermost `frames` return addresses, from that of the caller of `here` on.
+    /// Returns the innermost `frames` return addresses. The first is that of the caller of `here`.
     [[gnu::noinline]] static stack_node const* here(unsigned frames) noexcept {
 #if __has_include(<unwind.h>)
         if (frames == 0) { return nullptr; }
@@ -118,7 +120,8 @@ public:
     }
 
 private:
-    /// A remembered stack: the return address number i is at `places[i]`.
+    /// A remembered call stack. Its return address with the index i is stored at `places[i]` in the
+    /// thread's stack.
     struct entry {
         void*              begin = nullptr;
         void*              back  = nullptr;
@@ -129,7 +132,7 @@ private:
         [[nodiscard]] bool is(void const* place, void const* from, unsigned frames) const noexcept {
             return begin == place && back == from && asked == frames && stack != nullptr;
         }
-        // From the innermost frame on: if it is unchanged, the next outer frame exists.
+        // Compares from the innermost frame on: if a frame is unchanged, the next outer one exists.
         [[nodiscard, gnu::no_sanitize_address]] bool is_unchanged() const noexcept {
             void const* const* const frames = stack->frames();
             std::size_t const        count  = stack->count;
@@ -180,7 +183,7 @@ private:
     };
     static _Unwind_Reason_Code step(_Unwind_Context* context, void* of) noexcept {
         auto& s = *static_cast<walk_state*>(of);
-        if (!s.begun) { // the frame of `here`
+        if (!s.begun) { // The first frame is that of `here`.
             s.begun = true;
             return _URC_NO_REASON;
         }
@@ -191,7 +194,7 @@ private:
         s.places_known    = s.places_known && s.places[s.count] != nullptr;
         return ++s.count == s.asked ? _URC_END_OF_STACK : _URC_NO_REASON;
     }
-    /// Returns the place of a frame's return address in the stack; null if it is not known.
+    /// Returns where in the stack the return address of a frame is; null if it is not known.
     [[gnu::no_sanitize_address]] static void const* const*
     place_of(_Unwind_Context* context) noexcept {
 #if defined __x86_64__

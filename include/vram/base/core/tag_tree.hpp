@@ -19,15 +19,15 @@ namespace detail {
 /// One tag. It is never changed or freed after it was made.
 struct tag_node {
     tag_node const* outer; ///< the tag that contains this one, or null
-    tag_node const* next;  ///< the next node with the same place in the table
+    tag_node const* next;  ///< the next tag with the same index in the table
     std::uint64_t   hash;
     char const*     path; ///< the names from the outermost on, such as "train/optimizer"
     char const*     name; ///< the last name of `path`
-    std::uint32_t   id;   ///< a number from 1 on
+    std::uint32_t   id;   ///< the number of the tag, from 1 on
 };
 
-/// The tags of the process. A path is stored once, so that two tags are equal if their addresses
-/// are. Nothing is freed: an event may name a tag until the end of the process.
+/// All tags of the process. Each path is stored once, so two tags are equal if their addresses are.
+/// Nothing is freed, because an event may refer to a tag until the end of the process.
 ///
 /// Failure   `descend` returns the outer tag if there is no host memory for a new one, if its path
 ///           would be longer than `longest`, or if there are `most` tags.
@@ -35,11 +35,12 @@ struct tag_node {
 /// Cost      `descend` compares the name with the tags that have the same hash.
 class tag_tree {
 public:
-    static constexpr std::size_t   longest = 255;    ///< characters of a path
-    static constexpr std::uint32_t most    = 65'535; ///< number of tags
+    static constexpr std::size_t   longest = 255;    ///< the largest number of characters of a path
+    static constexpr std::uint32_t most    = 65'535; ///< the largest number of tags
 
     /// Returns the tag `name` within `outer` (null: the outermost level). Each '/' in the name
-    /// begins a further level. An empty name, and the name of `outer` itself, do not begin one.
+    /// begins a further level. A level without a name, or with the name of the level around it, is
+    /// left out.
     [[nodiscard]] static tag_node const* descend(tag_node const* outer, char const* name,
                                                  std::size_t length) noexcept {
         char const* const end = name + length;
@@ -77,7 +78,8 @@ private:
                                                std::size_t n) noexcept {
         if (n == 0 || (outer != nullptr && same(outer->name, name, n))) { return outer; }
         std::uint64_t hash = outer != nullptr ? outer->hash : 0xcbf2'9ce4'8422'2325U;
-        hash               = (hash ^ '/') * 0x0000'0100'0000'01b3U; // FNV-1a
+        // This is the hash function FNV-1a.
+        hash = (hash ^ '/') * 0x0000'0100'0000'01b3U;
         for (std::size_t i = 0; i != n; ++i) {
             hash = (hash ^ static_cast<unsigned char>(name[i])) * 0x0000'0100'0000'01b3U;
         }
@@ -106,7 +108,7 @@ private:
         return each;
     }
 
-    /// Makes a node with the next id. The mutex must be held.
+    /// Makes a tag with the next number. The mutex must be held.
     [[nodiscard]] static tag_node* make(tag_node const* outer, std::uint64_t hash, char const* name,
                                         std::size_t n) noexcept {
         std::size_t const before = outer != nullptr ? std::strlen(outer->path) + 1 : 0;

@@ -19,7 +19,7 @@
 namespace vram {
 namespace detail {
 
-/// A buffer or an array, the memory of which another library can take over.
+/// A buffer or an array with memory that another library can take over.
 template <class Data>
 concept gives_memory = requires(Data& d) {
     typename Data::resource_type;
@@ -52,8 +52,8 @@ template <class Device>
     }
 }
 
-/// Returns the extents followed by the strides of rows without gaps. Throws `layout_error` if the
-/// extents are not those of `size` elements.
+/// Returns the extents, followed by the strides of rows without gaps. Throws `layout_error` if the
+/// product of the extents is not `size`.
 [[nodiscard]] inline std::vector<std::int64_t> with_strides(std::vector<std::int64_t> shape,
                                                             std::size_t               size) {
     std::size_t const n     = shape.size();
@@ -79,7 +79,7 @@ struct dlpack_export {
 
     Managed                   managed{};
     Data                      data;
-    std::vector<std::int64_t> shape; ///< with the strides behind it
+    std::vector<std::int64_t> shape; ///< the extents, followed by the strides
 
     dlpack_export(Data&& from, std::vector<std::int64_t>&& extents) noexcept
         : data{std::move(from)}, shape{std::move(extents)} {}
@@ -106,7 +106,7 @@ struct dlpack_export {
         }
     }
 
-    /// Returns the device of `of`, which lies on its stream's or its resource's device.
+    /// Returns the device of the memory: the device of its resource, or else of its stream.
     static dlpack_device device_of(Data& of) {
         memory_kind kind = memory_kind::device;
         if constexpr (has_property<resource, host_accessible>) {

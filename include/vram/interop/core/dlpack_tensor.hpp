@@ -17,7 +17,7 @@ namespace vram {
 namespace detail {
 
 struct dlpack_device {
-    // Values of `device_type`, for the memory that vram exports and imports.
+    // These are the values of `device_type` for the memory that vram exports and imports.
     static constexpr std::int32_t cpu     = 1;
     static constexpr std::int32_t cuda    = 2;
     static constexpr std::int32_t pinned  = 3;
@@ -29,7 +29,7 @@ struct dlpack_device {
 
 struct dlpack_type {
     std::uint8_t  code  = 0; ///< 0 int, 1 unsigned, 2 float, 4 bfloat16, 5 complex, 6 bool, ...
-    std::uint8_t  bits  = 0; ///< size of one lane
+    std::uint8_t  bits  = 0; ///< number of bits of one lane
     std::uint16_t lanes = 1; ///< more than 1 for vector types
 
     friend constexpr bool operator==(dlpack_type, dlpack_type) = default;
@@ -41,7 +41,7 @@ struct dlpack_tensor {
     std::int32_t  ndim = 0;
     dlpack_type   dtype{};
     std::int64_t* shape       = nullptr;
-    std::int64_t* strides     = nullptr; ///< in elements; null means rows without gaps
+    std::int64_t* strides     = nullptr; ///< distances in elements; null means rows without gaps
     std::uint64_t byte_offset = 0;
 };
 

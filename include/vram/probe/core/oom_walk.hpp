@@ -24,7 +24,7 @@
 namespace vram {
 namespace detail {
 
-/// A value without information, for a function that returns nothing.
+/// The value of a function that returns nothing.
 struct no_value {
     friend bool operator==(no_value, no_value) = default;
 };
@@ -58,7 +58,7 @@ decltype(auto) call_with(R& memory, Work& work) {
     }
 }
 
-/// The runs of `survives_oom`. `Top` is true if `memory` itself is the layer that refuses.
+/// The runs of `survives_oom`. `Top` is true if `memory` itself is the layer that refuses requests.
 template <class R, class Work, bool Top>
 class oom_walk {
     using result = decltype(detail::call_with(std::declval<R&>(), std::declval<Work&>()));
@@ -74,7 +74,8 @@ public:
     [[nodiscard]] oom_survival walk() {
         trial const open{plan_};
         number_ = open.number;
-        // The first run may fill caches, so the second one is the model of all others.
+        // The first run may fill caches, so the live bytes are compared with those after the second
+        // one.
         std::optional<value> const expected = run_first();
         std::size_t const          before   = live();
         if (!repeats(expected, before)) { return std::move(found_); }
@@ -123,7 +124,7 @@ private:
         }
     }
     void prepare(std::uint64_t refused, std::uint64_t most) {
-        // The chunks that a pool over the layer keeps would answer the requests.
+        // Otherwise chunks that a pool over the layer has kept would serve the requests.
         if constexpr (!Top && trimmable_resource<R>) { (void)memory_.trim(0); }
         plan_.forget_freed();
         plan_.begin_run(refused, most);
@@ -184,7 +185,8 @@ private:
         return o.error.empty() || fail(oom_fault::error_reported, o.error);
     }
 
-    /// Makes the second run without a refusal. Returns true if it agrees with the first one.
+    /// Makes the second run, in which no request is refused. Returns true if it agrees with the
+    /// first one.
     [[nodiscard]] bool repeats(std::optional<value> const& expected, std::size_t before) {
         outcome o = run(0, 0);
         if (!o.got) { return fail(oom_fault::unsteady, o.what); }
@@ -195,9 +197,9 @@ private:
         return now <= before || fail_by_leak(now - before, plan_.run());
     }
 
-    /// Makes a run in which the request `k` is refused, and the `most` - 1 after it, and then one
-    /// without a refusal. Returns true if both are correct. Sets `hit` to true if the run had a
-    /// request `k`.
+    /// Makes a run in which the request `k` and the `most` - 1 requests after it are refused, and
+    /// then a run in which none is. Returns true if both are correct. Sets `hit` to true if the
+    /// first of them had a request `k`.
     [[nodiscard]] bool survives(std::uint64_t k, std::uint64_t most,
                                 std::optional<value> const& expected, bool& hit) {
         outcome             o     = run(k, most);
@@ -236,7 +238,8 @@ private:
     survives_oom_options const& options_;
     oom_survival                found_{};
     std::uint64_t               number_ = 0;
-    std::size_t                 steady_ = 0; ///< live bytes after a run without a refusal
+    /// Live bytes after a run in which no request was refused.
+    std::size_t steady_ = 0;
 };
 
 } // namespace detail

@@ -45,9 +45,10 @@ struct tried_free {
     call_site   at{};          ///< line of the invalid free
 };
 
-/// Selects the requests of a `refusing` layer that are refused during a trial, and knows the blocks
-/// that are allocated through the layer during the trial. Requests are counted if their thread
-/// belongs to the trial; frees of all threads are noted.
+/// Selects the requests of a `refusing` layer that are refused during a trial (one call of
+/// `survives_oom`, which consists of many runs), and records the blocks that are allocated through
+/// the layer during the trial. Requests are counted if their thread belongs to the trial; frees of
+/// all threads are recorded.
 ///
 /// Failure   `allocated` does not track the block if host memory is missing; its free is then not
 ///           checked.
@@ -104,7 +105,7 @@ public:
         return true;
     }
 
-    /// Notes that the upstream has allocated a block for the caller.
+    /// Records a block that the upstream has allocated for the caller.
     void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();
@@ -122,7 +123,7 @@ public:
         } catch (std::bad_alloc const&) {} // the block is not tracked
     }
 
-    /// Notes a free before the upstream gets it. Returns false if the block is free already, so
+    /// Records a free before the upstream gets it. Returns false if the block is already free, so
     /// that the free must not be passed on. Sets `bytes` and `alignment` to those of the
     /// allocation.
     [[nodiscard]] bool freeing(void* p, std::size_t& bytes, std::size_t& alignment,
@@ -221,20 +222,21 @@ private:
 
     static inline constinit std::atomic<std::uint64_t> next_{0};
 
-    lock                                     lock_;
-    std::atomic<bool>                        active_{false};
-    std::uint64_t                            number_   = 0;
-    std::uint64_t                            run_      = 0;
-    std::uint64_t                            serial_   = 0;
-    std::uint64_t                            requests_ = 0;
-    std::uint64_t                            refusals_ = 0;
-    std::uint64_t                            refused_  = 0;
-    std::uint64_t                            most_     = 0;
-    tried_block                              first_{};
-    tried_free                               wrong_{};
-    std::size_t                              live_bytes_  = 0;
-    std::size_t                              live_blocks_ = 0;
-    address_map<tried_block>                 blocks_; ///< by address, also freed ones
+    lock              lock_;
+    std::atomic<bool> active_{false};
+    std::uint64_t     number_   = 0;
+    std::uint64_t     run_      = 0;
+    std::uint64_t     serial_   = 0;
+    std::uint64_t     requests_ = 0;
+    std::uint64_t     refusals_ = 0;
+    std::uint64_t     refused_  = 0;
+    std::uint64_t     most_     = 0;
+    tried_block       first_{};
+    tried_free        wrong_{};
+    std::size_t       live_bytes_  = 0;
+    std::size_t       live_blocks_ = 0;
+    /// The blocks of the trial by address, including freed ones.
+    address_map<tried_block>                 blocks_;
     heap_array<std::unique_ptr<tried_block>> records_;
 };
 

@@ -117,7 +117,7 @@ public:
     void raise(std::size_t actor, std::uint64_t count) {
         if (includes(actor, count)) { return; }
         if (copy_) { disown(); }
-        if (actor == owner_) { // by a copy of this clock that was advanced, in a branch of a graph
+        if (actor == owner_) { // A copy of this clock was advanced in another branch of a graph.
             own_ = count;
             all_changed();
         } else {
@@ -188,7 +188,7 @@ private:
         *this = std::move(next);
     }
 
-    /// Joins `other`, neither of which includes the other.
+    /// Joins `other`. Neither clock includes the other.
     void add(actor_clock const& other) {
         actor_clock next{*this};
         next.copy_ = copy_;

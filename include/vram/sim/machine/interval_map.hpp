@@ -20,7 +20,8 @@ namespace detail {
 ///
 /// Failure   A split throws `std::bad_alloc` and leaves the values unchanged.
 /// Threads   One thread at a time.
-/// Cost      A lookup is O(log intervals). A split allocates one node; a single interval needs none.
+/// Cost      A lookup is O(log intervals). A split allocates one node of a tree; a single interval
+///           needs none.
 template <class Value>
 class interval_map {
 public:

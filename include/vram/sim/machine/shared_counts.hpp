@@ -74,7 +74,7 @@ private:
     }
 
     struct node;
-    /// A reference to a node, or null. The last reference deletes the node.
+    /// A reference to a node of the tree, or null. The last reference deletes the node.
     class link {
     public:
         link() = default;
@@ -165,11 +165,11 @@ private:
         }
     }
 
-    /// A node with the larger of each pair of counters of two nodes. It is one of them if that has
-    /// no smaller counter than the other.
+    /// A node with the larger of each pair of counters of two nodes `a` and `b`. No new node is
+    /// made if all larger counters are in one of the two.
     struct larger_of {
         link result;
-        bool is_a, is_b; ///< true if the counters are those of `a`, or of `b`
+        bool is_a, is_b; ///< true if the counters are equal to those of `a`, or of `b`
     };
     static larger_of larger(link const& a, link const& b, unsigned level) {
         if (a == b || !b) { return {a, true, a == b}; }

@@ -174,8 +174,8 @@ public:
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
     }
 
-    /// Records that the vector clock or the queued work of a stream has changed: the device, and the
-    /// legacy default stream, take the change over in their next wait or action.
+    /// Records that the vector clock or the queued work of a stream has changed: the device and the
+    /// legacy default stream take the change over in their next wait or action.
     void changed(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         s.in_past           = false;

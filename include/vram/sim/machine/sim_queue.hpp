@@ -238,8 +238,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) {
                 sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
-                // `s` now waits for all that, and its next action needs not do so again. In a call of
-                // a resource, the order for the program is still to be added.
+                // `s` now waits for all that; its next action need not do so again. In a call of a
+                // resource, the order for the program is still to be added.
                 if (!in_resource_call()) {
                     d.unfollowed.clear();
                     d.blocking_orphans.clear();

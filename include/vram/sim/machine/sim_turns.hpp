@@ -139,8 +139,7 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // The scheduler has just selected this thread: a second selection would count as one
-            // more decision.
+            // The scheduler has just selected this thread: another selection would count twice.
             self.started = true;
             return;
         }
