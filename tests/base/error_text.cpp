@@ -25,7 +25,7 @@ std::string text(error const& e) { return error_text{e}.c_str(); }
 bool        has(std::string const& all, std::string const& part) {
     return all.find(part) != std::string::npos;
 }
-void const* at(std::uintptr_t address) { return reinterpret_cast<void const*>(address); }
+void const* at_address(std::uintptr_t address) { return reinterpret_cast<void const*>(address); }
 } // namespace
 
 TEST_CASE("error_text: unknown numbers are omitted") {
@@ -54,10 +54,10 @@ TEST_CASE("error_text: the caller's line comes first and replaces vram's own") {
 
 TEST_CASE("error_text: a free is printed with the block, both sizes and the stream") {
     error e{.kind        = error_kind::wrong_size,
-            .pointer     = at(0x1000),
+            .pointer     = at_address(0x1000),
             .bytes       = 512,
             .alignment   = 64,
-            .block       = at(0x1000),
+            .block       = at_address(0x1000),
             .block_bytes = 1024,
             .stream      = {.id = 7},
             .resource    = "pool"};
@@ -68,7 +68,7 @@ TEST_CASE("error_text: a free is printed with the block, both sizes and the stre
     CHECK(has(text(e), "the block 0x1000 was allocated with alignment 256, freed with 512 bytes "
                        "and alignment 64 on stream 7. "));
     e.kind    = error_kind::interior_pointer;
-    e.pointer = at(0x1040);
+    e.pointer = at_address(0x1040);
     CHECK(has(text(e), "the address 0x1040 points into a block that begins at 0x1000, of 1024 "
                        "bytes, freed with 512 bytes on stream 7. "));
     e.kind = error_kind::double_free;
@@ -80,7 +80,7 @@ TEST_CASE("error_text: a free is printed with the block, both sizes and the stre
 }
 
 TEST_CASE("error_text: a stream is named by its handle, its id, or as a default stream") {
-    error e{.kind = error_kind::dead_stream, .stream = {.id = 7, .handle = at(0x5580)}};
+    error e{.kind = error_kind::dead_stream, .stream = {.id = 7, .handle = at_address(0x5580)}};
     CHECK(has(text(e), "stream 0x5580 (id 7) was destroyed"));
     CHECK(has(text(e), "retire(stream)"));
     e.stream = {.id = 7};
@@ -114,7 +114,7 @@ TEST_CASE("error_text: the lines and the tag of a block's past are printed") {
     call_site const one = call_site::current(), two = call_site::current();
     auto const      line = ":" + std::to_string(__LINE__ - 1);
     error           e{.kind         = error_kind::double_free,
-                      .pointer      = at(0x1000),
+                      .pointer      = at_address(0x1000),
                       .allocated_at = one,
                       .freed_at     = two,
                       .tag          = "train/optimizer"};

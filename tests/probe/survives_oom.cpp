@@ -31,10 +31,10 @@ using stack = pool<stream_ordered<host_resource>>;
 
 /// A block that is freed at the end of its scope.
 template <class R>
-struct block {
-    block(R& mr, std::size_t n) : memory{mr}, bytes{n}, p{mr.allocate_sync(n)} {}
-    block(block&&) = delete;
-    ~block() { memory.deallocate_sync(p, bytes); }
+struct scoped_block {
+    scoped_block(R& mr, std::size_t n) : memory{mr}, bytes{n}, p{mr.allocate_sync(n)} {}
+    scoped_block(scoped_block&&) = delete;
+    ~scoped_block() { memory.deallocate_sync(p, bytes); }
 
     R&          memory;
     std::size_t bytes;
@@ -74,7 +74,7 @@ TEST_CASE("survives_oom: bug 1, a leak after a refusal") {
     CHECK(result.allocated_at.line() + 1 == result.at.line());
 #endif
     CHECK(result_of([](auto& mr) {
-        block const first{mr, 1_KiB}, second{mr, 2_KiB};
+        scoped_block const first{mr, 1_KiB}, second{mr, 2_KiB};
         return 1;
     }));
 }
@@ -88,16 +88,16 @@ TEST_CASE("survives_oom: bug 2, a half-built state that later runs use") {
     auto const build = [](table& t, auto& mr, bool early) {
         if (early) { t.built = true; } // before the allocation that may fail
         if (t.rows == 0) {
-            block const scratch{mr, 4_KiB};
+            scoped_block const scratch{mr, 4_KiB};
             t.rows = 100;
         }
         t.built = true;
     };
     auto const result = result_of([&](auto& mr) {
         if (!wrong.built) { build(wrong, mr, true); }
-        block const       out{mr, 1_KiB};
-        std::size_t const rows = std::exchange(wrong.rows, 0);
-        wrong.built            = false;
+        scoped_block const out{mr, 1_KiB};
+        std::size_t const  rows = std::exchange(wrong.rows, 0);
+        wrong.built             = false;
         return rows;
     });
     CHECK(result.fault == oom_fault::damaged);
@@ -105,9 +105,9 @@ TEST_CASE("survives_oom: bug 2, a half-built state that later runs use") {
     CHECK(result.refused == 1);
     CHECK(result_of([&](auto& mr) {
         if (!right.built) { build(right, mr, false); }
-        block const       out{mr, 1_KiB};
-        std::size_t const rows = std::exchange(right.rows, 0);
-        right.built            = false;
+        scoped_block const out{mr, 1_KiB};
+        std::size_t const  rows = std::exchange(right.rows, 0);
+        right.built             = false;
         return rows;
     }));
 }
@@ -134,9 +134,9 @@ TEST_CASE("survives_oom: bug 3, a null result of try_allocate that skips the wor
 
 TEST_CASE("survives_oom: bug 4, an exception that becomes a wrong result") {
     auto const work = [](auto& mr, bool tells) {
-        block const input{mr, 1_KiB};
+        scoped_block const input{mr, 1_KiB};
         try {
-            block const scratch{mr, 8_KiB};
+            scoped_block const scratch{mr, 8_KiB};
             return 42;
         } catch (std::bad_alloc const&) {
             if (tells) { throw; }
@@ -175,9 +175,9 @@ TEST_CASE("survives_oom: bug 5, a retry with half the size that uses the whole")
 TEST_CASE("survives_oom: bug 6, a leak in a thread that the code starts") {
     sim_node   node;
     auto const work = [](auto& mr, bool frees) {
-        bool        failed = false;
-        block const own{mr, 1_KiB};
-        sim_thread  other{sim_device{}, [&] {
+        bool               failed = false;
+        scoped_block const own{mr, 1_KiB};
+        sim_thread         other{sim_device{}, [&] {
                              void* first = nullptr;
                              try {
                                  first              = mr.allocate_sync(2_KiB);
@@ -210,7 +210,7 @@ TEST_CASE("survives_oom: bug 7, a free with a wrong size after a refusal") {
     auto const work = [](auto& mr, bool exact) {
         void* const first = mr.allocate_sync(1_KiB);
         try {
-            block const second{mr, 2_KiB};
+            scoped_block const second{mr, 2_KiB};
         } catch (...) {
             mr.deallocate_sync(first, exact ? 1_KiB : 2_KiB);
             throw;
@@ -230,7 +230,7 @@ TEST_CASE("survives_oom: bug 8, a second free after a refusal") {
     auto const work = [](auto& mr, bool once) {
         void* first = mr.allocate_sync(1_KiB);
         try {
-            block const second{mr, 2_KiB};
+            scoped_block const second{mr, 2_KiB};
         } catch (std::bad_alloc const&) {
             mr.deallocate_sync(first, 1_KiB);
             if (once) { first = nullptr; }
@@ -272,9 +272,9 @@ TEST_CASE("survives_oom: bug 10, a state that was changed before the exception")
     account    wrong, right;
     auto const work = [](account& a, auto& mr, bool first) {
         if (first) { a.items.push_back(1); }
-        block const receipt{mr, 512};
+        scoped_block const receipt{mr, 512};
         if (!first) { a.items.push_back(1); }
-        block const copy{mr, 1_KiB};
+        scoped_block const copy{mr, 1_KiB};
         a.items.pop_back();
         return a.items.size();
     };
@@ -282,7 +282,7 @@ TEST_CASE("survives_oom: bug 10, a state that was changed before the exception")
     CHECK(result.fault == oom_fault::damaged);
     CHECK(result.refused == 1);
     CHECK(result_of([&](auto& mr) {
-        block const receipt{mr, 512}, copy{mr, 1_KiB};
+        scoped_block const receipt{mr, 512}, copy{mr, 1_KiB};
         right.items.push_back(1);
         right.items.pop_back();
         return right.items.size();
@@ -319,7 +319,7 @@ TEST_CASE("survives_oom: an error that is reported after a refusal is a failure"
     stack                  other;
     auto const             result = result_of([&](auto& mr) {
         try {
-            block const b{mr, 1_KiB};
+            scoped_block const b{mr, 1_KiB};
         } catch (std::bad_alloc const&) {
             void* const p = other.allocate_sync(64);
             other.deallocate_sync(p, 64);
@@ -336,7 +336,7 @@ TEST_CASE("survives_oom: an exception of the next run, and one that is not a std
     auto const result = result_of([&](auto& mr) {
         if (broken) { throw std::runtime_error{"broken"}; }
         try {
-            block const b{mr, 1_KiB};
+            scoped_block const b{mr, 1_KiB};
         } catch (...) {
             broken = true;
             throw 5;
@@ -369,7 +369,7 @@ TEST_CASE("survives_oom: code that recovers by another way survives") {
         std::size_t  done = 0;
         split_on_oom pieces{{.granule = 1_KiB}};
         pieces(8_KiB, [&](std::size_t, std::size_t n) {
-            block const scratch{mr, n};
+            scoped_block const scratch{mr, n};
             done += n;
         });
         return done;
@@ -377,7 +377,7 @@ TEST_CASE("survives_oom: code that recovers by another way survives") {
     CHECK(split);
     CHECK(split.requests == 1);
     // Without a value.
-    CHECK(result_of([](auto& mr) { block const b{mr, 1_KiB}; }));
+    CHECK(result_of([](auto& mr) { scoped_block const b{mr, 1_KiB}; }));
     // Without a request.
     CHECK(result_of([](auto&) { return 1; }));
 }
@@ -419,10 +419,11 @@ TEST_CASE("survives_oom: the layer in the stack is found, also in a handle and u
     CHECK(result.fault == oom_fault::leak);
     CHECK(result.refused == 2);
     CHECK(result.block_bytes == 1_KiB);
-    CHECK(survives_oom(outer, [&](statistics<refusing<stack>>& mr) { block const b{mr, 10}; }));
+    CHECK(survives_oom(outer,
+                       [&](statistics<refusing<stack>>& mr) { scoped_block const b{mr, 10}; }));
 
     shared handle{refusing<stack>{}};
-    auto   count = survives_oom(handle, [&] { block const b{handle, 1_KiB}; });
+    auto   count = survives_oom(handle, [&] { scoped_block const b{handle, 1_KiB}; });
     CHECK(count);
     CHECK(count.requests == 1);
 }

@@ -28,7 +28,7 @@ template class vram::detail::stream_heap<sim_platform>;
 
 namespace {
 
-constexpr auto all_of = [](block const& b) { return b.bytes; };
+constexpr auto all_bytes_of = [](block const& b) { return b.bytes; };
 
 /// A heap over memory of a device.
 struct fixture : tests::heap_under_lock<heap_of_sim> {
@@ -47,13 +47,13 @@ TEST_CASE("stream_heap: a request takes its rounded size, and is freed once") {
     fixture     f;
     sim_stream  s;
     void* const p = f.take(s, 1000);
-    CHECK(f.heap.usage(all_of).live == 1024);
-    CHECK(f.heap.usage(all_of).requested == 1000);
+    CHECK(f.heap.usage(all_bytes_of).live == 1024);
+    CHECK(f.heap.usage(all_bytes_of).requested == 1000);
     CHECK_FALSE(f.heap.give(f.heap.live(p, 1001), 1001, 256, nullptr));
     CHECK_FALSE(f.heap.give(f.heap.live(p, 1000), 1000, 512, nullptr));
     CHECK(f.heap.give(f.heap.live(p, 1000), 1000, 256, nullptr));
     CHECK_FALSE(f.heap.give(f.heap.live(p, 1000), 1000, 256, nullptr));
-    CHECK(f.heap.usage(all_of).live == 0);
+    CHECK(f.heap.usage(all_bytes_of).live == 0);
     CHECK(f.take(s, 2 << 20) == nullptr);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("stream_heap: another stream gets a chunk of one stream's order after 
         sim_stream_view const other = b;
         void* const           q     = heap.take({.asked = 1 << 19, .on = &other}, held, false);
         CHECK(q != nullptr);
-        CHECK(heap.usage(all_of).waits == 1);
+        CHECK(heap.usage(all_bytes_of).waits == 1);
         CHECK(heap.give(heap.live(p, 1 << 19), 1 << 19, 256, &on));
         CHECK(heap.give(heap.live(q, 1 << 19), 1 << 19, 256, &other));
         heap.finish(held);
@@ -91,11 +91,11 @@ TEST_CASE("stream_heap: usage shows pending bytes until the streams are queried"
     void* const p = f.take(s, 4096);
     sim_launch(s, {.name = "use", .writes = {{p, 4096}}, .duration = 1ms});
     f.give(s, p, 4096);
-    CHECK(f.heap.usage(all_of).pending == 4096);
+    CHECK(f.heap.usage(all_bytes_of).pending == 4096);
     auto held = f.lock.hold();
     f.heap.finish(held);
-    CHECK(f.heap.usage(all_of).pending == 0);
-    CHECK(f.heap.usage(all_of).events == 1);
+    CHECK(f.heap.usage(all_bytes_of).pending == 0);
+    CHECK(f.heap.usage(all_bytes_of).events == 1);
 }
 
 TEST_CASE("stream_heap: after all of many blocks are freed, their uses are dropped once complete") {
@@ -104,7 +104,7 @@ TEST_CASE("stream_heap: after all of many blocks are freed, their uses are dropp
     std::vector<void*> out;
     for (int i = 0; i < 64; ++i) { out.push_back(f.take(s, 16384)); }
     for (void* const p : out) { f.give(s, p, 16384); }
-    (void)f.heap.usage(all_of); // coalesces cached blocks, without queries
+    (void)f.heap.usage(all_bytes_of); // coalesces cached blocks, without queries
     (void)f.take(other, 16384);
     std::size_t free = 0;
     f.heap.blocks().for_each([&](block const& b) {
@@ -147,7 +147,7 @@ TEST_CASE("stream_heap: cached blocks are coalesced before usage is counted, and
         CHECK(heap.blocks().largest_free() == 3_MiB);
         CHECK(heap.take_quick(on, 1_MiB, 256)->pointer() == p);
         CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
-        CHECK(heap.usage(all_of).largest_free == 4_MiB); // joined first
+        CHECK(heap.usage(all_bytes_of).largest_free == 4_MiB); // joined first
         p = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);
         CHECK(heap.give(heap.live(p, 1_MiB + 256), 1_MiB + 256, 256, &on));
         CHECK(heap.blocks().largest_free() == 4_MiB);
@@ -263,8 +263,8 @@ TEST_CASE("stream_heap: a byte with pending uses of two streams is pending once"
         on = s[i % 2];
         CHECK(heap.give(out[i], 4096, 256, &on));
     }
-    CHECK(heap.usage(all_of).pending == 10 * 4096);
-    CHECK(heap.usage(all_of).largest_free == 10 * 4096);
+    CHECK(heap.usage(all_bytes_of).pending == 10 * 4096);
+    CHECK(heap.usage(all_bytes_of).largest_free == 10 * 4096);
 }
 
 TEST_CASE("stream_heap: small blocks stay cached if larger cached ones suffice") {
@@ -292,13 +292,13 @@ TEST_CASE("stream_heap: a block that was allocated for a smaller size is cached 
     void* const p = f.take(s, 9216);
     f.give(s, p, 9216);
     CHECK(f.heap.take_quick(s, 8192, 256)->pointer() == p);
-    CHECK(f.heap.usage(all_of).live == 9216);
+    CHECK(f.heap.usage(all_bytes_of).live == 9216);
     CHECK(f.heap.give_quick(f.heap.live(p, 8192), 8192, 256, s));
     block* const other = f.heap.take_quick(s, 8448, 256);
     REQUIRE(other != nullptr);
     CHECK(other->pointer() != p);
     CHECK(f.heap.take_quick(s, 8192, 256)->pointer() == p);
-    CHECK(f.heap.usage(all_of).live == 9216 + 8448);
+    CHECK(f.heap.usage(all_bytes_of).live == 9216 + 8448);
     f.give(s, p, 8192);
     f.give(s, other->pointer(), 8448);
     CHECK(f.take(s, 1 << 20) == f.memory);
@@ -338,7 +338,7 @@ TEST_CASE("stream_heap: the last freed large block is reused as it is") {
     CHECK(f.heap.live(high, 4_MiB) == nullptr);
     // Coalesced, it would begin at `low`.
     CHECK(f.heap.take_quick(s, 4_MiB, 256)->pointer() == high);
-    CHECK(f.heap.usage(all_of).live == 14_MiB);
+    CHECK(f.heap.usage(all_bytes_of).live == 14_MiB);
     SUBCASE("and is joined for another size") {
         f.give(s, high, 4_MiB);
         CHECK(f.heap.take_quick(s, 12_MiB, 256)->pointer() == low);
@@ -359,7 +359,7 @@ TEST_CASE("stream_heap: the last freed large block is reused as it is") {
         sim_launch(s, {.name = "use", .duration = 1ms});
         f.give(s, high, 4_MiB);
         CHECK(f.heap.take_quick(other, 4_MiB, 256) == nullptr);
-        CHECK(f.heap.usage(all_of).pending >= 12_MiB);
+        CHECK(f.heap.usage(all_bytes_of).pending >= 12_MiB);
     }
     SUBCASE("and joins when the next one comes back") {
         f.give(s, high, 4_MiB);
@@ -470,10 +470,10 @@ TEST_CASE("stream_heap: memory that a stream has waited for is found without a s
     CHECK(f.heap.take_quick(b, 256, 256) == nullptr);
     void* const front = f.take(b, 256);
     CHECK(front == p);
-    CHECK(f.heap.usage(all_of).waits == 1);
+    CHECK(f.heap.usage(all_bytes_of).waits == 1);
     block* const next = f.heap.take_quick(b, 512, 256);
     REQUIRE(next != nullptr);
-    CHECK(f.heap.usage(all_of).waits == 1);
+    CHECK(f.heap.usage(all_bytes_of).waits == 1);
     f.give(b, front, 256);
     f.give(b, next->pointer(), 512);
     auto held = f.lock.hold();
