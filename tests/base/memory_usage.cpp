@@ -38,3 +38,45 @@ TEST_CASE("memory_usage: raise_peaks takes higher earlier peaks, and returns tru
     usage.raise_peaks({.peak_live = 6, .peak_reserved = 8});
     CHECK(usage == memory_usage{.peak_live = 7, .peak_reserved = 8, .restarts = 2});
 }
+
+TEST_CASE("memory_usage: the sum of two resources has every figure, and the larger free block") {
+    memory_usage sum{.live          = 1,
+                     .requested     = 2,
+                     .reserved      = 3,
+                     .peak_live     = 4,
+                     .peak_reserved = 5,
+                     .past_peak     = 6,
+                     .largest_free  = 7,
+                     .pending       = 8,
+                     .allocations   = 9,
+                     .events        = 10,
+                     .waits         = 11,
+                     .upstream      = 12,
+                     .restarts      = 13};
+    sum.add({.live          = 100,
+             .requested     = 100,
+             .reserved      = 100,
+             .peak_live     = 100,
+             .peak_reserved = 100,
+             .past_peak     = 50,
+             .largest_free  = 5,
+             .pending       = 100,
+             .allocations   = 100,
+             .events        = 100,
+             .waits         = 100,
+             .upstream      = 100,
+             .restarts      = 100});
+    CHECK(sum == memory_usage{.live          = 101,
+                              .requested     = 102,
+                              .reserved      = 103,
+                              .peak_live     = 104,
+                              .peak_reserved = 105,
+                              .past_peak     = 106, // 6, and the 100 that were live at the peak
+                              .largest_free  = 7,
+                              .pending       = 108,
+                              .allocations   = 109,
+                              .events        = 110,
+                              .waits         = 111,
+                              .upstream      = 112,
+                              .restarts      = 113});
+}

@@ -52,6 +52,25 @@ struct memory_usage {
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }
         ++restarts;
     }
+    /// Adds the figures of a second resource. Their peaks may have been at different times, so the
+    /// sums of the peaks are upper bounds.
+    constexpr void add(memory_usage const& more) noexcept {
+        // This line precedes the addition to `peak_live`, because `highest_live` needs the old
+        // value.
+        past_peak = highest_live() + more.highest_live();
+        live += more.live;
+        requested += more.requested;
+        reserved += more.reserved;
+        peak_live += more.peak_live;
+        peak_reserved += more.peak_reserved;
+        if (more.largest_free > largest_free) { largest_free = more.largest_free; }
+        pending += more.pending;
+        allocations += more.allocations;
+        events += more.events;
+        waits += more.waits;
+        upstream += more.upstream;
+        restarts += more.restarts;
+    }
 
     friend bool operator==(memory_usage const&, memory_usage const&) = default;
 };

@@ -5,22 +5,21 @@
 /// `binned` allocates blocks of a few dozen size classes, and passes larger requests to its
 /// upstream.
 
-#include <vram/base/align.hpp>                 // default_alignment
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/base/contract.hpp>              // expects
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_ordered_upstream
-#include <vram/concepts/core/is_captured.hpp>  // is_captured
-#include <vram/concepts/core/is_ending.hpp>    // is_ending
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/observer.hpp>          // memory_event_kind
-#include <vram/concepts/powers.hpp>            // fallible_resource
-#include <vram/concepts/sited.hpp>             // sited
-#include <vram/layer/with.hpp>                 // with::word
-#include <vram/pool/binned_options.hpp>        // binned_options
-#include <vram/pool/core/large_blocks.hpp>     // large_blocks
-#include <vram/pool/core/size_classes.hpp>     // size_classes
-#include <vram/pool/core/slab_base.hpp>        // slab_base
+#include <vram/base/align.hpp>                // default_alignment
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/contract.hpp>             // expects
+#include <vram/base/error.hpp>                // report_error
+#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_ordered_upstream
+#include <vram/concepts/core/is_captured.hpp> // is_captured
+#include <vram/concepts/core/is_ending.hpp>   // is_ending
+#include <vram/concepts/observer.hpp>         // memory_event_kind
+#include <vram/concepts/powers.hpp>           // fallible_resource
+#include <vram/concepts/sited.hpp>            // sited
+#include <vram/layer/with.hpp>                // with::word
+#include <vram/pool/binned_options.hpp>       // binned_options
+#include <vram/pool/core/large_blocks.hpp>    // large_blocks
+#include <vram/pool/core/size_classes.hpp>    // size_classes
+#include <vram/pool/core/slab_base.hpp>       // slab_base
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -167,7 +166,7 @@ public:
     /// over the live large blocks.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
-        return this->chunk_has(p) || large_.owns(p);
+        return this->heaps_.owns(p) || large_.owns(p);
     }
     /// Returns the size above which a request is passed to the upstream.
     [[nodiscard]] std::size_t largest() const noexcept {
@@ -225,7 +224,7 @@ private:
         }
         if constexpr (Throwing) {
             return this->or_throw(
-                r, [&] { return pass_on<true>(r); }, [&] { return this->largest_free(); });
+                r, [&] { return pass_on<true>(r); }, [&] { return this->heaps_.largest_free(); });
         } else {
             return nullptr;
         }
@@ -237,7 +236,7 @@ private:
             auto const held = this->lock_.hold();
             this->streams_.meet(*r.on);
         }
-        return this->template grow<Throwing>("binned", r.asked, r.alignment, r.on, [&](void* at) {
+        return this->template grow<Throwing>(r.asked, r.alignment, r.on, [&](void* at) {
             large_.reserve();
             large_.insert(at, r.asked, r.alignment);
             this->count_out(r.asked, r.asked);
@@ -277,17 +276,11 @@ private:
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) noexcept {
-        detail::refused_free e{"binned", p, bytes, alignment, at};
-        e.template on<platform>(on);
-        {
-            auto const held = this->lock_.hold();
-            if (!this->explain_refusal(e)) {
-                auto const* const n = large_.around(p);
-                if (n != nullptr) { e.found_live(n->at, n->bytes, n->alignment); }
-            }
-        }
-        e.template report<platform>();
-        this->seen().notify(memory_event_kind::free_refused, p, bytes, on, at);
+        this->report_refusal(p, bytes, alignment, on, at, [&](auto& e) {
+            if (this->heaps_.explain_refusal(e)) { return; }
+            auto const* const n = large_.around(p);
+            if (n != nullptr) { e.found_live(n->at, n->bytes, n->alignment); }
+        });
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
                                                 std::size_t alignment, call_site at) noexcept {

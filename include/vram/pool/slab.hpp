@@ -4,18 +4,17 @@
 /// \file
 /// `slab` allocates blocks of one size.
 
-#include <vram/base/align.hpp>                 // default_alignment
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/base/contract.hpp>              // expects
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/base/over_size.hpp>             // over_size
-#include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/observer.hpp>          // memory_event_kind
-#include <vram/concepts/powers.hpp>            // fallible_resource
-#include <vram/layer/with.hpp>                 // with::layer
-#include <vram/pool/core/slab_base.hpp>        // slab_base
-#include <vram/pool/pool_options.hpp>          // pool_options
+#include <vram/base/align.hpp>              // default_alignment
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/contract.hpp>           // expects
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/over_size.hpp>          // over_size
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/observer.hpp>       // memory_event_kind
+#include <vram/concepts/powers.hpp>         // fallible_resource
+#include <vram/layer/with.hpp>              // with::layer
+#include <vram/pool/core/slab_base.hpp>     // slab_base
+#include <vram/pool/pool_options.hpp>       // pool_options
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -199,14 +198,8 @@ private:
     /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) noexcept {
-        detail::refused_free e{"slab", p, bytes, alignment, at};
-        e.template on<platform>(on);
-        {
-            auto const held = this->lock_.hold();
-            (void)this->explain_refusal(e);
-        }
-        e.template report<platform>();
-        this->seen().notify(memory_event_kind::free_refused, p, bytes, on, at);
+        this->report_refusal(p, bytes, alignment, on, at,
+                             [&](auto& e) { (void)this->heaps_.explain_refusal(e); });
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
                                                 std::size_t alignment, call_site at) noexcept {

@@ -30,10 +30,10 @@ TEST_CASE("availability: a block is as available as its least available part") {
     block    b;
     b.address = 0x1000;
     b.bytes   = 0x200;
-    CHECK(free_blocks::priced(b, slot_is_price) == availability::ready);
+    CHECK(block_places::priced(b, slot_is_price) == availability::ready);
     b.slot = block::several;
     b.note = &note;
-    CHECK(free_blocks::priced(b, slot_is_price) == availability::needs_wait);
+    CHECK(block_places::priced(b, slot_is_price) == availability::needs_wait);
     REQUIRE(note.what.merge(tags{{0x1100, 0x1200, 1, 2}}, [](tag const&) { return false; }));
-    CHECK(free_blocks::priced(b, slot_is_price) == availability::unavailable);
+    CHECK(block_places::priced(b, slot_is_price) == availability::unavailable);
 }

@@ -36,26 +36,25 @@ template <class Upstream>
 struct growing_pool : growing_base<Upstream> {
     using base = growing_base<Upstream>;
 
-    explicit growing_pool(std::size_t max_size) : base{Upstream{}, max_size} {}
+    explicit growing_pool(std::size_t max_size) : base{"pool", Upstream{}, max_size} {}
 
     template <bool Throwing>
     void* chunk_of(std::size_t bytes) {
-        return this->template grow<Throwing>("pool", bytes, 256, nullptr,
-                                             [](void* at) { return at; });
+        return this->template grow<Throwing>(bytes, 256, nullptr, [](void* at) { return at; });
     }
     void* unrecorded_chunk(std::size_t bytes, typename base::stream const* order = nullptr) {
-        return this->template grow<true>("pool", bytes, 256, order,
+        return this->template grow<true>(bytes, 256, order,
                                          [](void*) -> void* { throw std::bad_alloc{}; });
     }
     void* ready_chunk(std::size_t bytes, bool recorded = true) {
-        return this->grow_ready("pool", bytes, 256, {}, [=](void* at) {
+        return this->grow_ready(bytes, 256, {}, [=](void* at) {
             if (!recorded) { throw std::bad_alloc{}; }
             return at;
         });
     }
     void return_chunk(void* at, std::size_t bytes) {
         auto held = this->lock_.hold();
-        this->give_back("pool", at, bytes, 256, held);
+        this->give_back(at, bytes, 256, held);
         CHECK(held.owns_lock());
     }
     void* refuse(std::size_t bytes) {

@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <vector>
 
 using namespace vram;
 using namespace vram::detail;
@@ -27,15 +26,4 @@ TEST_CASE("pool_growth: a chunk has the size of the policy, up to the limit, and
     void* const p = mr.allocate_sync(7_MiB);
     CHECK(wanted(1_MiB) == 3_MiB); // the rest of the limit
     CHECK(mr.try_deallocate_sync(p, 7_MiB));
-}
-
-TEST_CASE("pool_growth: a growth that fails is tried with half the size, down to the need") {
-    std::vector<std::size_t> tried;
-    using chunks   = pool_growth<sim_resource, exact_growth>;
-    auto const got = chunks::stepping_down(800, 150, [&](std::size_t n) {
-        tried.push_back(n);
-        return n <= 150 ? n : 0;
-    });
-    CHECK(got == 150);
-    CHECK(tried == std::vector<std::size_t>{800, 400, 200, 150});
 }

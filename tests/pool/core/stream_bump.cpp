@@ -101,7 +101,7 @@ TEST_CASE("stream_bump: a retired stream is not queried when others have its tim
     {
         sim_stream const s;
         CHECK(desk.take(s, 0x100) == at(0x1000));
-        desk.books.retire(s);
+        desk.books.uses().retire(s);
     }
     sim_stream others[16];
     for (sim_stream const& each : others) { (void)desk.take(each, 0x100); }

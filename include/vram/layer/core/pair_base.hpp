@@ -209,21 +209,7 @@ protected:
     ~pair_base()                      = default;
 
     [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
-        // This line precedes the addition to `peak_live`, because `highest_live` needs the old
-        // value.
-        sum.past_peak = sum.highest_live() + more.highest_live();
-        sum.live += more.live;
-        sum.requested += more.requested;
-        sum.reserved += more.reserved;
-        sum.peak_live += more.peak_live;
-        sum.peak_reserved += more.peak_reserved;
-        sum.largest_free = larger_of(sum.largest_free, more.largest_free);
-        sum.pending += more.pending;
-        sum.allocations += more.allocations;
-        sum.events += more.events;
-        sum.waits += more.waits;
-        sum.upstream += more.upstream;
-        sum.restarts += more.restarts;
+        sum.add(more);
         return sum;
     }
 

@@ -6,8 +6,11 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/concepts/core/is_default_stream.hpp>
+#include <vram/concepts/core/is_destroyed.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/core/refused_free.hpp> // collects_refusals
+#include <vram/concepts/observer.hpp>          // memory_event_kind
+#include <vram/pool/core/block.hpp>
 #include <vram/pool/core/remote_free_list.hpp>
 #include <vram/pool/event_policy.hpp>
 #include <vram/pool/pool_options.hpp>
@@ -75,7 +78,7 @@ public:
     /// Executes the queued frees by threads of other shards, with the pool's lock taken once. Cost:
     /// one load if the queue is empty.
     void drain_remote_frees() noexcept {
-        if (remote_frees_.any()) { core_.drain(remote_frees_); }
+        if (remote_frees_.any()) { drain_all(); }
     }
 
     /// Returns `p`, a block that this shard (pool of the arena) has just allocated. On a platform
@@ -84,15 +87,45 @@ public:
     /// its new owner.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
-            typename remote_free_list<platform>::remote_free stale;
+            remote_free stale;
             while (p != nullptr && remote_frees_.any() && remote_frees_.remove(p, stale)) {
-                core_.refuse_remote(stale, true);
+                refuse(stale, true);
             }
         }
         return p;
     }
 
 private:
+    using remote_free = typename remote_free_list<platform>::remote_free;
+
+    [[gnu::noinline]] void drain_all() noexcept {
+        auto const held = core_.lock_.hold();
+        remote_frees_.drain([&](remote_free const& n) {
+            block* const  b  = core_.heap_.live(n.p, n.bytes);
+            stream const* on = n.in_use ? &n.on : nullptr;
+            if (b != nullptr && on != nullptr &&
+                core_.heap_.give_quick(b, n.bytes, n.alignment, n.on)) {
+                return;
+            }
+            if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
+        });
+    }
+    /// Reports a remote free that is refused. `stale`: the block was freed before this free was
+    /// queued, or later and allocated again. Otherwise the lock of the pool must be held.
+    [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
+        refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
+        if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
+        stale ? (void)e.found_free() : core_.heap_.explain_refusal(e);
+        e.template report<platform>();
+        core_.seen().notify(memory_event_kind::free_refused, n.p, n.bytes,
+                            n.in_use ? &n.on : nullptr, n.at);
+    }
+    /// Registers the stream `s` with the pool. If its id is not known yet, it is queried, which
+    /// CUDA forbids while `s` is being captured. Throws if the query fails.
+    void register_stream(stream s) {
+        auto const held = core_.lock_.hold();
+        core_.heap_.register_stream(s);
+    }
     /// Returns true if a free on `on`, by a thread of another shard (pool of the arena), may be
     /// queued instead of executed at once.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
@@ -109,7 +142,7 @@ private:
     /// must happen before its end.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         try {
-            from != nullptr ? from->core_.meet(s) : (void)platform::id(s);
+            from != nullptr ? from->register_stream(s) : (void)platform::id(s);
             return true;
         } catch (...) { return false; } // the block is freed at once, which reports the error
     }

@@ -5,6 +5,7 @@
 /// `block_chunks` is the list of the chunks of a heap, each a row of blocks.
 
 #include <vram/base/core/heap_array.hpp>
+#include <vram/order/core/availability.hpp>
 #include <vram/pool/core/block.hpp>
 
 #include <cstddef> // size_t
@@ -78,6 +79,25 @@ public:
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) { visit(*b); }
         }
+    }
+
+    /// Returns the index of the idle chunk whose block is available soonest (`cost(block)`), and of
+    /// equal ones the largest. Leaves out chunks that a thread is changing. Returns the number of
+    /// chunks if no idle chunk can be used.
+    template <class Cost>
+    [[nodiscard]] std::size_t idle(Cost const& cost) const {
+        std::size_t found = size();
+        auto        least = availability::unavailable;
+        for (std::size_t i = 0; i < size(); ++i) {
+            if (chunks_[i].busy || !chunks_[i].idle()) { continue; }
+            availability const here = cost(*chunks_[i].first);
+            if (here < least || (here == least && here != availability::unavailable &&
+                                 chunks_[i].bytes > chunks_[found].bytes)) {
+                found = i;
+                least = here;
+            }
+        }
+        return found;
     }
 
     /// Returns true if `p` lies in one of the chunks. Cost: linear in the number of chunks.

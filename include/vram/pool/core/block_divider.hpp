@@ -5,12 +5,12 @@
 /// `block_divider` divides free blocks for requests, and coalesces freed blocks.
 
 #include <vram/pool/core/block_chunks.hpp>
+#include <vram/pool/core/block_links.hpp>
 #include <vram/pool/core/block_tags.hpp>
 #include <vram/pool/core/free_blocks.hpp>
-#include <vram/pool/core/node_pool.hpp>
 
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
+#include <cstdint> // uintptr_t
 #include <utility> // exchange, move
 
 namespace vram {
@@ -29,13 +29,12 @@ public:
 
     /// `in_place`: chunks can grow at their ends. `apart`: the blocks are those of the heap for
     /// small blocks.
-    block_divider(bool in_place, bool apart) noexcept : free_{in_place}, apart_{apart} {}
+    block_divider(bool in_place, bool apart) noexcept : free_{in_place}, blocks_{apart} {}
     block_divider(block_divider&& other) noexcept : block_divider{false, false} {
         *this = std::move(other);
     }
     block_divider& operator=(block_divider&& other) noexcept {
         free_            = std::move(other.free_);
-        apart_           = other.apart_;
         blocks_          = std::move(other.blocks_);
         tags_            = std::move(other.tags_);
         has_uncoalesced_ = std::exchange(other.has_uncoalesced_, false);
@@ -81,11 +80,7 @@ public:
     /// Adds a chunk as one free block with the pending uses `held` (streams that may still access
     /// the chunk). Requires a call of `reserve`.
     block* add(void* base, std::size_t bytes, tags const& held) noexcept {
-        block* const b = blocks_.make();
-        b->address     = reinterpret_cast<std::uintptr_t>(base);
-        b->bytes       = bytes;
-        b->now         = block::state::free;
-        b->apart       = apart_;
+        block* const b = blocks_.make_first(base, bytes);
         tags_.hold(b, held);
         free_.insert(b);
         return b;
@@ -107,10 +102,10 @@ public:
         free_.remove(b);
         if (!front) {
             block* const rest = b;
-            b                 = cut(rest, place.start - rest->address);
+            b                 = blocks_.cut(rest, place.start - rest->address);
             free_.insert(rest);
         }
-        if (b->bytes != bytes || free_.is_tail(b)) { free_.insert(cut(b, bytes)); }
+        if (b->bytes != bytes || free_.is_tail(b)) { free_.insert(blocks_.cut(b, bytes)); }
         return b;
     }
 
@@ -118,17 +113,7 @@ public:
     /// by size). The free block must be larger, and not the first of its chunk. The rest keeps its
     /// descriptor, its uses, and nearly always its bin.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
-        block* const         b      = blocks_.reuse();
-        block* const         before = rest->before;
-        std::uintptr_t const start  = rest->address;
-        b->address                  = start;
-        b->bytes                    = bytes;
-        b->before                   = before;
-        b->after                    = rest;
-        b->apart                    = apart_;
-        before->after               = b;
-        rest->before                = b;
-        rest->address               = start + bytes;
+        block* const b = blocks_.cut_front(rest, bytes);
         free_.resize(rest, rest->bytes - bytes);
         tags_.drop_front(rest);
         return b;
@@ -221,36 +206,16 @@ private:
         tags_.release(b);
         if (start != b->address) {
             block* const front = b;
-            b                  = cut(front, start - front->address);
+            b                  = blocks_.cut(front, start - front->address);
             tags_.hold(front, held.within(front->address, front->end()));
             free_.insert(front);
         }
         if (b->bytes != bytes || free_.is_tail(b)) {
-            block* const rest = cut(b, bytes);
+            block* const rest = blocks_.cut(b, bytes);
             tags_.hold(rest, held.within(rest->address, rest->end()));
             free_.insert(rest);
         }
         return b;
-    }
-
-    /// Divides the free block `b`, which is in no bin (free list by size): shortens it to `bytes`
-    /// and returns a new block for the rest, also in no bin. The block has at most one pending use
-    /// by a stream, that of both parts.
-    block* cut(block* b, std::size_t bytes) noexcept {
-        block* const rest = blocks_.make();
-        rest->address     = b->address + bytes;
-        rest->bytes       = b->bytes - bytes;
-        rest->before      = b;
-        rest->after       = b->after;
-        rest->slot        = rest->bytes != 0 ? b->slot : block::nobody;
-        rest->epoch       = b->epoch;
-        rest->now         = block::state::free;
-        rest->apart       = b->apart;
-        rest->bare        = b->bare && rest->bytes != 0;
-        if (rest->after != nullptr) { rest->after->before = rest; }
-        b->after = rest;
-        b->bytes = bytes;
-        return rest;
     }
 
     [[nodiscard]] static block* free_one(block* b) noexcept {
@@ -261,9 +226,7 @@ private:
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
-        front->after = b->after;
-        if (front->after != nullptr) { front->after->before = front; }
-        blocks_.put_back(b);
+        blocks_.drop_next(front);
         return front;
     }
     /// Merges `b`, which is in no bin (free list by size) and is not the first of its chunk, into
@@ -272,10 +235,7 @@ private:
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);
-        after->address   = b->address;
-        after->before    = b->before;
-        b->before->after = after;
-        blocks_.put_back(b);
+        blocks_.drop_previous(after);
         return after;
     }
     /// General case of coalescing: merges `b`, which is in no bin (free list by size), with its
@@ -305,10 +265,8 @@ private:
         block* const gone = b->after;
         if (!tags_.merge_uses(b, gone, is_complete)) { return false; }
         b->bytes += gone->bytes;
-        b->bare  = b->bare || gone->bare;
-        b->after = gone->after;
-        if (b->after != nullptr) { b->after->before = b; }
-        blocks_.put_back(gone);
+        b->bare = b->bare || gone->bare;
+        blocks_.drop_next(b);
         return true;
     }
     /// Merges the block after `b`, if it is free, into `b`. Returns true if it did.
@@ -323,12 +281,11 @@ private:
         return false;
     }
 
-    free_blocks      free_;
-    node_pool<block> blocks_;
-    block_tags       tags_;
+    free_blocks free_;
+    block_links blocks_;
+    block_tags  tags_;
     /// True if there may be neighbouring free blocks that are not coalesced.
     bool has_uncoalesced_ = false;
-    bool apart_;
 };
 
 } // namespace detail

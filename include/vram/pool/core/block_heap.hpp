@@ -8,6 +8,7 @@
 #include <vram/pool/core/block_chunks.hpp>
 #include <vram/pool/core/block_divider.hpp>
 #include <vram/pool/core/block_table.hpp>
+#include <vram/pool/core/chunk_extension.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
@@ -33,6 +34,9 @@ public:
     using fit    = free_blocks::fit;
     using judged = free_blocks::judged;
     using chunk  = block_chunks::chunk;
+
+    using chunk_extension = detail::chunk_extension;
+    using front_of        = detail::front_of;
 
     /// `in_place`: chunks can grow at their ends. Each chunk then ends with a free block, which may
     /// have zero bytes. `apart` is the value of `block::apart` for all blocks of this heap.
@@ -129,18 +133,7 @@ public:
     /// equal ones the largest. Returns the number of chunks if no idle chunk can be used.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
-        std::size_t found = chunks_.size();
-        auto        least = availability::unavailable;
-        for (std::size_t i = 0; i < chunks_.size(); ++i) {
-            if (chunks_[i].busy || !chunks_[i].idle()) { continue; }
-            availability const cost = free_blocks::priced(*chunks_[i].first, price);
-            if (cost < least || (cost == least && cost != availability::unavailable &&
-                                 chunks_[i].bytes > chunks_[found].bytes)) {
-                found = i;
-                least = cost;
-            }
-        }
-        return found;
+        return chunks_.idle([&](block const& b) { return block_places::priced(b, price); });
     }
     /// Removes the chunk at `index`, which must be idle (one free block), from the heap. The caller
     /// returns its memory to the upstream.
@@ -187,16 +180,6 @@ public:
         });
     }
 
-    /// The chunk at `base`, of `bytes` bytes, is to grow by `by` bytes at its end.
-    struct chunk_extension {
-        void*       base  = nullptr; ///< address of the chunk, or null if no chunk can grow
-        std::size_t bytes = 0;
-        std::size_t by    = 0;
-    };
-    /// A function object that returns the address at which a block begins.
-    struct front_of {
-        [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
-    };
     /// Finds the chunk that needs the least growth for a request at its end: behind all memory that
     /// the stream may not use, and not before the address `from(last block)`. Marks that chunk busy
     /// until `end_growth`: no other thread makes it grow or returns it to the upstream. Returns a
@@ -204,22 +187,7 @@ public:
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
-        chunk_extension least;
-        chunk*          found = nullptr;
-        free_index().for_each_tail([&](block const* tail) {
-            chunk&               c     = chunks_.around(tail);
-            std::uintptr_t const idle  = free_blocks::usable_from(*tail, price);
-            std::uintptr_t const there = from(*tail);
-            std::uintptr_t const start = align(idle > there ? idle : there, alignment);
-            std::uintptr_t const end   = saturating_add(start, bytes);
-            if (c.busy || end == unsatisfiable || end <= tail->end()) { return; }
-            std::size_t const by = end - tail->end();
-            if (found != nullptr && by >= least.by) { return; }
-            found = &c;
-            least = {c.base, c.bytes, by};
-        });
-        if (found != nullptr) { found->busy = true; }
-        return least;
+        return chunk_extension::begin(free_index(), chunks_, bytes, alignment, price, from);
     }
     /// Ends the growth begun by `begin_growth`. The chunk at `base` now has `by` more bytes of
     /// addresses at its end, without physical memory. If the growth failed, `by` is 0.
@@ -267,26 +235,20 @@ public:
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
-        for (chunk const& c : chunks_) {
-            for (block* b = c.first; b != nullptr; b = b->after) {
-                if (b->now == block::state::live) {
-                    divider_.refresh(b, kept);
-                } else {
-                    block_tags::end_captures(b, epoch);
-                }
+        chunks_.for_each([&](block& b) {
+            if (b.now == block::state::live) {
+                divider_.refresh(&b, kept);
+            } else {
+                block_tags::end_captures(&b, epoch);
             }
-        }
+        });
     }
 
     /// Marks the pending uses of all blocks by the stream with the index `slot` as graph-retained,
     /// if they began in the epoch `from` (the work before one recorded event) or later. Called
     /// because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
-        for (chunk const& c : chunks_) {
-            for (block* b = c.first; b != nullptr; b = b->after) {
-                block_tags::keep_for_capture(b, slot, from);
-            }
-        }
+        chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }
 
     [[nodiscard]] block_chunks const& chunks() const noexcept { return chunks_; }

@@ -75,7 +75,7 @@ public:
         for (block_heap& heap : *this) {
             std::size_t const i = heap.idle_chunk(price);
             if (i == heap.chunks().size()) { continue; }
-            availability const cost = free_blocks::priced(*heap.chunks()[i].first, price);
+            availability const cost = block_places::priced(*heap.chunks()[i].first, price);
             bool const larger = best.heap == nullptr || heap.chunks()[i].bytes > best.what().bytes;
             if (cost < best.cost || (cost == best.cost && larger)) { best = {&heap, i, cost}; }
         }

@@ -4,11 +4,11 @@
 /// \file
 /// `free_blocks` is the index of the free blocks of a heap: it finds the best block for a request.
 
-#include <vram/base/align.hpp> // align, align_down
 #include <vram/order/core/availability.hpp>
 #include <vram/pool/core/bins.hpp>
 #include <vram/pool/core/block.hpp>
 #include <vram/pool/core/block_list.hpp>
+#include <vram/pool/core/block_places.hpp>
 #include <vram/pool/core/page_book.hpp>
 
 #include <cstddef> // size_t
@@ -28,14 +28,8 @@ namespace detail {
 ///           candidates, unless it is called with `all`.
 class free_blocks {
 public:
-    /// A place for a request. `cost` is the result of the caller's function `price`: when the
-    /// stream that asks may use the place.
-    struct fit {
-        block*         where   = nullptr;
-        std::uintptr_t start   = 0;
-        availability   cost    = availability::ready;
-        block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
-    };
+    using fit = block_places::fit;
+
     /// If a request is larger than this and the best fitting block is still in use by a stream,
     /// recording an event to learn when it becomes ready is worth the cost.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
@@ -53,7 +47,7 @@ public:
 
     /// Sets the pool's table of the pages that have physical memory. Without a table (null), blocks
     /// that lack some physical memory are not used.
-    void know_memory(page_book const* pages) noexcept { pages_ = pages; }
+    void know_memory(page_book const* pages) noexcept { places_.know_memory(pages); }
 
     /// Returns true if a block that is in this index, or is about to be inserted, is the last one
     /// of a chunk that can grow.
@@ -95,7 +89,7 @@ public:
             return best;
         }
         for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) {
-            fit place = in_tail(b, bytes, alignment, price);
+            fit place = places_.in_tail(b, bytes, alignment, price);
             if (place.cost >= best.cost) { continue; }
             if (place.cost == availability::ready) { place.tighter = best.where; }
             best = place;
@@ -118,7 +112,9 @@ public:
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
         }
         if (free_for(*b, slot)) [[likely]] { return b; }
-        return b->bare ? past_bare(i, bytes, price) : costs_nothing(*b, bytes, price) ? b : nullptr;
+        return b->bare                                   ? past_bare(i, bytes, price)
+               : places_.costs_nothing(*b, bytes, price) ? b
+                                                         : nullptr;
     }
 
     /// A place in a block with its cost, the result of a `judge` function. Lower is better.
@@ -186,40 +182,7 @@ public:
         }
     }
 
-    /// Returns the lowest address from which on the stream may use the block `b`, with a wait if
-    /// necessary.
-    template <class Price>
-    static std::uintptr_t usable_from(block const& b, Price const& price) {
-        if (b.slot != block::several) {
-            return priced(b, price) == availability::unavailable ? b.end() : b.address;
-        }
-        std::uintptr_t from = b.address;
-        for (tag const& t : b.note->what) {
-            if (t.end > from && price(tags{t}) == availability::unavailable) { from = t.end; }
-        }
-        return from;
-    }
-    /// Returns when the stream that asks may use the whole block `b`.
-    template <class Price>
-    static availability priced(block const& b, Price const& price) {
-        if (b.slot == block::nobody) { return availability::ready; }
-        return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
-    }
-
 private:
-    /// Returns when the stream that asks may use the part [from, to) of memory with the pending
-    /// uses (by other streams) `held`.
-    template <class Price>
-    static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
-                               Price const& price) {
-        auto worst = availability::ready;
-        for (tag const& t : held) {
-            if (!t.overlaps(from, to)) { continue; }
-            availability const one = price(t.slot, t.epoch);
-            worst                  = one > worst ? one : worst;
-        }
-        return worst;
-    }
     /// Value of `block::bin` for a block in `tails_`, the list of last blocks of chunks.
     static constexpr std::uint16_t among_tails = bins::count;
 
@@ -243,7 +206,7 @@ private:
         for (unsigned left = 8; left != 0; --left, i = bins_.next(i + 1)) {
             block* const b = front_of(i);
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
-            if (costs_nothing(*b, bytes, price)) { return b; }
+            if (places_.costs_nothing(*b, bytes, price)) { return b; }
             if (!b->bare || i == bins::count) { return nullptr; }
         }
         return nullptr;
@@ -258,20 +221,6 @@ private:
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.bare;
-    }
-    /// Returns true if the first `bytes` of a block have memory and are ready (need no wait).
-    template <class Price>
-    [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
-                                                    Price const& price) const noexcept {
-        if (lacks_memory(b, b.address, bytes)) { return false; }
-        if (b.slot != block::several) { return priced(b, price) == availability::ready; }
-        return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
-    }
-    /// Returns true if some of the `bytes` at `from` may have no physical memory.
-    [[nodiscard]] bool lacks_memory(block const& b, std::uintptr_t from,
-                                    std::size_t bytes) const noexcept {
-        if (!b.bare) [[likely]] { return false; }
-        return pages_ == nullptr || !pages_->complete(from, from + bytes);
     }
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
@@ -289,7 +238,7 @@ private:
             for (block* b = bins_.front(i); b != nullptr && seen < each;
                  b        = bins_.after(i, b), ++seen) {
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
-                fit const place = placed(b, bytes, alignment, price);
+                fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
                     // All blocks of this bin fit about equally well.
                     if (i != own) { return beside(place, dear); }
@@ -306,8 +255,8 @@ private:
         if (all || dear.where == nullptr) { return dear; }
         // If only places that need a wait were found, tries the largest block, part of which is
         // most likely used by no stream.
-        fit const ample =
-            placed(bins_.front(bins_.last()), bytes, alignment, price); // this bin is not empty
+        fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment,
+                                         price); // this bin is not empty
         return ample.cost == availability::ready ? ample : dear;
     }
 
@@ -318,60 +267,10 @@ private:
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
         return found;
     }
-    template <class Price>
-    fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
-        return behind(b, b->address, bytes, alignment, price);
-    }
-    /// Returns the first place for a request in the block `b`, not before the address `from`, with
-    /// the time when the stream may use it (`availability`).
-    template <class Price>
-    fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
-               Price const& price) const {
-        std::uintptr_t const start = align(from, alignment);
-        if (start > b->end() || b->end() - start < bytes || lacks_memory(*b, start, bytes)) {
-            return {.cost = availability::unavailable};
-        }
-        if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
-        return {b, start, priced(b->note->what, start, start + bytes, price)};
-    }
-    /// Returns the place in the last block of a chunk that is available soonest, and of equal ones
-    /// the lowest: the front, or the memory behind a part that is in use, which would otherwise
-    /// block all the rest.
-    template <class Price>
-    fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
-        fit best = at_front(b, bytes, alignment, price);
-        if (best.cost == availability::ready || b->slot != block::several) { return best; }
-        for (tag const& t : b->note->what) {
-            fit const  place = behind(b, t.end, bytes, alignment, price);
-            bool const lower = place.cost == best.cost && place.start < best.start;
-            if (place.cost < best.cost || (lower && place.cost != availability::unavailable)) {
-                best = place;
-            }
-        }
-        return best;
-    }
-    /// Returns a place at the front or at the end of the block `b`: the one that the stream may use
-    /// sooner.
-    template <class Price>
-    fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
-        fit const front = at_front(b, bytes, alignment, price);
-        if (front.cost == availability::ready || front.where == nullptr ||
-            b->slot != block::several) {
-            return front;
-        }
-        tags const&          held = b->note->what;
-        std::uintptr_t const last = align_down(b->end() - bytes, alignment);
-        fit const            back{b, last, priced(held, last, last + bytes, price)};
-        if (back.cost < front.cost && !lacks_memory(*b, last, bytes)) { return back; }
-        return front.cost < availability::unavailable ? front
-                                                      : fit{.cost = availability::unavailable};
-    }
-
-    bins       bins_;
-    block_list tails_;
-    /// The pool's table of pages that have physical memory; not moved with this object.
-    page_book const* pages_    = nullptr;
-    bool             in_place_ = false;
+    bins         bins_;
+    block_list   tails_;
+    block_places places_; ///< not moved with this object
+    bool         in_place_ = false;
 };
 
 } // namespace detail

@@ -12,6 +12,7 @@
 #include <vram/concepts/core/is_captured.hpp>
 #include <vram/concepts/core/observation.hpp>
 #include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/core/refused_free.hpp>
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/powers.hpp>   // located_resource
 #include <vram/concepts/property.hpp> // has_property
@@ -26,6 +27,10 @@
 
 namespace vram {
 namespace detail {
+
+/// An upstream that notifies the observers in the name of the object that owns the pool.
+template <class R>
+concept observed_by_owner = requires(R const& r) { r.seen(); };
 
 /// Allocates chunks from the upstream, never more than `max_size` bytes, and counts them. The
 /// upstream is called without the lock.
@@ -72,8 +77,9 @@ protected:
         stream const* on;
     };
 
-    growing_base(Upstream upstream, std::size_t max_size)
-        : base{std::move(upstream)}, budget_{max_size} {}
+    /// `name`: the name of the resource, for errors and observers.
+    growing_base(char const* name, Upstream upstream, std::size_t max_size)
+        : base{std::move(upstream)}, budget_{max_size}, name_{name} {}
     growing_base(growing_base&&) = default;
     growing_base& operator=(growing_base&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -84,9 +90,13 @@ protected:
     }
     ~growing_base() = default;
 
-    /// Returns the object that notifies the observers of events in the resource `name`.
-    [[nodiscard, gnu::always_inline]] observation<Upstream> seen_as(char const* name) noexcept {
-        return {this->upstream_, name, &lock_};
+    /// Returns the object that notifies the observers of events in this resource.
+    [[nodiscard, gnu::always_inline]] auto seen() noexcept {
+        if constexpr (observed_by_owner<Upstream>) {
+            return this->upstream_.seen(); // a shard of an arena notifies in the name of the arena
+        } else {
+            return observation<Upstream>{this->upstream_, name_, &lock_};
+        }
     }
     /// Returns the stream that orders the allocation of a chunk for `on`. Null means without stream
     /// order: if the upstream is not stream-ordered, or if `on` is being captured, because the
@@ -100,21 +110,19 @@ protected:
     /// Allocates a chunk of `size` bytes from the upstream, in the order of a stream or with
     /// `allocate_sync` (null), and returns the result of `adopt(memory)`, which is called with the
     /// lock held. Returns null if the limit refuses the chunk. If the upstream refuses it, throws,
-    /// or returns null if not `Throwing`. Notifies the observers in the name of the resource.
+    /// or returns null if not `Throwing`.
     template <bool Throwing, class Adopt>
-    void* grow(char const* name, std::size_t size, std::size_t alignment, stream const* order,
-               Adopt adopt) {
-        return budget_.grow<Throwing>(seen_as(name), lock_, this->upstream_, size, alignment, order,
+    void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
+        return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
     /// if the upstream has none, the limit refuses it, or host memory is lacking.
     template <class Adopt>
-    void* grow_ready(char const* name, std::size_t size, std::size_t alignment, stream s,
-                     Adopt adopt)
+    void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
     {
-        return budget_.grow_ready(seen_as(name), lock_, this->upstream_, size, alignment, s, adopt);
+        return budget_.grow_ready(seen(), lock_, this->upstream_, size, alignment, s, adopt);
     }
     /// Returns how many more bytes the limit permits. Bytes that are reserved, being allocated or
     /// being returned are already subtracted.
@@ -124,10 +132,9 @@ protected:
     }
     /// Returns a chunk that no stream uses to the upstream, with the lock released during the call.
     /// The caller must have removed the chunk from its records.
-    void give_back(char const* name, void* at, std::size_t size, std::size_t alignment,
-                   guard& held) {
+    void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
         budget_.give_back(size, held, [&] {
-            seen_as(name).notify(memory_event_kind::chunk_removed, at, size);
+            seen().notify(memory_event_kind::chunk_removed, at, size);
             sited{this->upstream_}.deallocate_sync(at, size, alignment);
         });
     }
@@ -161,6 +168,21 @@ protected:
                            .advice = "try_allocate returned null; allocate throws the error."});
         }
         return nullptr;
+    }
+
+    /// Reports a free that was rejected. `explain(error)`, called with the lock held, completes the
+    /// error with the reason.
+    template <class Explain>
+    void report_refusal(void* p, std::size_t bytes, std::size_t alignment, stream const* on,
+                        call_site at, Explain explain) noexcept {
+        refused_free e{name_, p, bytes, alignment, at};
+        e.template on<platform>(on);
+        {
+            auto const held = lock_.hold();
+            explain(e);
+        }
+        e.template report<platform>();
+        seen().notify(memory_event_kind::free_refused, p, bytes, on, at);
     }
 
     void count_out(std::size_t asked, std::size_t taken) noexcept {
@@ -198,6 +220,7 @@ protected:
 
     lock         lock_;
     chunk_budget budget_;
+    char const*  name_;
 
 private:
     template <class Largest>

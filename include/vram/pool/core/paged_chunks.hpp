@@ -11,6 +11,7 @@
 #include <vram/concepts/growth.hpp>     // growth_request
 #include <vram/concepts/observer.hpp>   // memory_event_kind
 #include <vram/pool/core/block_request.hpp>
+#include <vram/pool/core/chunk_sizes.hpp> // stepping_down
 #include <vram/pool/core/page_mover.hpp>
 #include <vram/pool/core/paged_heap.hpp>
 #include <vram/pool/core/slack_limit.hpp>
@@ -206,8 +207,7 @@ private:
         held.unlock();
         std::size_t by = 0;
         try {
-            by = core.growth_.stepping_down(more ? core.growth_.wanted(core, r, wish) : m.by, m.by,
-                                            widen);
+            by = stepping_down(more ? core.growth_.wanted(core, r, wish) : m.by, m.by, widen);
         } catch (...) { // the growth policy, or the query of the free memory of the device
             held.lock();
             core.heap_.end_growth(m, 0);

@@ -145,7 +145,7 @@ public:
                         Visit const& visit) {
         this->flush_quick_lists();
         this->heaps().of(bytes).for_each_free(least, [&](block* b) {
-            if (free_blocks::priced(*b, price) == availability::ready) { visit(b); }
+            if (block_places::priced(*b, price) == availability::ready) { visit(b); }
         });
     }
     /// Removes a free block from its bin (free list by size), so that no request can use it until
@@ -160,7 +160,7 @@ public:
         this->flush_quick_lists();
         this->heaps().of(bytes).set_aside(
             [&](block const& b) {
-                return !wanted(b) || free_blocks::priced(b, price) != availability::ready;
+                return !wanted(b) || block_places::priced(b, price) != availability::ready;
             },
             taken);
     }

@@ -12,9 +12,9 @@
 #include <vram/concepts/growth.hpp>     // growth, growth_request
 #include <vram/concepts/observer.hpp>   // memory_event_kind
 #include <vram/concepts/powers.hpp>     // reusing_resource
-#include <vram/concepts/property.hpp>   // has_property
 #include <vram/concepts/sited.hpp>
 #include <vram/pool/core/bins.hpp>
+#include <vram/pool/core/chunk_sizes.hpp>
 #include <vram/pool/core/paged_chunks.hpp>
 #include <vram/pool/core/whole_chunks.hpp>
 #include <vram/pool/pool_options.hpp>
@@ -44,10 +44,6 @@ struct chunks_over<Upstream> {
 /// Cost      Growing costs a call of the upstream.
 template <synchronous_resource Upstream, growth Policy>
 class pool_growth {
-    static_assert(!(Policy::asks_device && has_property<Upstream, host_accessible>),
-                  "the free memory of the device does not limit host memory: write "
-                  "geometric_growth or fixed_growth in place of device_share_growth");
-
 public:
     using model   = typename chunks_over<Upstream>::type;
     using heap    = typename model::heap;
@@ -57,7 +53,7 @@ public:
     using chunk   = typename model::chunk;
 
     pool_growth(Upstream const& up, pool_options const& options, Policy policy)
-        : policy_{std::move(policy)}, chunks_{up, options} {}
+        : sizes_{std::move(policy)}, chunks_{up, options} {}
 
     /// Returns the object that changes and records the chunks, a `chunk_growth`.
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
@@ -67,24 +63,10 @@ public:
     /// room within `max_size` and rounded to a multiple of a chunk's unit, but at least the needed
     /// bytes.
     template <class Core>
-    std::size_t wanted(Core const& core, request const& r, growth_request wish) const {
-        std::size_t const unit = chunks_.unit();
-        if constexpr (Policy::asks_device) { wish.device_free = core.device_memory(r.on).free; }
-        std::size_t const room = core.room();
-        std::size_t const size = policy_(wish);
-        std::size_t const most = size <= room ? size : room - room % unit;
-        return most > wish.needed && most <= bins::largest ? most : wish.needed;
+    [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
+                                     growth_request wish) const {
+        return sizes_.wanted(core, r.on, wish, chunks_.unit(), bins::largest);
     }
-    /// Calls `attempt` with `size`, half of it, and so on down to `least`, until it succeeds.
-    /// Returns its last result.
-    template <class Attempt>
-    static auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
-        for (;; size = size / 2 > least ? size / 2 : least) {
-            auto const got = attempt(size);
-            if (got || size <= least) { return got; }
-        }
-    }
-
     /// Allocates the first chunk, of the pool's initial size.
     template <class Core>
     void reserve(Core& core, std::size_t bytes) {
@@ -166,6 +148,31 @@ public:
         });
         return true;
     }
+    /// Returns idle chunks until at most `keep` bytes are reserved and not live. Waits for streams
+    /// that may still use the chunks. Returns the bytes returned to the upstream.
+    template <class Core>
+    std::size_t trim(Core& core, std::size_t keep) {
+        std::size_t back = 0;
+        auto        held = core.lock_.hold();
+        core.heap_.poll();
+        // Parts of chunks are returned first, so that not more is returned than needed.
+        if (keep != 0) { back += chunks_.trim_within(core, keep, held); }
+        for (bool waited = false; core.unused() > keep;) {
+            if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
+            if (std::exchange(waited, true)) { break; }
+            core.heap_.finish(held); // waits, and coalesces free blocks: a chunk may be idle then
+        }
+        return back + chunks_.trim_within(core, keep, held);
+    }
+    /// Returns the idle chunks that no stream uses. Returns the bytes returned to the upstream.
+    template <class Core>
+    std::size_t trim_no_wait(Core& core) {
+        std::size_t back = 0;
+        auto        held = core.lock_.hold();
+        core.heap_.poll_idle();
+        while (give_chunk_back(core, core.heap_.remove_ready(), held, back)) {}
+        return back;
+    }
 
 private:
     template <class Core>
@@ -210,8 +217,8 @@ private:
         }
     }
 
-    [[no_unique_address]] Policy policy_;
-    [[no_unique_address]] model  chunks_;
+    [[no_unique_address]] chunk_sizes<Upstream, Policy> sizes_;
+    [[no_unique_address]] model                         chunks_;
 };
 
 } // namespace detail

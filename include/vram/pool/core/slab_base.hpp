@@ -5,14 +5,12 @@
 /// `slab_base` is the common part of `slab` and `binned`: heaps of one block size each, over one
 /// upstream.
 
-#include <vram/base/core/heap_array.hpp>
 #include <vram/base/error.hpp> // report_error
 #include <vram/concepts/core/is_captured.hpp>
 #include <vram/concepts/core/is_ending.hpp>
-#include <vram/concepts/core/refused_free.hpp>
 #include <vram/concepts/sited.hpp>
 #include <vram/pool/core/growing_base.hpp>
-#include <vram/pool/core/slab_heap.hpp>
+#include <vram/pool/core/slab_heaps.hpp>
 #include <vram/pool/core/stream_slabs.hpp>
 #include <vram/pool/free_pieces.hpp>
 
@@ -42,7 +40,7 @@ public:
     /// Returns true if `p` lies in one of the chunks, in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
-        return chunk_has(p);
+        return heaps_.owns(p);
     }
     /// Returns the usage. Cost: a walk over the blocks of chunks that have pending uses by streams.
     [[nodiscard]] memory_usage usage() const {
@@ -52,15 +50,8 @@ public:
     }
     /// Returns the number and the sizes of the free pieces of memory. Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
-        auto const  held = this->lock_.hold();
-        free_pieces now;
-        for (slab_heap const& heap : heaps_) {
-            now.add(heap.stride(), heap.blocks_free());
-            for (slab_heap::chunk const* c : heap.chunks()) {
-                if (c->live == 0 && !c->has_retained()) { now.releasable += c->bytes; }
-            }
-        }
-        return now;
+        auto const held = this->lock_.hold();
+        return heaps_.free_memory();
     }
     /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes
     /// are reserved, then trims the upstream. The host waits for streams that may still use the
@@ -72,7 +63,7 @@ public:
             auto held = this->lock_.hold();
             streams_.poll();
             for (slab_heap& heap : heaps_) {
-                while (free_bytes() > keep) {
+                while (heaps_.free_bytes() > keep) {
                     slab_heap::chunk* const gone = streams_.idle(heap, held);
                     if (gone == nullptr) { break; }
                     back += gone->bytes;
@@ -109,10 +100,9 @@ protected:
     using typename base::request;
     using entry = slab_heap::entry;
 
-    /// `name`: the name of the resource, for errors and observers.
     slab_base(char const* name, Upstream upstream, std::size_t max_size, event_policy events,
               bool graphs)
-        : base{std::move(upstream), max_size}, streams_{events, graphs}, name_{name} {}
+        : base{name, std::move(upstream), max_size}, streams_{events, graphs} {}
     slab_base(slab_base&&) = default;
     slab_base& operator=(slab_base&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -124,10 +114,6 @@ protected:
     }
     ~slab_base() { give_everything_back(); }
 
-    /// Returns the object that notifies the observers of events in this resource.
-    [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
-        return base::seen_as(name_);
-    }
     /// Allocates a block of `heap`. If there is none, throws, or returns null if not `Throwing`.
     template <bool Throwing>
     void* get(slab_heap& heap, request const& r) {
@@ -154,7 +140,8 @@ protected:
         }
         if constexpr (Throwing) {
             return this->or_throw(
-                r, [&] { return grow_by<true>(heap, 1, r); }, [&] { return largest_free(); });
+                r, [&] { return grow_by<true>(heap, 1, r); },
+                [&] { return heaps_.largest_free(); });
         } else {
             return nullptr;
         }
@@ -166,7 +153,7 @@ protected:
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
         stream const* const order = this->order_of(r.on);
-        return this->template grow<Throwing>(name_, size, heap.alignment(), order, [&](void* at) {
+        return this->template grow<Throwing>(size, heap.alignment(), order, [&](void* at) {
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
@@ -180,7 +167,7 @@ protected:
             if (count == 0) { return; } // the limit has no room for another whole block
             std::size_t const size = heap.stride() * (count < heap.most() ? count : heap.most());
             void* const       added =
-                this->template grow<true>(name_, size, heap.alignment(), nullptr, [&](void* at) {
+                this->template grow<true>(size, heap.alignment(), nullptr, [&](void* at) {
                     heap.add(at, size, nullptr);
                     return at;
                 });
@@ -201,58 +188,29 @@ protected:
         if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
         return true;
     }
-    // Adds the reason to the error of a rejected free. Returns false if the address is in no block.
-    // Like the following functions, requires the lock.
-    [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
-        for (slab_heap const& heap : heaps_) {
-            if (heap.explain_refusal(e)) { return true; }
-        }
-        return false;
-    }
-    [[nodiscard]] bool chunk_has(void const* p) const noexcept {
-        for (slab_heap const& heap : heaps_) {
-            if (heap.owns(p)) { return true; }
-        }
-        return false;
-    }
+    /// Returns the usage. The lock must be held.
     [[nodiscard]] memory_usage figures() const {
         memory_usage now = this->budget_.usage;
         now.events       = streams_.events();
         now.waits        = streams_.waits();
-        now.largest_free = largest_free();
+        now.largest_free = heaps_.largest_free();
         for (slab_heap const& heap : heaps_) {
             now.pending += streams_.pending(heap) * heap.stride();
         }
         return now;
     }
-    [[nodiscard]] std::size_t largest_free() const noexcept {
-        std::size_t most = 0;
-        for (slab_heap const& heap : heaps_) {
-            if (heap.blocks_free() != 0 && heap.stride() > most) { most = heap.stride(); }
-        }
-        return most;
-    }
-    [[nodiscard]] std::size_t free_bytes() const noexcept {
-        std::size_t sum = 0;
-        for (slab_heap const& heap : heaps_) { sum += heap.blocks_free() * heap.stride(); }
-        return sum;
-    }
-
     /// Waits for the streams, reports live blocks as leaks, and returns all chunks to the upstream.
     void give_everything_back() noexcept {
-        if (is_ending<platform>()) { return; }
-        std::size_t chunks = 0;
-        for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
-        if (chunks == 0) { return; }
+        if (is_ending<platform>() || heaps_.chunk_count() == 0) { return; }
         std::size_t const out = this->budget_.usage.live;
         if (out != 0) {
-            std::size_t blocks = 0;
-            for (slab_heap const& heap : heaps_) { blocks += heap.blocks_live(); }
-            report_error(
-                {.kind = error_kind::leak, .bytes = out, .blocks = blocks, .resource = name_});
+            report_error({.kind     = error_kind::leak,
+                          .bytes    = out,
+                          .blocks   = heaps_.blocks_live(),
+                          .resource = this->name_});
         }
-        auto                        held = this->lock_.hold();
-        observation<Upstream> const seen = this->seen();
+        auto       held = this->lock_.hold();
+        auto const seen = this->seen();
         streams_.wait_for_all(out != 0, held);
         held.unlock();
         for (slab_heap& heap : heaps_) {
@@ -265,8 +223,7 @@ protected:
     }
 
     stream_slabs<platform> streams_;
-    heap_array<slab_heap>  heaps_;
-    char const*            name_;
+    slab_heaps             heaps_;
 
 private:
     void* take(slab_heap& heap, request const& r, guard& held) {
@@ -296,7 +253,7 @@ private:
         requires reusing_resource<Upstream>
     {
         std::size_t const size = count * heap.stride();
-        return this->grow_ready(name_, size, heap.alignment(), *r.on, [&](void* at) {
+        return this->grow_ready(size, heap.alignment(), *r.on, [&](void* at) {
             return hand_out(heap, streams_.add(heap, at, size, r.on, r.on), r);
         });
     }
@@ -310,7 +267,7 @@ private:
         void* const       at   = gone->base;
         std::size_t const size = gone->bytes;
         heap.remove(gone);
-        this->give_back(name_, at, size, heap.alignment(), held);
+        this->give_back(at, size, heap.alignment(), held);
     }
 };
 

@@ -8,11 +8,11 @@
 #include <vram/base/bytes.hpp> // literals
 #include <vram/base/core/heap_array.hpp>
 #include <vram/concepts/core/refused_free.hpp>
+#include <vram/pool/core/block_stride.hpp>
 #include <vram/pool/core/chunk_finder.hpp>
 #include <vram/pool/core/slab_chunk.hpp>
 #include <vram/pool/core/slab_free_lists.hpp>
 
-#include <bit>     // countr_zero
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
 #include <utility> // move, exchange
@@ -38,21 +38,12 @@ public:
     using place = slab_chunk::place;
 
     explicit slab_heap(std::size_t block_bytes) noexcept
-        : stride_{align(block_bytes, granule)},
-          zeros_{std::countr_zero(stride_)},
-          finder_{most() * stride_} {
-        std::uint64_t const odd = stride_ >> zeros_;
-        // Exact in the lowest three bits; each step of the loop doubles their number.
-        inverse_ = odd;
-        for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
-    }
-    slab_heap(slab_heap&& other) noexcept : slab_heap{other.stride_} { *this = std::move(other); }
+        : stride_{align(block_bytes, granule)}, finder_{most() * stride()} {}
+    slab_heap(slab_heap&& other) noexcept : slab_heap{other.stride()} { *this = std::move(other); }
     slab_heap& operator=(slab_heap&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
         stride_      = other.stride_;
-        zeros_       = other.zeros_;
-        inverse_     = other.inverse_;
         finder_      = std::move(other.finder_);
         chunks_      = std::move(other.chunks_);
         free_lists_  = std::move(other.free_lists_);
@@ -64,22 +55,21 @@ public:
     }
     ~slab_heap() { drop(); }
 
-    [[nodiscard]] std::size_t stride() const noexcept { return stride_; }
+    [[nodiscard]] std::size_t stride() const noexcept { return stride_.bytes(); }
     /// Returns the alignment of every block: the largest power of two that divides its size, at
     /// most the page size of device memory.
     [[nodiscard]] std::size_t alignment() const noexcept {
-        std::size_t const natural = std::size_t{1} << zeros_;
-        return natural < 2_MiB ? natural : 2_MiB;
+        return stride_.alignment() < 2_MiB ? stride_.alignment() : 2_MiB;
     }
     /// Returns the number of blocks for the next chunk: as many as the heap has, within limits.
     [[nodiscard]] std::size_t wanted() const noexcept {
-        std::size_t const least = 64_KiB / stride_;
+        std::size_t const least = 64_KiB / stride();
         std::size_t const n     = total_ > least ? total_ : least;
         return n < 1 ? 1 : (n > most() ? most() : n);
     }
     /// Returns the largest number of blocks of a chunk.
     [[nodiscard]] std::size_t most() const noexcept {
-        std::size_t const n = 2_MiB / stride_;
+        std::size_t const n = 2_MiB / stride();
         return n < 8 ? 8 : n;
     }
 
@@ -129,11 +119,9 @@ public:
     [[nodiscard]] entry* find(void const* p) noexcept {
         chunk* const c = finder_.find_again(p);
         if (c == nullptr) { return nullptr; }
-        // Exact division if the offset is a multiple of the block size, by the inverse modulo 2^64
-        // of its odd part (Granlund and Montgomery, 1994, section 9).
         std::size_t const offset =
             reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(c->base);
-        std::size_t const i = (offset >> zeros_) * inverse_;
+        std::size_t const i = stride_.index(offset);
         if (i >= c->entries.size()) { return nullptr; }
         entry* const n = &c->entries[i];
         return n->address == p && n->at == place::live ? n : nullptr;
@@ -147,8 +135,8 @@ public:
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
         // The address is behind the last block, in the unused rest of the chunk.
-        if (offset / stride_ >= c->entries.size()) { return false; }
-        entry const& n = c->entries[offset / stride_];
+        if (offset / stride() >= c->entries.size()) { return false; }
+        entry const& n = c->entries[offset / stride()];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
                             : e.found_free();
         return true;
@@ -240,7 +228,7 @@ public:
         if (held_by != nullptr) { reserve_slot(held_by->slot); }
         chunks_.reserve(chunks_.size() + 1);
         finder_.reserve();
-        auto* const fresh = new chunk{base, bytes, stride_}; // From here on nothing fails.
+        auto* const fresh = new chunk{base, bytes, stride()}; // From here on nothing fails.
         fresh->position   = chunks_.size();
         chunks_.push(fresh);
         finder_.add(*fresh);
@@ -292,9 +280,7 @@ private:
         for (chunk* each : chunks_) { delete each; }
     }
 
-    std::size_t         stride_;
-    int                 zeros_;       ///< number of trailing zero bits of the block size
-    std::uint64_t       inverse_ = 0; ///< inverse of the odd part of the block size modulo 2^64
+    block_stride        stride_;
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
     slab_free_lists     free_lists_;

@@ -260,7 +260,7 @@ public:
     }
     /// Registers the stream. If its id is unknown, it is queried, which CUDA forbids during a
     /// capture.
-    void meet(stream s) { (void)timelines().of(s); }
+    void register_stream(stream s) { (void)timelines().of(s); }
     void retire(stream s) {
         flush_quick_lists();
         timelines().retire(s);

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `arena_core` passes the calls of an arena to its shards.
+
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp>
+#include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/is_captured.hpp>
+#include <vram/concepts/core/observation.hpp> // resource_call
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/concepts/observer.hpp> // memory_event_kind
+#include <vram/concepts/powers.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/pool/arena_options.hpp>
+#include <vram/pool/core/arena_shard.hpp>
+#include <vram/pool/core/arena_shards.hpp>
+#include <vram/pool/core/block_request.hpp>
+#include <vram/pool/core/chunk_directory.hpp>
+#include <vram/pool/core/pool_core.hpp>
+#include <vram/pool/core/shard_selector.hpp>
+#include <vram/pool/core/shard_source.hpp>
+#include <vram/pool/pool_options.hpp>
+
+#include <concepts> // assignable_from, copy_constructible
+#include <cstddef>  // size_t
+#include <new>      // bad_alloc
+#include <utility>  // move
+
+namespace vram {
+namespace detail {
+
+/// The shards of an arena, and the way of each call to one of them. The functions for users are
+/// documented in `arena`.
+///
+/// Failure   The functions fail as those of `arena`.
+/// Threads   The rules are those of `arena`.
+/// Cost      The cost is that of `arena`.
+template <synchronous_resource Upstream, growth Growth>
+class arena_core : public layer_base<Upstream> {
+    static_assert(std::copy_constructible<Growth>,
+                  "arena: the growth policy must be copyable: each shard has a copy");
+
+    using base   = layer_base<Upstream>;
+    using source = shard_source<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+protected:
+    using member  = arena_shard<pool_core<source, Growth>>;
+    using request = block_request<stream>;
+
+    static constexpr std::size_t most = arena_shards<member>::most; ///< largest number of shards
+    static_assert(shard_selector<platform>::most <= most);
+
+    arena_core(Upstream upstream, arena_options const& options, Growth growth)
+        : base{std::move(upstream)},
+          chunks_{this->upstream_, options.max_size, options.trim_above},
+          selector_{options.key, options.count},
+          options_{options},
+          growth_{std::move(growth)} {
+        options_.count = selector_.count();
+    }
+    arena_core(arena_core&& other) noexcept
+        : base{std::move(other)},
+          chunks_{std::move(other.chunks_)},
+          pools_{std::move(other.pools_)},
+          selector_{std::move(other.selector_)},
+          options_{other.options_},
+          growth_{std::move(other.growth_)} {
+        rebind_shards();
+    }
+    arena_core& operator=(arena_core&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        if (this == &other) { return *this; }
+        end(); // destroys the shards while their upstream still exists
+        base::operator=(std::move(other));
+        chunks_   = std::move(other.chunks_);
+        pools_    = std::move(other.pools_);
+        selector_ = std::move(other.selector_);
+        options_  = other.options_;
+        growth_   = std::move(other.growth_);
+        rebind_shards();
+        return *this;
+    }
+    ~arena_core() { end(); }
+
+    /// Allocates a block from the shard for this thread and stream, a cached one if there is one.
+    [[nodiscard]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
+        if (member* const mine = pools_.find(selector_.of(s))) [[likely]] {
+            if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
+                return mine->checked(p);
+            }
+        }
+        return get<true>({.asked = bytes, .alignment = alignment, .on = &s});
+    }
+    template <bool Throwing>
+    [[nodiscard]] void* get(request const& r) {
+        if (r.asked == 0) { return nullptr; }
+        member& mine = shard_for(r.on);
+        mine.drain_remote_frees();
+        if (void* const p = ask<Throwing>(mine, r)) {
+            if (chunks_.above_watermark()) { return_idle_chunks(r); }
+            return p;
+        }
+        return get_elsewhere<Throwing>(mine, r);
+    }
+    [[nodiscard]] void* try_get(request const& r) noexcept
+        requires fallible_resource<Upstream>
+    {
+        try {
+            return get<false>(r);
+        } catch (std::bad_alloc const&) {
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .bytes    = r.asked,
+                           .resource = "arena",
+                           .call     = "try_allocate",
+                           .advice   = "try_allocate returned null; allocate throws the error."});
+        }
+        return nullptr;
+    }
+
+    /// Frees a block of the shard for this thread and stream. Returns false if the
+    /// shard has no such block.
+    [[nodiscard]] bool put(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
+        member* const mine = pools_.find(selector_.of(s));
+        return mine != nullptr && mine->core().try_deallocate(s, p, bytes, alignment);
+    }
+    [[nodiscard]] bool put_idle(void* p, std::size_t bytes, std::size_t alignment) noexcept {
+        member* const mine = pools_.find(selector_.of_thread());
+        return mine != nullptr && mine->core().try_deallocate_sync(p, bytes, alignment);
+    }
+    [[gnu::noinline]] void put_elsewhere_on(stream s, void* p, std::size_t bytes,
+                                            std::size_t alignment, call_site at) noexcept {
+        put_elsewhere(p, {.asked = bytes, .alignment = alignment, .on = &s}, at);
+    }
+    /// Slow path of a free: frees a block that the shard for this thread and stream does not own.
+    [[gnu::noinline]] void put_elsewhere(void* p, request const& r, call_site at) noexcept {
+        if (p == nullptr) { return; }
+        member* const  tried = pools_.find(selector_.of(r.on));
+        unsigned const owner = chunks_.owner_of(p);
+        member* const  its   = owner != chunk_map::nobody ? pools_.find(owner) : nullptr;
+        if (its == nullptr) {
+            refused_free e{"arena", p, r.asked, r.alignment, at};
+            e.template on<platform>(r.on).template report<platform>();
+            return chunks_.seen().notify(memory_event_kind::free_refused, p, r.asked, r.on, at);
+        }
+        if (its == tried) { return its->core().refuse(p, r.asked, r.alignment, r.on, at); }
+        return its->free_remotely(r.on, p, r.asked, r.alignment, tried, at);
+    }
+
+    /// Calls `visit(core)` for the `pool_core` of every shard, after executing the frees that
+    /// threads of other shards have queued for it.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        pools_.for_each([&](member& each) {
+            each.drain_remote_frees();
+            visit(each.core());
+        });
+    }
+    /// Returns idle chunks of all shards, then trims the upstream: see `arena::trim`.
+    std::size_t trim_all(std::size_t keep) {
+        resource_call<platform> const own;
+        std::size_t                   back = 0;
+        for_each([&](auto& core) {
+            back += core.trim(keep);
+            if (keep == 0) { return; } // saves `usage()`, a walk over all blocks
+            memory_usage const now  = core.usage();
+            std::size_t const  free = now.reserved - now.live;
+            keep -= free < keep ? free : keep;
+        });
+        // Bytes of a chunk that was returned above may be included in both numbers.
+        if constexpr (trimmable_resource<Upstream>) {
+            std::size_t const beneath = this->upstream_.trim(0);
+            back                      = beneath > back ? beneath : back;
+        }
+        return back;
+    }
+
+    /// Returns the sum of the figures of all shards.
+    [[nodiscard]] memory_usage totals() const {
+        resource_call<platform> const own;
+        memory_usage                  all;
+        for_each([&](auto& core) { all.add(core.usage()); });
+        chunks_.report_to(all);
+        return bounded(all);
+    }
+    /// Raises the reserved bytes and peaks if necessary, so that live <= reserved <= peak even if
+    /// other threads allocated while the figures of the shards were added.
+    [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
+        if (u.live > u.reserved) { u.reserved = u.live; }
+        if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
+        if (u.peak_live > u.peak_reserved) { u.peak_live = u.peak_reserved; }
+        return u;
+    }
+
+    chunk_directory<Upstream>    chunks_;
+    arena_shards<member>         pools_;
+    shard_selector<platform>     selector_;
+    arena_options                options_;
+    [[no_unique_address]] Growth growth_;
+
+private:
+    void end() noexcept {
+        resource_call<platform> const own;
+        pools_.clear();
+    }
+    /// Updates the pointers to the upstream and to the chunk directory after the arena was moved.
+    void rebind_shards() noexcept {
+        chunks_.rebind(this->upstream_);
+        pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });
+    }
+
+    [[nodiscard]] member& shard_for(stream const* on) {
+        std::size_t const place = selector_.of(on);
+        member* const     found = pools_.find(place);
+        return found != nullptr ? *found : make_shard(place);
+    }
+    [[gnu::noinline]] member& make_shard(std::size_t place) {
+        pool_options const options{.events = options_.events, .graphs = options_.graphs};
+        return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
+    }
+
+    /// Allocates a block from the shard `from`. Returns null if it refuses. Other errors are
+    /// rethrown if `Throwing`, else reported to the error sink.
+    template <bool Throwing>
+    [[nodiscard]] static void* ask(member& from, request const& r) {
+        if constexpr (Throwing) { // try_allocate would report platform errors, not throw them
+            try {
+                return insist(from, r);
+            } catch (std::bad_alloc const&) { return nullptr; }
+        } else {
+            return from.checked(r.on != nullptr
+                                    ? from.core().try_allocate(*r.on, r.asked, r.alignment)
+                                    : from.core().try_allocate_sync(r.asked, r.alignment));
+        }
+    }
+    [[nodiscard]] static void* insist(member& from, request const& r) {
+        return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
+                                            : from.core().allocate_sync(r.asked, r.alignment));
+    }
+    /// Slow path if the shard `mine` of the calling thread cannot grow: all shards return their
+    /// idle chunks, then every shard is asked for a block.
+    template <bool Throwing>
+    [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
+        if (r.possible() && !is_captured<platform>(r.on)) {
+            trim_all(0);
+            void* p = ask<Throwing>(mine, r);
+            // Trimming has already executed the frees that were queued for every shard.
+            pools_.for_each([&](member& each) {
+                if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
+            });
+            if (p != nullptr) { return p; }
+        }
+        if constexpr (Throwing) {
+            return must_get(mine, r);
+        } else {
+            return nullptr;
+        }
+    }
+    /// The last attempt: allocates from the shard `mine`. If the request is refused, rethrows the
+    /// exception with the totals of all shards.
+    [[nodiscard]] void* must_get(member& mine, request const& r) {
+        try {
+            return insist(mine, r);
+        } catch (out_of_memory& refused) {
+            memory_usage const all         = totals();
+            refused.numbers().live         = all.live;
+            refused.numbers().reserved     = all.reserved;
+            refused.numbers().largest_free = all.largest_free;
+            throw;
+        }
+    }
+    /// Returns idle chunks (without a live block) that no stream uses any more to the upstream,
+    /// from all shards. An error is reported and does not refuse the allocation.
+    [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
+        try {
+            // Streams cannot be queried during a capture.
+            if (is_captured<platform>(r.on)) { return; }
+            for_each([](auto& core) { core.trim_no_wait(); });
+            chunks_.reset_watermark();
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .resource = "arena",
+                           .call     = "returning idle chunks"});
+        }
+    }
+};
+
+} // namespace detail
+} // namespace vram

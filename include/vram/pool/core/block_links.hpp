@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_links` makes the descriptors of blocks, and links each with its neighbours.
+
+#include <vram/pool/core/block.hpp>
+#include <vram/pool/core/node_pool.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// The descriptors of the blocks of a heap. The blocks of a chunk are linked in the order of
+/// addresses.
+///
+/// Failure   `reserve` throws `std::bad_alloc` and changes no block. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant.
+class block_links {
+public:
+    /// `apart` is the value of `block::apart` for all blocks.
+    explicit block_links(bool apart) noexcept : apart_{apart} {}
+
+    /// `reserve` makes sure that as many descriptors are available. `has` returns true if they are.
+    void               reserve(std::size_t count) { nodes_.reserve(count); }
+    [[nodiscard]] bool has(std::size_t count) const noexcept { return nodes_.has(count); }
+
+    /// Returns a free block that is the only one of its chunk. Requires a call of `reserve`.
+    block* make_first(void* base, std::size_t bytes) noexcept {
+        block* const b = nodes_.make();
+        b->address     = reinterpret_cast<std::uintptr_t>(base);
+        b->bytes       = bytes;
+        b->now         = block::state::free;
+        b->apart       = apart_;
+        return b;
+    }
+    /// Removes the descriptor of a block that is the only one of its chunk.
+    void put_back(block* only) noexcept { nodes_.put_back(only); }
+
+    /// Divides the free block `b`, which is in no bin (free list by size): shortens it to `bytes`
+    /// and returns a new block for the rest, also in no bin. The block has at most one pending use
+    /// by a stream, that of both parts.
+    block* cut(block* b, std::size_t bytes) noexcept {
+        block* const rest = nodes_.make();
+        rest->address     = b->address + bytes;
+        rest->bytes       = b->bytes - bytes;
+        rest->before      = b;
+        rest->after       = b->after;
+        rest->slot        = rest->bytes != 0 ? b->slot : block::nobody;
+        rest->epoch       = b->epoch;
+        rest->now         = block::state::free;
+        rest->apart       = b->apart;
+        rest->bare        = b->bare && rest->bytes != 0;
+        if (rest->after != nullptr) { rest->after->before = rest; }
+        b->after = rest;
+        b->bytes = bytes;
+        return rest;
+    }
+    /// Returns a new block for the first `bytes` of the block `rest`, which is larger and not the
+    /// first of its chunk. Changes the address of `rest`, but not its size.
+    [[gnu::always_inline]] block* cut_front(block* rest, std::size_t bytes) noexcept {
+        block* const         b      = nodes_.reuse();
+        block* const         before = rest->before;
+        std::uintptr_t const start  = rest->address;
+        b->address                  = start;
+        b->bytes                    = bytes;
+        b->before                   = before;
+        b->after                    = rest;
+        b->apart                    = apart_;
+        before->after               = b;
+        rest->before                = b;
+        rest->address               = start + bytes;
+        return b;
+    }
+
+    /// Removes the descriptor of the block after `b`. The caller has added its size to `b`.
+    [[gnu::always_inline]] void drop_next(block* b) noexcept {
+        block* const gone = b->after;
+        b->after          = gone->after;
+        if (b->after != nullptr) { b->after->before = b; }
+        nodes_.put_back(gone);
+    }
+    /// Removes the descriptor of the block before `b`, which is not the first of its chunk, and
+    /// moves the beginning of `b` to its address. The caller has added its size to `b`.
+    [[gnu::always_inline]] void drop_previous(block* b) noexcept {
+        block* const gone   = b->before;
+        b->address          = gone->address;
+        b->before           = gone->before;
+        gone->before->after = b;
+        nodes_.put_back(gone);
+    }
+
+private:
+    node_pool<block> nodes_;
+    bool             apart_;
+};
+
+} // namespace detail
+} // namespace vram

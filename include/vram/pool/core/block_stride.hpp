@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_stride` is the size of the blocks of a slab, prepared for exact divisions.
+
+#include <bit>     // countr_zero
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// A block size, not 0, prepared for exact divisions by it.
+///
+/// Threads   Any number of threads may call concurrently.
+/// Cost      A multiplication and a shift.
+class block_stride {
+public:
+    explicit block_stride(std::size_t bytes) noexcept
+        : bytes_{bytes}, zeros_{std::countr_zero(bytes)} {
+        std::uint64_t const odd = bytes_ >> zeros_;
+        // Exact in the lowest three bits; each step of the loop doubles their number.
+        inverse_ = odd;
+        for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
+    }
+
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+    /// Returns the largest power of two that divides the size.
+    [[nodiscard]] std::size_t alignment() const noexcept { return std::size_t{1} << zeros_; }
+    /// Returns `offset / bytes()` if the offset is a multiple of the size. Otherwise the result has
+    /// no meaning.
+    // By the inverse modulo 2^64 of the odd part (Granlund and Montgomery, 1994, section 9).
+    [[nodiscard]] std::size_t index(std::size_t offset) const noexcept {
+        return (offset >> zeros_) * inverse_;
+    }
+
+private:
+    std::size_t   bytes_;
+    int           zeros_;   ///< number of trailing zero bits of the size
+    std::uint64_t inverse_; ///< inverse of the odd part of the size modulo 2^64
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `bump_uses` are the chunks of a `monotonic`, and which streams may still use their memory.
+
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp>                    // report_error
+#include <vram/concepts/core/stream_standing.hpp> // standing_of
+#include <vram/order/core/availability.hpp>
+#include <vram/order/core/stream_timelines.hpp>
+#include <vram/pool/core/bump_chunk.hpp>
+#include <vram/pool/core/bump_stack.hpp>
+#include <vram/pool/event_policy.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+
+namespace vram {
+namespace detail {
+
+/// The chunks of a `stream_bump`, with the timelines (records of progress) of the streams that use
+/// them.
+///
+/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
+///           platform are rethrown. Nothing has changed then.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      Linear in the number of chunks and of the streams that use them.
+template <class Platform>
+class bump_uses {
+public:
+    using stream         = typename Platform::stream;
+    using chunk          = bump_chunk<stream>;
+    using use            = typename chunk::use;
+    using user           = typename chunk::user;
+    using timelines_type = stream_timelines<Platform>;
+    using timeline       = typename timelines_type::timeline;
+
+    bump_uses(event_policy events, bool graphs) noexcept
+        : eager_{events == event_policy::eager},
+          graphs_{graphs},
+          timelines_{events == event_policy::lazy, true} {}
+
+    /// Returns true if every free records an event.
+    [[nodiscard]] bool eager() const noexcept { return eager_; }
+    /// Returns true if captures are tracked and the stream `s` is being captured.
+    [[nodiscard]] bool in_graph(stream s) const { return graphs_ && Platform::capturing(s); }
+    /// Returns the chunks and marks.
+    [[nodiscard]] bump_stack<stream>&       stack() noexcept { return stack_; }
+    [[nodiscard]] bump_stack<stream> const& stack() const noexcept { return stack_; }
+    [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
+    [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
+
+    /// Returns when the stream of `mine` (null: the host) may use the memory of the chunk from the
+    /// top (bump pointer) to `until`, and stores in `costly` the use that decides it.
+    [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
+                                        bool captured, tags& costly) const noexcept {
+        auto worst = availability::ready;
+        for (tag const& t : c.waits()) {
+            auto const one = timelines_.of(t.slot, t.epoch, mine, captured);
+            if (t.begin >= until || one <= worst) { continue; }
+            worst  = one;
+            costly = tags{t};
+        }
+        return worst;
+    }
+    /// Makes memory that the captured stream may use unavailable, because the stream cannot be
+    /// waited for. If captures are tracked, the memory is unavailable until the capture ends.
+    /// Otherwise it may belong to the graph and is retained until captures are forgotten.
+    void exclude_or_retain(timeline const& captured) noexcept {
+        if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
+        for (chunk& each : stack_.chunks()) {
+            each.keep_for_capture(captured.slot(), captured.covered() + 1);
+        }
+    }
+
+    /// Records that the stream `on` uses [begin, end) of the chunk, also for its graph if it is
+    /// being captured. If that fails, reports the error and waits for the stream. If the wait fails
+    /// as well, reports a leak and returns false.
+    bool record_use(chunk& c, std::uintptr_t begin, std::uintptr_t end, stream on) noexcept {
+        try {
+            timeline&  its = timelines_.of(on);
+            user const by{on, its.id(), its.slot()};
+            if (c.find_use(by.id, chunk::running) == nullptr) { c.reserve(); }
+            bool const captured = in_graph(on);
+            (void)c.add_use(begin, end, by,
+                            captured ? its.epoch_of_captured_free() : chunk::running);
+            return true;
+        } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
+    }
+    /// Records that the stream `on` may still access all memory that is about to be unwound
+    /// (freed). Returns false if that can be neither recorded nor waited for.
+    bool record_unwind(std::uint64_t serial, stream on) noexcept {
+        try {
+            timeline& its = timelines_.of(on);
+            stack_.each_since(serial, [](chunk& c, std::uintptr_t) { c.reserve_waits(); });
+            tag const t = used_by(its);
+            stack_.each_since(serial, [&](chunk& c, std::uintptr_t to) {
+                if (to != c.top()) { c.wait_for({to, c.top(), t.epoch, t.slot}); }
+            });
+            return true;
+        } catch (...) { return waits_instead(on, nullptr, 0); }
+    }
+    /// Records events behind the uses of the chunk's unwound memory.
+    void record_events(chunk const& c) noexcept {
+        for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
+    }
+    /// Returns the pending use (by a stream) of blocks that are unwound. Its epoch (part of the
+    /// stream's work) is 0 if no stream may still use them.
+    [[nodiscard]] tag unwound(use const& u) noexcept {
+        if (u.part.epoch != chunk::running) { return u.part; }
+        timeline& its = timelines_.by_id(u.by.id);
+        try {
+            if (its.id() == u.by.id) { return used_by(its); }
+            // The timeline (record) of a stream that was not retired serves another stream. An
+            // event on the stream could not be told from one of a new stream with the same handle.
+            bool const there =
+                standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
+            bool const waits = !there || !Platform::capturing(u.by.stream);
+            if (waits && timelines_.wait_for_devices()) { return {}; }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
+        // The stream of the graph is unknown, so the memory is kept for ever.
+        return {0, 0, its.epoch_of_captured_free(), its.slot()};
+    }
+
+    /// Announces that the stream `s` is about to be destroyed: the work that it has now is the last
+    /// that may use its blocks.
+    void retire(stream s) {
+        std::uint64_t const id    = Platform::id(s);
+        bool                known = false;
+        for (chunk& c : stack_.chunks()) {
+            known = known || c.find_use(id, chunk::running) != nullptr;
+        }
+        tag const last = known ? used_by(timelines_.of(s)) : tag{};
+        timelines_.retire(s); // first: if it throws, nothing has changed
+        if (known) { end_uses(id, last); }
+    }
+    void forget_captures() noexcept {
+        timelines_.forget_captures();
+        for (chunk& c : stack_.chunks()) {
+            c.end_captures([this](std::size_t slot) { return timelines_.after_captures(slot); },
+                           [this](std::uint64_t id) {
+                               timeline const& its = timelines_.by_id(id);
+                               return its.id() == id && its.alive();
+                           });
+        }
+    }
+    /// For each stream that was destroyed since the last call: records that the work that it had is
+    /// the last that may use its blocks.
+    void forget_ended() noexcept {
+        timelines_.forget_ended(
+            [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
+    }
+
+    /// Returns the free bytes that some stream may still use.
+    [[nodiscard]] std::size_t pending() const noexcept {
+        std::size_t sum = 0;
+        for (chunk const& c : stack_.chunks()) {
+            std::uintptr_t until = c.top();
+            std::uintptr_t from  = c.end();
+            for (tag const& t : c.waits()) {
+                if (timelines_.is_complete(t)) { continue; }
+                from  = t.begin < from ? t.begin : from;
+                until = t.end > until ? t.end : until;
+            }
+            sum += from < until ? until - from : 0;
+        }
+        return sum;
+    }
+
+private:
+    /// Called in a `catch` block after recording the use by the stream `on` has failed: reports
+    /// that, and waits for the stream. Returns false if the wait fails as well.
+    [[gnu::cold]] bool waits_instead(stream on, void* p, std::size_t bytes) noexcept {
+        report_caught({.kind     = error_kind::platform_error,
+                       .pointer  = p,
+                       .bytes    = bytes,
+                       .resource = "monotonic",
+                       .call     = "recording the stream of a free"});
+        if (timelines_.wait_for_user(on)) { return true; }
+        report_error({.kind     = error_kind::leak,
+                      .pointer  = p,
+                      .bytes    = bytes,
+                      .resource = "monotonic",
+                      .cause    = "its stream could be neither recorded nor waited for"});
+        return false;
+    }
+
+    /// Returns the use of memory by all work that the stream has now, without addresses. The stream
+    /// may belong to another thread.
+    [[nodiscard]] tag used_by(timeline& its) {
+        bool const captured = (eager_ || graphs_) && its.captured();
+        return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};
+    }
+    void end_uses(std::uint64_t id, tag const& last) noexcept {
+        for (chunk& c : stack_.chunks()) { c.end_use(id, last); }
+    }
+
+    bool               eager_;
+    bool               graphs_;
+    timelines_type     timelines_;
+    bump_stack<stream> stack_;
+};
+
+} // namespace detail
+} // namespace vram

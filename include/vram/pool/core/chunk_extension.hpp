@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `chunk_extension` is the growth of a chunk at its end, which a thread has begun.
+
+#include <vram/base/align.hpp> // align, saturating_add, unsatisfiable
+#include <vram/pool/core/block_chunks.hpp>
+#include <vram/pool/core/block_places.hpp>
+#include <vram/pool/core/free_blocks.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+
+namespace vram {
+namespace detail {
+
+/// A function object that returns the address at which a block begins.
+struct front_of {
+    [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
+};
+
+/// The chunk at `base`, of `bytes` bytes, is to grow by `by` bytes at its end.
+///
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      `begin` is linear in the number of chunks.
+struct chunk_extension {
+    void*       base  = nullptr; ///< address of the chunk, or null if no chunk can grow
+    std::size_t bytes = 0;
+    std::size_t by    = 0;
+
+    /// Finds the chunk that needs the least growth for a request at its end: behind all memory that
+    /// the stream may not use, and not before the address `from(last block)`. Marks that chunk
+    /// busy. Returns a null `base` if no chunk can grow.
+    template <class Price, class From>
+    [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
+                                               std::size_t bytes, std::size_t alignment,
+                                               Price const& price, From const& from) noexcept {
+        chunk_extension      least;
+        block_chunks::chunk* found = nullptr;
+        free.for_each_tail([&](block const* tail) {
+            block_chunks::chunk& c     = chunks.around(tail);
+            std::uintptr_t const idle  = block_places::usable_from(*tail, price);
+            std::uintptr_t const there = from(*tail);
+            std::uintptr_t const start = align(idle > there ? idle : there, alignment);
+            std::uintptr_t const end   = saturating_add(start, bytes);
+            if (c.busy || end == unsatisfiable || end <= tail->end()) { return; }
+            std::size_t const by = end - tail->end();
+            if (found != nullptr && by >= least.by) { return; }
+            found = &c;
+            least = {c.base, c.bytes, by};
+        });
+        if (found != nullptr) { found->busy = true; }
+        return least;
+    }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `expect_disjoint` reports copies whose source and destination overlap.
+
+#include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
+
+#include <algorithm> // max, min, sort
+#include <cstdint>   // uintptr_t
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// Returns a range that one of `uses` writes and another accesses; empty if there is none.
+inline sim_range first_overlap(std::vector<sim_task::use> uses) {
+    std::sort(uses.begin(), uses.end(), [](sim_task::use const& a, sim_task::use const& b) {
+        return a.range.begin() < b.range.begin();
+    });
+    std::uintptr_t read_until = 0, written_until = 0;
+    for (sim_task::use const& u : uses) {
+        bool const           reads = u.access == sim_access::read;
+        std::uintptr_t const other = reads ? written_until : std::max(read_until, written_until);
+        if (u.range.bytes != 0 && other > u.range.begin()) {
+            return {reinterpret_cast<void const*>(u.range.begin()),
+                    std::min(other, u.range.end()) - u.range.begin()};
+        }
+        std::uintptr_t& mine = reads ? read_until : written_until;
+        mine                 = std::max(mine, u.range.end());
+    }
+    return {};
+}
+
+/// Reports the mistake `kind` if one of `uses` writes a range that another one accesses. These
+/// accesses have no order among themselves.
+inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
+                            std::vector<sim_task::use> const& uses, sim_mistake kind,
+                            char const* advice) {
+    if (!call.machine.checker.on().races) { return; }
+    auto const apart = [](sim_range const& a, sim_range const& b) {
+        return a.end() <= b.begin() || b.end() <= a.begin();
+    };
+    // The usual case: one copy, with a source and a destination that do not overlap.
+    if (uses.size() == 2 && apart(uses[0].range, uses[1].range)) { return; }
+    sim_range const both = first_overlap(uses);
+    if (both.bytes == 0) { return; }
+    call.machine.checker.report({kind,
+                                 {.name   = "copy",
+                                  .what   = sim_event_of::kind::write,
+                                  .number = call.machine.schedule.count() + 1,
+                                  .actor  = s.id.load(),
+                                  .device = s.device,
+                                  .time   = call.host->clock,
+                                  .where  = call.where,
+                                  .slot   = s.slot,
+                                  .count  = s.count},
+                                 {},
+                                 both.begin(),
+                                 both.bytes,
+                                 advice});
+}
+
+} // namespace detail
+} // namespace vram
