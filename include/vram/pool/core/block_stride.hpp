@@ -4,6 +4,8 @@
 /// \file
 /// `block_stride` is the size of the blocks of a slab, prepared for exact divisions.
 
+#include <vram/base/requirements.hpp>
+
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
