@@ -19,7 +19,7 @@ namespace vram {
 ///     for (memory_holder const& h : e.numbers().holders) { std::puts(h.owner.path()); }
 struct memory_holder {
     memory_tag  owner{};    ///< its tag; the empty tag for memory without one
-    call_site   at{};       ///< the line that allocated; unknown if there are several
+    call_site   at{};       ///< the line that allocated its memory; unknown if there are several
     std::size_t bytes  = 0; ///< live bytes; 0 if this element is not used
     std::size_t blocks = 0; ///< number of live blocks
 };
@@ -42,8 +42,8 @@ struct shortage {
     std::size_t limit        = no_limit; ///< the limit of the resource that refused; 0 is a limit
     std::size_t device_free  = 0;        ///< free bytes of the device
     std::size_t device_total = 0;        ///< total bytes of the device
-    /// The tags with the most live bytes, the largest first, if the stack has a layer `tracking`;
-    /// the lines that allocated if there is only one tag.
+    /// The tags with the most live bytes, the largest first, if the stack has a layer `tracking`.
+    /// If only one tag has live bytes, they are the lines with the most live bytes instead.
     std::array<memory_holder, 3> holders{};
 
     /// Returns true if the resource has a limit.

@@ -56,8 +56,8 @@ struct memory_event {
     std::size_t           bytes = 0;
     std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
     call_site             at{};     ///< line of the program that called, if it is known
-    /// For `allocated`: any stream may use the block without a wait, as with `stream_ordered`.
-    /// Otherwise other streams than `stream` must wait for an event.
+    /// For `allocated`: true if any stream may use the block without a wait, as with
+    /// `stream_ordered`. Otherwise streams other than `stream` must first wait for an event.
     bool any_stream = false;
 };
 
@@ -72,8 +72,8 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
 /// A platform that observes all resources on it, with a static function `observe`. A resource calls
 /// the platform's `begin_resource_call` before, and `end_resource_call` after, everything that it
 /// does in one call of the program. So the platform can tell a resource's calls from those of the
-/// program. Within such a call, code of the program (a retry policy, an observer) runs between
-/// `begin_program_call` and `end_program_call`, to which the result of the former is passed.
+/// program. If code of the program (a retry policy or an observer) runs within such a call, the
+/// resource calls `begin_program_call` before it, and `end_program_call` after it with the result.
 ///
 ///     struct my_platform : cuda_platform {
 ///         static void observe(memory_event<stream> const& e) noexcept;

@@ -18,15 +18,16 @@ namespace vram {
 ///
 ///     for (tracked_block const& b : memory.blocks(tracked_order::largest_first)) { ... }
 struct tracked_block {
-    void*                    memory    = nullptr; ///< its address
+    void*                    memory    = nullptr; ///< address of the block
     std::size_t              bytes     = 0;       ///< the size that the caller requested
     std::size_t              alignment = 0;       ///< the requested alignment
     memory_tag               owner{};             ///< the tag of the scope that allocated it
     call_site                at{};                ///< the line that allocated it, if it is known
     stream_name              stream{};            ///< the stream of the allocation, if it had one
     unsigned                 thread = 0;          ///< number of the thread that allocated it
-    std::chrono::nanoseconds age{};               ///< the time since the allocation
-    call_stack               stack{}; ///< empty unless `tracking_options::frames` is set
+    std::chrono::nanoseconds age{};               ///< time since the allocation
+    /// The functions that allocated it, if `tracking_options::frames` is not 0.
+    call_stack stack{};
 };
 
 /// The order of a list of blocks.

@@ -35,16 +35,17 @@ namespace vram {
 ///     std::puts(memory.text().c_str());        // live bytes, peaks, allocations by tag and line
 ///     memory.blocks(tracked_order::largest_first);
 ///
-/// A free of memory that is not a live block of the layer, or with another size or alignment, is
-/// reported to the error sink with the lines that allocated the block and freed it before. Such a
-/// free is not passed to the upstream. At its end the layer reports the live blocks as leaks, one
-/// error for each tag and line. If the upstream refuses a request, the exception `out_of_memory`
-/// gets the tags with the most live bytes, which `explain` prints.
+/// A wrong free has a pointer that is not a live block of the layer, or another size or alignment
+/// than the allocation. It is reported to the error sink with the line that allocated the block and
+/// the line that freed it before, and is not passed to the upstream. The destructor of the layer
+/// reports the live blocks as leaks, one error for each tag and line. If the upstream refuses a
+/// request, the layer adds the tags with the most live bytes to the exception `out_of_memory`;
+/// `explain` prints them.
 ///
 /// Failure   The functions fail as those of the upstream. If there is no host memory for a record,
 ///           the block is freed, and the allocation throws `std::bad_alloc` or returns null.
-/// Threads   The rules are those of the upstream. The lists may be read by any thread at any time,
-///           also while other threads allocate.
+/// Threads   The rules are those of the upstream. Any thread may read the lists at any time, even
+///           while other threads allocate.
 /// Cost      About 50 ns for an allocation and its free, 20 ns more with call stacks, and 150 bytes
 ///           of host memory for each live block. Locks are divided by address and by thread.
 template <class Upstream>
@@ -125,7 +126,7 @@ public:
     }
 
     // The record is removed before the upstream frees the block. Otherwise another thread could
-    // allocate the memory first, and its record would be the second one at this address.
+    // allocate the same memory first, and there would be two records for its address.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -144,11 +145,12 @@ public:
     blocks(tracked_order order = tracked_order::oldest_first) const {
         return books_->blocks(order);
     }
-    /// Returns the figures of each tag, the one with the most live bytes first.
+    /// Returns the figures of each tag. The tag with the most live bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_tag() const { return books_->by_tag(); }
-    /// Returns the figures of each line for each tag, the one with the most live bytes first.
+    /// Returns the figures of each pair of a line and a tag. The one with the most live bytes is
+    /// first.
     [[nodiscard]] std::vector<tracked_owner> by_site() const { return books_->by_site(); }
-    /// Returns the figures of each thread, the one with the most live bytes first.
+    /// Returns the figures of each thread. The thread with the most live bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const { return books_->by_thread(); }
 
     /// Returns a table of the tags and one of the lines, each with at most `rows` rows.
@@ -158,10 +160,10 @@ public:
     }
 
     /// Reports the live blocks to the error sink, one error for each tag and line. Returns their
-    /// number. The end of the layer calls this function (see `tracking_options::report_leaks`).
+    /// number. The destructor calls this function (see `tracking_options::report_leaks`).
     std::size_t report_leaks() const noexcept { return books_->report_leaks(); }
-    /// Regards all blocks as freed. For an upstream that frees without `deallocate`, such as
-    /// `monotonic` in `reset()`.
+    /// Removes the records of all blocks, for an upstream that frees blocks without `deallocate`,
+    /// as `monotonic::reset()` does.
     void forget_blocks() { books_->forget(); }
 
     /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this

@@ -14,7 +14,7 @@ namespace vram {
 struct tracking_options {
     /// Number of frames of the call stack that is stored for each block; at most 32.
     unsigned frames = 0;
-    /// If true, the end of the layer reports the live blocks to the error sink.
+    /// If true, the destructor of the layer reports the live blocks to the error sink.
     bool report_leaks = true;
 };
 

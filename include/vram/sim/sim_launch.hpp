@@ -84,8 +84,8 @@ template <class Type>
 /// unless `sim_options::dereferenceable` is set. For host memory, the result is `p`. Throws
 /// `sim_error{unbacked}` if the node keeps no contents.
 ///
-/// In the body of a kernel or a host function, the object at `p`, or the whole span, must be part of
-/// the memory that it declares; otherwise the checker reports it (`sim_checks::declarations`).
+/// In the body of a kernel or a host function, the object at `p`, or the whole span, must be part
+/// of the memory that it declares; otherwise the checker reports it (`sim_checks::declarations`).
 template <class Type>
 [[nodiscard]] Type* sim_view(Type* p) {
     return detail::sim_view_of(p, detail::sim_bytes_of<Type>);

@@ -26,8 +26,8 @@ struct sim_link {
 /// Selects the mistakes that a `sim_node` detects. A check costs time only while it is on.
 struct sim_checks {
     bool races = true; ///< report two unordered accesses to one byte, one of them a write
-    /// Report accesses of a kernel or host function, through `sim_view` or `sim_touch`, that it does
-    /// not declare.
+    /// Report accesses that a kernel or a host function makes through `sim_view` or `sim_touch`,
+    /// but does not declare.
     bool declarations  = true;
     bool bounds        = true;  ///< report accesses outside live allocations, or after the free
     bool uninitialised = false; ///< report reads of memory that was never written

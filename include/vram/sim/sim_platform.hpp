@@ -142,12 +142,13 @@ struct sim_platform {
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
     /// Ends what `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }
-    /// The calls of this thread are the program's until `end_program_call`, also within a call of a
-    /// resource. Returns the number of calls of resources that the thread is in.
+    /// Until `end_program_call`, the calling thread's records, waits and queries count as those of
+    /// the program, even within a call of a resource. Returns the depth of the nested calls of
+    /// resources.
     [[nodiscard]] static unsigned begin_program_call() noexcept {
         return std::exchange(detail::resource_depth, 0);
     }
-    /// Ends what `begin_program_call` began. `outer` is its result.
+    /// Ends the effect of `begin_program_call`, which returned `outer`.
     static void end_program_call(unsigned outer) noexcept { detail::resource_depth = outer; }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }

@@ -20,9 +20,9 @@ namespace vram {
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);
 ///
-/// In a host function of a stream or the body of a kernel, the access is one of that operation. It
-/// was checked when the operation was queued, if the operation declares it; otherwise it is
-/// reported as undeclared.
+/// In the body of a kernel or a host function, the call only compares the access with the
+/// declaration of that operation, and reports it if it is not declared. Declared accesses are
+/// checked when the operation is queued.
 ///
 /// Threads   Any thread may call it.
 /// Cost      The cost of one declared range of an operation.

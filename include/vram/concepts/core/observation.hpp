@@ -47,8 +47,8 @@ public:
     ~resource_call() { Platform::end_resource_call(); }
 };
 
-/// Tells an observing platform that code of the program runs until the end of the object, within a
-/// call of a resource: a retry policy or an observer. Does nothing on other platforms.
+/// Tells an observing platform that code of the program (a retry policy or an observer) runs,
+/// within a call of a resource, until the end of this object. Does nothing on other platforms.
 template <class Platform>
 class [[maybe_unused]] program_call {
 public:

@@ -29,7 +29,7 @@
 namespace vram {
 namespace detail {
 
-/// The books of a `tracking` layer.
+/// The records of a `tracking` layer: a record of each live block, and the figures of each owner.
 ///
 /// Failure   `add` returns false if there is no host memory, and changes nothing. The lists and
 ///           texts throw `std::bad_alloc`.
@@ -69,8 +69,8 @@ public:
         return true;
     }
 
-    /// Removes a block that is about to be freed. If it may not be freed, reports that and returns
-    /// false. `owns(p)` is true if `p` lies in memory of the upstream.
+    /// Removes the record of a block that is about to be freed. If it may not be freed, reports
+    /// that and returns false. `owns(p)` is true if `p` lies in memory of the upstream.
     template <class Owns>
     [[nodiscard]] bool remove(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at, Owns const& owns) noexcept {
@@ -90,7 +90,7 @@ public:
         return true;
     }
 
-    /// Removes all blocks without a free.
+    /// Removes the records of all blocks, without calls of the upstream.
     void forget() {
         std::vector<record> const all = records();
         for (record const& each : all) {
@@ -144,7 +144,8 @@ public:
         return found;
     }
 
-    /// Returns the figures of each thread, tag or line, those with the most live bytes first.
+    /// Returns the figures of each thread, tag or line. The owner with the most live bytes is
+    /// first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const {
         std::vector<tracked_owner> all;
         owners_.for_each([&](owner_account const& a) {
@@ -186,12 +187,13 @@ public:
     }
 
     /// Reports the live blocks to the error sink, one error for each tag and line, the largest
-    /// first; if there are many, one for all others. Returns the number of live blocks.
+    /// first. After 20 errors, one more reports all other blocks. Returns the number of live
+    /// blocks.
     std::size_t report_leaks() const noexcept {
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            constexpr std::size_t      most = 20; // errors
+            constexpr std::size_t      most = 20; // the largest number of such errors
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());
             blocks_.for_each([&](record const& r) {
@@ -221,7 +223,7 @@ public:
         return count;
     }
 
-    static constexpr char const* name = "tracking"; ///< in errors
+    static constexpr char const* name = "tracking"; ///< the name of the layer in errors
 
 private:
     template <class Owns>
@@ -254,7 +256,7 @@ private:
         for (bool complete = false; !complete;) {
             complete = true;
             all.clear();
-            all.reserve(blocks_.size() + 64); // not under the locks
+            all.reserve(blocks_.size() + 64); // The memory is reserved before the locks are taken.
             blocks_.for_each([&](record const& r) {
                 complete = complete && all.size() != all.capacity();
                 if (complete) { all.push_back(r); }

@@ -40,8 +40,8 @@ struct freed_record {
     call_site        freed_at{};
 };
 
-/// The records of blocks, in 64 shards by address, each with a lock. A shard also has records of the
-/// last 16 blocks that were freed.
+/// The records of blocks, divided by address into 64 shards, each with a lock. A shard also stores
+/// records of the last 16 blocks that were freed.
 ///
 /// Failure   `insert` throws `std::bad_alloc` and changes nothing.
 /// Threads   Any thread may call any function.
@@ -77,8 +77,8 @@ public:
         s.live.insert(key(p), n);
     }
 
-    /// Removes the block that begins at `p` if `accept(record)` is true. Returns its owner, or null
-    /// if no block begins there or it was not accepted.
+    /// Removes the record of the block that begins at `p` if `accept(record)` is true. Returns the
+    /// figures of its owner, or null if no block begins there or it was not accepted.
     template <class Accept>
     [[nodiscard]] site_sums* take(void* p, call_site freed_at, Accept const& accept) noexcept {
         shard&      s    = shard_of(p);
@@ -134,7 +134,7 @@ private:
 
     struct node {
         record is{};
-        node*  next = nullptr; ///< the next unused node
+        node*  next = nullptr; ///< the next unused node of the shard
     };
     struct alignas(64) shard {
         mutable brief_lock lock;
@@ -147,8 +147,8 @@ private:
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Returns an index that is independent of the high bits of `scramble(key)`, by which the table
-    /// of a shard chooses a cell.
+    /// Returns the index of the shard for an address. It is independent of the high bits of
+    /// `scramble(key)`, which select a cell in the hash table of a shard.
     [[nodiscard]] static std::size_t index(void const* p) noexcept {
         std::uint64_t const mixed = scramble(key(p));
         return static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58);

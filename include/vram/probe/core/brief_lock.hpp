@@ -16,7 +16,7 @@ namespace vram {
 namespace detail {
 
 /// A lock that is held for a few instructions, without a call of the platform or of a resource. If
-/// another thread holds it, the caller polls it, and lets other threads run.
+/// another thread holds it, the caller polls it and yields to other threads.
 ///
 /// Threads   Any thread. The owner must not be moved.
 /// Cost      One atomic exchange, about half of that of a mutex.

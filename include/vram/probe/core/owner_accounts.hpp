@@ -20,12 +20,14 @@
 namespace vram {
 namespace detail {
 
-/// The figures of one owner. `moment` is the number of the last peak of all owners together for
-/// which `at_peak` is stored; at a later peak the owner had its present live bytes.
+/// The figures of one owner: a tag, a line or a thread. The sum of the live bytes of all owners has
+/// had peaks, which are numbered. `at_peak` is the owner's live bytes at the peak with the number
+/// `moment`. If there was a later peak, the owner has neither allocated nor freed since, so `live`
+/// is its value at that peak.
 struct owner_sums {
-    std::size_t   live        = 0; ///< bytes
+    std::size_t   live        = 0; ///< live bytes
     std::size_t   blocks      = 0;
-    std::size_t   peak        = 0; ///< the highest `live`
+    std::size_t   peak        = 0; ///< the largest value of `live`
     std::size_t   at_peak     = 0;
     std::uint64_t allocations = 0;
     std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
@@ -47,7 +49,8 @@ struct owner_sums {
     [[nodiscard]] std::size_t at_the_peak(std::uint32_t now) const noexcept {
         return moment == now ? at_peak : live;
     }
-    /// Adds the figures of another thread. The peaks may have been at different times.
+    /// Adds the figures of the same owner in the account of another thread. The sum of the peaks is
+    /// an upper bound, because they may have been at different times.
     void merge(owner_sums const& other) noexcept {
         live += other.live;
         blocks += other.blocks;
@@ -87,7 +90,7 @@ struct site_sums {
     owner_account* account;
     owner_sums     sums{};
     std::uint64_t  crossed = 0;  ///< frees on another stream than that of the allocation
-    call_site      crossed_at{}; ///< line of the last one
+    call_site      crossed_at{}; ///< line of the last such free
 
     [[nodiscard]] call_site at() const noexcept { return line; }
 };
@@ -137,14 +140,14 @@ private:
     }
 };
 
-/// One account for each thread that allocates, and the peak of all together.
+/// One account for each thread that allocates, and the peak of the live bytes of all together.
 ///
 /// Failure   `charge` returns null if there is no host memory; nothing is counted then.
 /// Threads   Any thread may call any function.
 /// Cost      One `brief_lock` for each allocation and each free.
 class owner_accounts {
 public:
-    /// The bytes by which the sum of all accounts may be too small or too large for each thread.
+    /// The number of bytes, for each thread, by which the sum of all accounts may be wrong.
     static constexpr std::size_t slack = std::size_t{1} << 20;
 
     owner_accounts()                 = default;
@@ -153,7 +156,8 @@ public:
         for (auto& each : accounts_) { delete each.load(std::memory_order_relaxed); }
     }
 
-    /// Counts a block of the thread with the number `thread`. Returns its owner for `refund`.
+    /// Counts a block of the thread with the number `thread`. Returns the figures of its owner,
+    /// which must be passed to `refund`.
     [[nodiscard]] site_sums* charge(unsigned thread, memory_tag owner, call_site at,
                                     std::size_t bytes) noexcept {
         owner_account& account = account_of(thread);
@@ -201,7 +205,8 @@ public:
         visit(spare_);
     }
 
-    /// Returns the highest number of live bytes, within `slack` for each thread but one.
+    /// Returns the largest number of live bytes of all accounts together. It may be wrong by
+    /// `slack` bytes for each thread except one.
     [[nodiscard]] std::size_t peak() const noexcept {
         return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
     }
@@ -210,8 +215,8 @@ public:
         return moment_.load(std::memory_order_relaxed);
     }
 
-    /// Writes the tags with the most live bytes to `n.holders`, or the lines if there is one tag.
-    /// Allocates nothing.
+    /// Writes the tags with the most live bytes to `n.holders`, or the lines if there is only one
+    /// tag. Allocates nothing.
     void name_holders(shortage& n) const noexcept {
         std::size_t const tags = list<tag_sums>(n, &owner_account::tags, &owner_account::tag_map);
         if (tags < 2) { list<site_sums>(n, &owner_account::sites, &owner_account::site_map); }
@@ -225,7 +230,7 @@ private:
     [[nodiscard]] static std::uint64_t key_of(memory_tag owner, call_site at) noexcept {
         std::uint64_t line = 0;
         if constexpr (sizeof at == sizeof(std::uintptr_t)) {
-            line = std::bit_cast<std::uintptr_t>(at); // the address of constant data
+            line = std::bit_cast<std::uintptr_t>(at); // `at` holds the address of constant data.
         } else {
             line = (reinterpret_cast<std::uintptr_t>(at.file()) << 12) ^ at.line();
         }
@@ -270,7 +275,8 @@ private:
                 auto const held = account->lock.hold();
                 each            = account->*nodes;
             }
-            for (; each != nullptr; each = each->next) { // a node and its `next` never change
+            // A node of the list never moves, and its `next` never changes.
+            for (; each != nullptr; each = each->next) {
                 memory_holder h{each->owner, each->at(), 0, 0};
                 bool          first = true;
                 for (std::size_t b = 0; first && b <= threads; ++b) {
@@ -279,7 +285,8 @@ private:
                     auto const  held = other->lock.hold();
                     Node* const same = (other->*map).find(each->key);
                     if (same == nullptr) { continue; }
-                    first = b >= a; // otherwise the node of account `b` has counted this one
+                    // Otherwise the node of account `b` has already been counted for both.
+                    first = b >= a;
                     h.bytes += same->sums.live;
                     h.blocks += same->sums.blocks;
                 }
@@ -302,7 +309,7 @@ private:
     }
 
     std::atomic<owner_account*> accounts_[threads]{};
-    mutable owner_account       spare_{0}; ///< used if there is no host memory for another
+    mutable owner_account       spare_{0}; ///< is used if there is no host memory for an account
     std::atomic<std::ptrdiff_t> total_{0};
     std::atomic<std::ptrdiff_t> peak_{0};
     std::atomic<std::uint32_t>  moment_{1};

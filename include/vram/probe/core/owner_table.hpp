@@ -27,11 +27,11 @@ namespace detail {
 /// Returns the path of a tag, or "(no tag)".
 [[nodiscard]] inline std::string shown(memory_tag t) { return t.known() ? t.path() : "(no tag)"; }
 
-/// The first column of a table of owners.
+/// The kind of the owners in a table, which is its first column.
 enum class owner_kind : unsigned char { tag, site, thread };
 
-/// Returns a table of the first `rows` owners; an upper bound of a peak is marked with "<=". The
-/// owners that are left out, and those that never allocated, are counted in the last line.
+/// Returns a table of the first `rows` owners. The mark "<=" means that a peak is an upper bound.
+/// The last line counts the owners that are left out.
 [[nodiscard]] inline std::string owner_table(std::vector<tracked_owner> const& owners,
                                              owner_kind kind, std::size_t rows) {
     table text{8};

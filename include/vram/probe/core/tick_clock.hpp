@@ -12,12 +12,12 @@
 namespace vram {
 namespace detail {
 
-/// A clock for events. `now()` reads a counter of the processor: it costs a third of a call of
-/// `steady_clock::now()`. An object converts ticks to the time since 1970: it compares the counter
-/// with the clock at its construction and in `conversion()`.
+/// A clock for events. `now()` reads a counter of the processor, which takes a third of the time of
+/// `steady_clock::now()`. An object converts the ticks of the counter to the time since 1970: it
+/// reads the counter and the system's clock at its construction and in `conversion()`.
 ///
 /// Failure   Never throws.
-/// Threads   Any thread may call. The counters of all cores run together on current processors.
+/// Threads   Any thread may call. The counters of all cores agree on current processors.
 /// Cost      `now()`: one instruction on x86-64 and AArch64; elsewhere a call of `steady_clock`.
 class tick_clock {
 public:
@@ -36,7 +36,7 @@ public:
 #endif
     }
 
-    /// Returns the seconds of a clock that runs steadily.
+    /// Returns the time of `steady_clock` in seconds.
     [[nodiscard]] static std::int64_t seconds() noexcept {
         auto const now = std::chrono::steady_clock::now().time_since_epoch();
         return std::chrono::duration_cast<std::chrono::seconds>(now).count();

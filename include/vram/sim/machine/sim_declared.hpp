@@ -15,14 +15,14 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if an operation that declares an access `declared` may make the access `made`. A
+/// Returns true if an operation that declares the access `declared` may make the access `made`. A
 /// write conflicts with every other access, so its declaration includes the other kinds.
 [[nodiscard]] constexpr bool declares(sim_access declared, sim_access made) noexcept {
     return made == sim_access::read || declared == sim_access::write || declared == made;
 }
 
-/// If the calling thread runs the body of a kernel or a host function that does not declare the
-/// access `made` to all bytes of `range`, reports the first undeclared bytes. If `simulated`,
+/// If the calling thread runs the body of a kernel or a host function, reports the first bytes of
+/// `range` for which that operation does not declare the access `made`. If `simulated` is true,
 /// memory that is not simulated needs no declaration. `where` is the line of the access, if it is
 /// known.
 ///

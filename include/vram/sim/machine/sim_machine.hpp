@@ -200,13 +200,13 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Called by each action on the legacy default stream, and each wait for it. The allocations of
-    /// pools on the stream, which are no work of it, happen before this action, and so before later
-    /// work of blocking streams.
+    /// Each action on the legacy default stream, and each wait for it, calls this function.
+    /// Allocations of pools on the stream are no work of it, but they happen before that action and
+    /// so before later work of blocking streams.
     static void include_allocations(sim_stream_state& legacy) {
         if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
     }
-    /// Adds such an allocation.
+    /// Records an allocation of a pool on the legacy default stream.
     void add_allocation(sim_stream_state& legacy) {
         if (legacy.allocations == 0) {
             legacy.allocation_slot = checker.actor(legacy.vclock);

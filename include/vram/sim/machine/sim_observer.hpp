@@ -279,7 +279,8 @@ private:
         if (on.frees && on.races) { m_.checker.report_all(found, part.description()); }
     }
 
-    /// Returns the index in vector clocks of the stream or thread that made the allocation.
+    /// Returns the index in vector clocks of the stream or thread that made the allocation. For the
+    /// legacy stream it differs from `allocation.slot`.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
@@ -316,9 +317,9 @@ private:
         if (s == nullptr) {
             host_.advance();
         } else {
-            // A free is no operation of its own: it is complete with the earlier work of the
-            // stream. Neither is an allocation on the legacy stream: blocking streams follow it
-            // only after other work.
+            // A free is not an operation: it is complete when the earlier work of the stream is.
+            // Neither is an allocation on the legacy stream: blocking streams wait for it only if
+            // other work follows it there.
             if (allocates && s->legacy) {
                 m_.add_allocation(*s);
             } else if (allocates) {

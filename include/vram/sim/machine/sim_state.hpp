@@ -98,11 +98,11 @@ struct sim_stream_state {
     /// order), which differs from that of the stream; used once `waits_so_far` is not 0.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
-    /// For the legacy stream: index in vector clocks of the allocations of pools on it, which are no
-    /// work of the stream, and their number; 0 allocations: no index yet.
+    /// For the legacy stream: the allocations of pools on it, which are no work of the stream. They
+    /// have their own index in vector clocks, which is valid once their number is not 0.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    vector_clock  allocated; ///< contains these allocations alone
+    vector_clock  allocated; ///< contains only these allocations
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
