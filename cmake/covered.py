@@ -17,6 +17,7 @@ import reference
 PROSE = re.compile(r'//[^\n]*|/\*.*?\*/|#\s*include[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 # Headers with contents of other names: those that only include others, and the macros for doctest.
 OTHER_NAMES = {"vram": None, "cuda": None, "sim": None, "version": "VRAM_VERSION", "doctest": "VRAM_CHECK_NO_LEAK",
+               "assertions": "VRAM_CHECK_NO_LEAK", "gtest": None, "catch2": None,
                "typed_source": "typed", "bytes": "_MiB", "tag": "tagged", "error": "error_sink", "contract": None, "align": None,
                "loader_statistics": "statistics", "sim_touch": None,
                "requirements": None, "expandable": "expandable_resource"}

@@ -31,7 +31,7 @@ PUBLIC = {
     "unloader_options platform_clock",
     "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
     "probe": "memory_delta leak_check error_count device_delta report layer_name explain tracking tracking_options tracked_block tracked_owner survives_oom survives_oom_options oom_survival refusing "
-    "doctest",
+    "assertions doctest gtest catch2",
     "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "
     "registered_resource cuda_stream cuda_stream_view cuda_event cuda_device cuda_device_guard cuda_error "
     "cuda_memory_info cuda_copy cuda_fill cuda_thread cuda_platform",
@@ -61,7 +61,7 @@ TITLES = {
 # Headers that include the others of these folders, and those that a program includes itself (include/vram/README.md).
 GATHERED = {"vram.hpp": [folder for folder in PUBLIC if folder not in ("", "cuda", "sim", "interop")],
             "cuda/cuda.hpp": ["cuda"], "sim/sim.hpp": ["sim"]}
-OPT_IN = {"probe/doctest.hpp"}
+OPT_IN = {"probe/assertions.hpp", "probe/doctest.hpp", "probe/gtest.hpp", "probe/catch2.hpp"}
 # Former paths of headers that moved: each only includes its header, until version 0.2.
 FORMER = {"transfer/concat.hpp", "transfer/fields.hpp", "transfer/file_error.hpp", "transfer/memory_chunks.hpp"}
 SENTENCE = re.compile(r"/// \\file\n((?:///.*\n)+)")

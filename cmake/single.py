@@ -74,7 +74,7 @@ def test(compiler, nvcc, toolkit):
         for path in programs():
             text = path.read_text()
             includes = re.findall(r"^#include <(vram/[^>]+)>", text, re.MULTILINE)
-            opt_in = [name for name in includes if re.match(r"vram/(interop/|probe/doctest)", name)]
+            opt_in = [name for name in includes if re.match(r"vram/(interop/|probe/(doctest|gtest|catch2|assertions))", name)]
             device = path.suffix == ".cu"
             if opt_in or (device and not nvcc):
                 print(f"skipped: {path.name}: {opt_in[0] + ' is not in the single files' if opt_in else 'there is no nvcc'}")

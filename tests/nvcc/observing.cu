@@ -132,6 +132,10 @@ TEST_CASE("nvcc: the memory assertions for doctest") {
     VRAM_CHECK_DELTA(memory, 1_MiB) { kept = memory.allocate(stream, 1_MiB); }
     VRAM_CHECK_PEAK_AT_MOST(memory, 2_MiB) { buffer scratch{memory, stream, 1_MiB}; }
     VRAM_CHECK_ALLOCATIONS(memory, 0) { tests::write(stream, kept, 1_MiB, 2); }
+    VRAM_CHECK_NO_ALLOCATION(memory) { tests::write(stream, kept, 1_MiB, 2); }
+    VRAM_CHECK_DELTA_AT_MOST(memory, 0) { buffer scratch{memory, stream, 1_MiB}; }
+    VRAM_CHECK_NO_ERRORS { tests::write(stream, kept, 1_MiB, 3); }
+    VRAM_CHECK_SURVIVES_OOM(memory, [&](auto& mr) { buffer scratch{mr, stream, 1_MiB}; });
     memory.deallocate(stream, kept, 1_MiB);
     stream.synchronize();
     memory.retire(stream);

@@ -5,6 +5,7 @@
 #include "../doubles/mishaps.hpp"
 
 #include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
@@ -163,8 +164,14 @@ TEST_CASE("check macros: an else after an assertion belongs to the if before it"
         if (checks) VRAM_CHECK_NO_ERRORS {
             }
         else ++others;
+        if (checks) VRAM_CHECK_DELTA_AT_MOST(memory, 0) {
+            }
+        else ++others;
+        if (checks) VRAM_CHECK_NO_ALLOCATION(memory) {
+            }
+        else ++others;
     }
-    CHECK(others == 5);
+    CHECK(others == 7);
 }
 
 TEST_CASE("check macros: a block without errors passes, and break and return work") {
@@ -238,6 +245,48 @@ TEST_CASE("check macros: a block that allocates in its steady state fails its te
           doctest::should_fail()) {
     doubles::archetype<> memory;
     VRAM_CHECK_ALLOCATIONS(memory, 0) { memory.deallocate_sync(memory.allocate_sync(1), 1); }
+}
+
+TEST_CASE("check macros: a block may stay below its stated growth, and allocate nothing") {
+    doubles::archetype<> memory;
+    void*                kept = nullptr;
+    VRAM_CHECK_DELTA_AT_MOST(memory, 4_KiB) { kept = memory.allocate_sync(4_KiB); }
+    VRAM_CHECK_DELTA_AT_MOST(memory, 0) { memory.deallocate_sync(kept, 4_KiB); }
+    VRAM_CHECK_NO_ALLOCATION(memory) {}
+}
+
+TEST_CASE("check macros: a block that grows by one byte too many fails its test" *
+          doctest::should_fail()) {
+    doubles::archetype<> memory;
+    void*                kept = nullptr;
+    VRAM_CHECK_DELTA_AT_MOST(memory, 4_KiB) { kept = memory.allocate_sync(4_KiB + 1); }
+    memory.deallocate_sync(kept, 4_KiB + 1);
+}
+
+TEST_CASE("check macros: a block that must not allocate and does fails its test" *
+          doctest::should_fail()) {
+    doubles::archetype<> memory;
+    VRAM_CHECK_NO_ALLOCATION(memory) { memory.deallocate_sync(memory.allocate_sync(1), 1); }
+}
+
+TEST_CASE("check macros: a function that survives each refusal") {
+    pool<stream_ordered<host_resource>> memory;
+    VRAM_CHECK_SURVIVES_OOM(memory, [](auto& mr) {
+        mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB);
+        return 1;
+    });
+    VRAM_CHECK_SURVIVES_OOM(memory, [](auto& mr) { mr.deallocate_sync(mr.allocate_sync(1), 1); },
+                            {.for_good = false});
+}
+
+TEST_CASE("check macros: a function that swallows a refusal fails its test" *
+          doctest::should_fail()) {
+    pool<stream_ordered<host_resource>> memory;
+    VRAM_CHECK_SURVIVES_OOM(memory, [](auto& mr) {
+        void* const p = mr.try_allocate_sync(1_KiB);
+        mr.deallocate_sync(p, 1_KiB);
+        return p != nullptr;
+    });
 }
 
 TEST_CASE("check macros: assertions nest, work without braces, and permit break and return") {

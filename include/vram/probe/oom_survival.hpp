@@ -4,14 +4,13 @@
 /// \file
 /// `oom_survival` is the result of `survives_oom`: the first refusal that the code did not survive.
 
-#include <vram/base/bytes.hpp>     // bytes
-#include <vram/base/call_site.hpp> // call_site
-#include <vram/base/tag.hpp>       // memory_tag
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/tag.hpp>                // memory_tag
+#include <vram/probe/core/text_of_site.hpp> // text_of_site, text_of_owner, text_of_size
 
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
-#include <string>      // string, to_string
-#include <string_view> // string_view
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <string>  // string, to_string
 
 namespace vram {
 
@@ -90,28 +89,31 @@ private:
         if (refused == 0) { return "Without a refusal, "; }
         std::string out = "Request " + std::to_string(refused);
         if (requests != 0) { out += " of " + std::to_string(requests); }
-        out += " (" + size_of(bytes) + tagged_by(owner) + line(", ", at) + ")";
+        out += " (" + detail::text_of_size(bytes) + detail::text_of_owner(owner) +
+               detail::text_of_site(", ", at) + ")";
         out += for_good ? " and all later ones were refused: " : " was refused: ";
         return out;
     }
     [[nodiscard]] std::string mistake() const {
-        std::string const block = "block of " + size_of(block_bytes) + tagged_by(block_owner) +
-                                  line(" allocated at ", allocated_at);
+        std::string const block = "block of " + detail::text_of_size(block_bytes) +
+                                  detail::text_of_owner(block_owner) +
+                                  detail::text_of_site(" allocated at ", allocated_at);
         switch (fault) {
         case oom_fault::none: break;
         case oom_fault::leak:
-            return size_of(leaked) + " leaked" + (block_bytes != 0 ? "; first a " + block : "");
+            return detail::text_of_size(leaked) + " leaked" +
+                   (block_bytes != 0 ? "; first a " + block : "");
         case oom_fault::swallowed:
             return "no exception was thrown, but the value differs from that without a refusal";
         case oom_fault::damaged:
             return cause.empty() ? "the value differs from that before the refusal"
                                  : "an exception is thrown: " + cause;
         case oom_fault::double_free:
-            return "the " + block + line(" and freed at ", freed_at) + " was freed again" +
-                   line(" at ", wrong_at);
+            return "the " + block + detail::text_of_site(" and freed at ", freed_at) +
+                   " was freed again" + detail::text_of_site(" at ", wrong_at);
         case oom_fault::wrong_size:
-            return "the " + block + " was freed with " + size_of(wrong_bytes) +
-                   line(" at ", wrong_at) + " or with another alignment";
+            return "the " + block + " was freed with " + detail::text_of_size(wrong_bytes) +
+                   detail::text_of_site(" at ", wrong_at) + " or with another alignment";
         case oom_fault::error_reported: return "an error was reported: " + cause;
         case oom_fault::endless_retry: return "the request was repeated without an end";
         case oom_fault::unsteady:
@@ -121,20 +123,6 @@ private:
             return "the run has too many requests; set survives_oom_options::most_requests";
         }
         return "nothing is wrong";
-    }
-    [[nodiscard]] static std::string size_of(std::size_t count) {
-        return vram::bytes{count}.text().c_str();
-    }
-    [[nodiscard]] static std::string tagged_by(memory_tag owner) {
-        return owner.known() ? " of tag \"" + std::string{owner.path()} + "\"" : std::string{};
-    }
-    /// Returns `words` and the line, or an empty text if the line is not known.
-    [[nodiscard]] static std::string line(char const* words, call_site at) {
-        if (!at.known()) { return ""; }
-        std::string_view const path{at.file()};
-        std::size_t const      folder = path.find_last_of("/\\");
-        return words + std::string{path.substr(folder == std::string_view::npos ? 0 : folder + 1)} +
-               ":" + std::to_string(at.line());
     }
 };
 

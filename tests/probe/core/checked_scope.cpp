@@ -8,28 +8,29 @@
 #include <doctest/doctest.h>
 
 #include <stdexcept>
+#include <string>
 
 using namespace vram;
 using namespace vram::detail;
 
 using memory_type = doubles::archetype<>;
-template class vram::detail::checked_scope<memory_type, void (*)(memory_delta<memory_type> const&)>;
+template class vram::detail::checked_scope<memory_type, void (*)(scope_facts<memory_type> const&)>;
 
 TEST_CASE("checked_scope: the check runs once, at the end of the scope") {
     memory_type memory;
     int         asked = 0;
-    std::size_t seen  = 0;
-    void*       p     = nullptr;
+    std::string seen;
+    void*       p = nullptr;
     {
-        checked_scope const scope{memory, [&](auto const& delta) {
+        checked_scope const scope{memory, [&](auto const& facts) {
                                       ++asked;
-                                      seen = delta.bytes();
+                                      seen = facts.no_leak();
                                   }};
         p = memory.allocate_sync(2_KiB);
         CHECK(asked == 0);
     }
     CHECK(asked == 1);
-    CHECK(seen == 2_KiB);
+    CHECK(seen.find("2.00 KiB") != std::string::npos);
     memory.deallocate_sync(p, 2_KiB);
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /// \file
-/// `checked_scope` calls a check with the memory figures of a block of code, at its end.
+/// `checked_scope` calls a check with the facts about the memory of a block of code, at its end.
 
-#include <vram/probe/error_count.hpp>
-#include <vram/probe/memory_delta.hpp>
+#include <vram/probe/core/scope_facts.hpp> // scope_facts
+#include <vram/probe/error_count.hpp>      // error_count
 
 #include <exception> // uncaught_exceptions
 #include <utility>   // move
@@ -13,7 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// Measures a scope with a `memory_delta` and calls `ask` with it at the end of the scope: at its
+/// Measures a scope with a `scope_facts` and calls `ask` with it at the end of the scope: at its
 /// last line, or by `return`, `break` or `continue`. If an exception leaves the scope, `ask` is not
 /// called, because the exception is the failure to report. The assertion macros for test frameworks
 /// use this class.
@@ -24,17 +24,17 @@ namespace detail {
 template <measured_resource Resource, class Question>
 class checked_scope {
 public:
-    checked_scope(Resource& memory, Question ask) : probe_{memory}, ask_{std::move(ask)} {}
+    checked_scope(Resource& memory, Question ask) : facts_{memory}, ask_{std::move(ask)} {}
     checked_scope(checked_scope&&) = delete;
 
     ~checked_scope() noexcept(false) {
-        if (std::uncaught_exceptions() == exceptions_) { ask_(probe_); }
+        if (std::uncaught_exceptions() == exceptions_) { ask_(facts_); }
     }
 
 private:
-    memory_delta<Resource> probe_;
-    Question               ask_;
-    int                    exceptions_ = std::uncaught_exceptions();
+    scope_facts<Resource> facts_;
+    Question              ask_;
+    int                   exceptions_ = std::uncaught_exceptions();
 };
 
 /// Counts the errors reported in a scope and calls `ask` with the `error_count` at the end of the

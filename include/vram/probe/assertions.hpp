@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Assertions about the memory of a block of code, for the test frameworks doctest, GoogleTest and
+/// Catch2.
+///
+///     #include <gtest/gtest.h>
+///     #include <vram/probe/gtest.hpp> // or probe/doctest.hpp, or probe/catch2.hpp
+///
+///     VRAM_CHECK_NO_LEAK(memory) { train_step(memory); }
+///     VRAM_CHECK_DELTA(memory, 4_KiB) { cache.warm(); }
+///     VRAM_CHECK_DELTA_AT_MOST(memory, 1_MiB) { cache.add(key); }
+///     VRAM_CHECK_PEAK_AT_MOST(memory, 64_MiB) { sort(memory, keys); }
+///     VRAM_CHECK_ALLOCATIONS(memory, 2) { first_step(); }
+///     VRAM_CHECK_NO_ALLOCATION(memory) { steady_state(); }
+///     VRAM_CHECK_BALANCED(memory) { exchange(memory, left, right); }
+///     VRAM_CHECK_NO_ERRORS { serve(memory); }
+///     VRAM_CHECK_SURVIVES_OOM(memory, [&](auto& mr) { return digest(mr, input); });
+///
+/// The macros nest, and may be used at any place at which a block is allowed. A following `else`
+/// belongs to the `if` before the macro. (As the only statement of an `if` without an `else`, a
+/// macro needs braces around it, as compilers say with -Wdangling-else.) The check is made when the
+/// block ends, also by `return` and `break`. If an exception leaves the block, no check is made,
+/// because the exception is the failure. `memory` is any resource with `usage()`; put `statistics`
+/// over one that has none. If the stack has the layer `tracking`, a failure names the tags and
+/// lines that contribute to it. A failure does not end the test case.
+///
+/// A program includes the header of its framework, which includes this one. The headers do not
+/// include the framework, which the macros need at the place of their use.
+
+#include <vram/base/bytes.hpp>               // bytes
+#include <vram/probe/core/checked_scope.hpp> // checked_scope, checked_errors
+#include <vram/probe/survives_oom.hpp>       // survives_oom
+
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uint64_t
+#include <string>  // string
+
+/// Fails if more memory is live at the end of the block than at its start.
+#define VRAM_CHECK_NO_LEAK(memory) VRAM_DETAIL_SCOPE(memory, no_leak())
+
+/// Fails unless exactly `size` bytes more are live at the end of the block than at its start. A
+/// negative `size` means that the block frees as many.
+#define VRAM_CHECK_DELTA(memory, size)                                                             \
+    VRAM_DETAIL_SCOPE(memory, delta_is(static_cast<std::ptrdiff_t>(size)))
+
+/// Fails if more than `size` bytes more are live at the end of the block than at its start.
+#define VRAM_CHECK_DELTA_AT_MOST(memory, size)                                                     \
+    VRAM_DETAIL_SCOPE(memory, delta_at_most(static_cast<std::ptrdiff_t>(size)))
+
+/// Fails if at any moment of the block more than `size` bytes were live beyond those at its start.
+/// If the resource knows only a bound of the peak (see `memory_delta`), the bound is checked: the
+/// check may then fail for a block within the limit, but never passes for one beyond it.
+#define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
+    VRAM_DETAIL_SCOPE(memory, peak_at_most(static_cast<std::size_t>(size)))
+
+/// Fails unless the block makes exactly `count` allocations.
+#define VRAM_CHECK_ALLOCATIONS(memory, count)                                                      \
+    VRAM_DETAIL_SCOPE(memory, allocations_are(static_cast<std::uint64_t>(count)))
+
+/// Fails if the block makes an allocation.
+#define VRAM_CHECK_NO_ALLOCATION(memory) VRAM_DETAIL_SCOPE(memory, allocations_are(0))
+
+/// Fails if a block of memory that the code allocates is not freed, or is freed on another stream
+/// than that of its allocation. Needs the layer `tracking` in the stack.
+#define VRAM_CHECK_BALANCED(memory) VRAM_DETAIL_SCOPE(memory, balanced())
+
+/// Fails if an error is reported to the error sink during the block, by any thread.
+#define VRAM_CHECK_NO_ERRORS                                                                       \
+    if (::vram::detail::checked_errors const VRAM_DETAIL_JOIN(vram_errors_, __COUNTER__){          \
+            [&](::vram::error_count const& vram_errors) {                                          \
+                VRAM_DETAIL_VERDICT(::vram::detail::no_errors(vram_errors));                       \
+            }};                                                                                    \
+        false) {                                                                                   \
+    } else
+
+/// Fails unless the function survives each refusal of its allocations (see `survives_oom`). The
+/// arguments after `memory` are those of `survives_oom`. The macro is a statement.
+#define VRAM_CHECK_SURVIVES_OOM(memory, ...)                                                       \
+    do {                                                                                           \
+        ::vram::oom_survival const vram_result = ::vram::survives_oom(memory, __VA_ARGS__);        \
+        VRAM_DETAIL_VERDICT(vram_result ? std::string{} : vram_result.text());                     \
+    } while (false)
+
+#define VRAM_DETAIL_JOIN2(a, b) a##b
+#define VRAM_DETAIL_JOIN(a, b) VRAM_DETAIL_JOIN2(a, b)
+#define VRAM_DETAIL_SCOPE(memory, ...)                                                             \
+    if (::vram::detail::checked_scope const VRAM_DETAIL_JOIN(vram_scope_, __COUNTER__){            \
+            memory, [&](auto const& vram_facts) { VRAM_DETAIL_VERDICT(vram_facts.__VA_ARGS__); }}; \
+        false) {                                                                                   \
+    } else

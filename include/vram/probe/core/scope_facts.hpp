@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `scope_facts` makes the statements about the memory of a scope that assertions check.
+
+#include <vram/concepts/powers.hpp>         // measured_resource
+#include <vram/probe/core/site_marks.hpp>   // site_marks, has_sites
+#include <vram/probe/core/text_of_site.hpp> // text_of_size
+#include <vram/probe/error_count.hpp>       // error_count
+#include <vram/probe/memory_delta.hpp>      // memory_delta
+
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uint64_t
+#include <string>  // string, to_string
+
+namespace vram {
+namespace detail {
+
+/// Measures a scope. Each function returns an empty text if its statement is true, and otherwise
+/// the message of the failure: sizes, and tags and lines if the stack has a layer that knows them.
+///
+///     scope_facts const facts{memory};
+///     std::string const failure = facts.no_leak();
+///
+/// Failure   Throws `std::bad_alloc`, and the exceptions of `usage()`.
+/// Threads   The rules are those of `usage()`.
+/// Cost      That of a `memory_delta`; with a layer that knows lines, a copy of their figures.
+template <measured_resource R>
+class scope_facts {
+public:
+    explicit scope_facts(R& memory) : delta_{memory}, sites_{memory} {}
+
+    /// States that no more bytes are live than at the start.
+    [[nodiscard]] std::string no_leak() const {
+        std::size_t const left = delta_.bytes();
+        if (left == 0) { return {}; }
+        return "the checked code leaks " + text_of_size(left) + lines(site_figure::live);
+    }
+    /// States that exactly `expected` bytes more are live.
+    [[nodiscard]] std::string delta_is(std::ptrdiff_t expected) const {
+        std::ptrdiff_t const found = delta_.difference();
+        if (found == expected) { return {}; }
+        return "the checked code " + text_of_change(found) + ", not by " +
+               text_of_signed(expected) + lines(site_figure::live);
+    }
+    /// States that at most `most` bytes more are live.
+    [[nodiscard]] std::string delta_at_most(std::ptrdiff_t most) const {
+        std::ptrdiff_t const found = delta_.difference();
+        if (found <= most) { return {}; }
+        return "the checked code " + text_of_change(found) + ", by more than " +
+               text_of_signed(most) + lines(site_figure::live);
+    }
+    /// States that at no moment more than `most` bytes were live beyond those at the start.
+    [[nodiscard]] std::string peak_at_most(std::size_t most) const {
+        std::size_t const found = delta_.peak();
+        if (found <= most) { return {}; }
+        return "the checked code raises the peak of live bytes by " +
+               std::string{delta_.peak_is_exact() ? "" : "at most "} + text_of_size(found) + " (" +
+               std::to_string(found) + " bytes), more than " + text_of_size(most) + " (" +
+               std::to_string(most) + " bytes)" + lines(site_figure::allocations);
+    }
+    /// States that exactly `expected` allocations were made.
+    [[nodiscard]] std::string allocations_are(std::uint64_t expected) const {
+        std::uint64_t const found = delta_.allocations();
+        if (found == expected) { return {}; }
+        return "the checked code makes " + std::to_string(found) + " allocations, not " +
+               std::to_string(expected) + lines(site_figure::allocations);
+    }
+    /// States that each block was freed, on the stream of its allocation.
+    template <class Stack = R> // checked only if it is called
+    [[nodiscard]] std::string balanced() const {
+        static_assert(has_sites<Stack>,
+                      "VRAM_CHECK_BALANCED needs the layer tracking in the stack, which knows the "
+                      "stream of each block: write tracking<pool<...>>");
+        if (std::string left = no_leak(); !left.empty()) { return left; }
+        std::uint64_t const found = sites_.crossed();
+        if (found == 0) { return {}; }
+        return "the checked code frees " + std::to_string(found) +
+               " blocks on another stream than that of their allocation" +
+               lines(site_figure::crossed);
+    }
+
+private:
+    [[nodiscard]] std::string lines(site_figure which) const {
+        std::string out = sites_.risen(which);
+        return out.empty() ? out : ":" + out;
+    }
+    [[nodiscard]] static std::size_t magnitude(std::ptrdiff_t n) noexcept {
+        return n < 0 ? std::size_t{0} - static_cast<std::size_t>(n) : static_cast<std::size_t>(n);
+    }
+    [[nodiscard]] static std::string text_of_signed(std::ptrdiff_t n) {
+        return (n < 0 ? "-" : "") + text_of_size(magnitude(n)) + " (" + std::to_string(n) +
+               " bytes)";
+    }
+    [[nodiscard]] static std::string text_of_change(std::ptrdiff_t n) {
+        return (n < 0 ? "lowers" : "raises") + std::string{" the live bytes by "} +
+               text_of_size(magnitude(n)) + " (" + std::to_string(magnitude(n)) + " bytes)";
+    }
+
+    memory_delta<R> delta_;
+    site_marks<R>   sites_;
+};
+
+/// States that no error was reported.
+[[nodiscard]] inline std::string no_errors(error_count const& errors) {
+    std::uint64_t const found = errors.count();
+    if (found == 0) { return {}; }
+    return (found == 1 ? std::string{"the checked code reports an error: "}
+                       : "the checked code reports " + std::to_string(found) +
+                             " errors, the first of which is: ") +
+           errors.first();
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/probe/core/site_marks.hpp> // first: the header must stand alone
+
+#include "../../doubles/archetype.hpp"
+
+#include <vram/handle/shared.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/probe/core/scope_facts.hpp>
+#include <vram/probe/tracking.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace vram;
+using detail::site_figure;
+using detail::site_marks;
+
+namespace site_marks_test {
+
+struct owner_figures {
+    memory_tag    owner{};
+    call_site     at{};
+    std::size_t   live        = 0;
+    std::uint64_t allocations = 0;
+    std::uint64_t crossed     = 0;
+    call_site     crossed_at{};
+};
+
+/// A layer with the figures that the test sets.
+struct with_sites : statistics<doubles::archetype<>> {
+    std::vector<owner_figures> sites;
+
+    [[nodiscard]] std::vector<owner_figures> by_site() const { return sites; }
+};
+
+bool holds(std::string const& text, char const* words) {
+    return text.find(words) != std::string::npos;
+}
+
+} // namespace site_marks_test
+using namespace site_marks_test;
+
+static_assert(detail::has_sites<with_sites> && detail::has_sites<limiting<with_sites>> &&
+              detail::has_sites<shared<limiting<with_sites>>> &&
+              !detail::has_sites<statistics<doubles::archetype<>>>);
+
+TEST_CASE("site_marks: a stack without the layer has no lines") {
+    doubles::archetype<>             memory;
+    site_marks<doubles::archetype<>> marks{memory};
+    CHECK(marks.risen(site_figure::live).empty());
+    CHECK(marks.crossed() == 0);
+}
+
+TEST_CASE("site_marks: the sites of which a figure has risen are listed with tag and line") {
+    call_site const here = call_site::current();
+    tagged const    scope{"cache"};
+    with_sites      memory;
+    memory.sites.push_back({.owner = current_tag(), .at = here, .live = 100, .allocations = 1});
+    memory.sites.push_back({.live = 300, .allocations = 3});
+    site_marks const marks{memory};
+    CHECK(marks.risen(site_figure::live).empty());
+    memory.sites[0].live += 2048;
+    memory.sites[1].live -= 100;
+    memory.sites[1].allocations += 2;
+    std::string const live = marks.risen(site_figure::live);
+    CHECK(holds(live, "\n  2.00 KiB more live of tag \"cache\""));
+    CHECK(live.rfind('\n') == 0); // one line
+    if (here.known()) { CHECK(holds(live, " allocated at site_marks.cpp:")); }
+    CHECK(holds(marks.risen(site_figure::allocations), "\n  2 allocations"));
+    CHECK(marks.crossed() == 0);
+    memory.sites.push_back({.crossed = 2, .crossed_at = here}); // a new site
+    CHECK(marks.crossed() == 2);
+    CHECK(holds(marks.risen(site_figure::crossed), "2 frees"));
+    for (int i = 0; i < 9; ++i) { memory.sites.push_back({.at = here, .live = 1}); }
+    CHECK(holds(marks.risen(site_figure::live), "\n  ..."));
+}
+
+TEST_CASE("site_marks: the statements about a scope name the sites") {
+    with_sites                memory;
+    detail::scope_facts const facts{memory};
+    memory.sites.push_back({.live = 1024, .allocations = 1});
+    void* const p = memory.allocate_sync(1024);
+    CHECK(holds(facts.no_leak(), "leaks 1.00 KiB:\n  1.00 KiB more live"));
+    CHECK(holds(facts.delta_is(0), ":\n  1.00 KiB more live"));
+    CHECK(holds(facts.delta_at_most(0), ":\n  1.00 KiB more live"));
+    CHECK(holds(facts.peak_at_most(0), ":\n  1 allocations"));
+    CHECK(holds(facts.allocations_are(0), ":\n  1 allocations"));
+    CHECK(facts.balanced() == facts.no_leak());
+    memory.deallocate_sync(p, 1024);
+    memory.sites[0].live = 0;
+    CHECK(facts.balanced().empty());
+    memory.sites[0].crossed = 1;
+    CHECK(holds(facts.balanced(), "frees 1 blocks on another stream"));
+}
+
+TEST_CASE("site_marks: a stack with tracking names tags and lines, and frees on other streams") {
+    sim_node                                                 node;
+    sim_stream                                               one, two;
+    statistics<tracking<pool<stream_ordered<sim_resource>>>> memory;
+    static_assert(detail::has_sites<decltype(memory)>);
+    void* const               before = memory.allocate(one, 1_KiB);
+    detail::scope_facts const facts{memory};
+    void*                     left = nullptr;
+    {
+        tagged const scope{"cache"};
+        left = memory.allocate(one, 3_KiB);
+    }
+    std::string const leak = facts.no_leak();
+    CHECK(holds(leak, "leaks 3.00 KiB:\n  3.00 KiB more live of tag \"cache\""));
+    if (call_site::current().known()) { CHECK(holds(leak, " allocated at site_marks.cpp:")); }
+    CHECK(holds(facts.balanced(), "leaks 3.00 KiB"));
+    memory.deallocate(one, left, 3_KiB);
+    CHECK(facts.balanced().empty());
+    left = memory.allocate(one, 3_KiB);
+    one.synchronize();
+    memory.deallocate(two, left, 3_KiB);
+    CHECK(facts.no_leak().empty());
+    CHECK(holds(facts.balanced(), "frees 1 blocks on another stream than that of their allocation:"
+                                  "\n  1 frees"));
+    memory.deallocate(one, before, 1_KiB);
+}
