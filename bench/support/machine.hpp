@@ -3,7 +3,7 @@
 
 /// \file
 /// The machine of the transfer benchmarks: the GPU, in real time, or the simulated device, in
-/// virtual time.
+/// simulated time.
 
 #include "profile.hpp" // profiled
 
@@ -38,8 +38,8 @@ public:
                           .host_copy_bandwidth = 7'100'000'000})} {}
 
     [[nodiscard]] static std::string name() {
-        if (!profile().empty()) { return "the simulated " + profile() + ", in virtual time"; }
-        return "the simulated device (link 55.5 GB/s, a host thread 7.1 GB/s), in virtual time";
+        if (!profile().empty()) { return "the simulated " + profile() + ", in simulated time"; }
+        return "the simulated device (link 55.5 GB/s, a host thread 7.1 GB/s), in simulated time";
     }
 
     [[nodiscard]] vram::sim_node& node() noexcept { return node_; }

@@ -18,7 +18,7 @@ SUBJECTS = ("loader", "loader(depth=1)", "loader(depth=3)", "loader(depth=4)", "
             "serial_pageable", "serial_pinned", "side_stream")
 METRICS = {"overlap_efficiency", "ms_per_batch", "GBps", "allocations_per_batch", "host_waits_per_batch"}
 
-# --- the bars: exact, in virtual time ---------------------------------------------------------------------------------
+# --- the bars: exact, in simulated time -------------------------------------------------------------------------------
 
 out = folder / "out.json"
 run = loader("--check", "--json", out)

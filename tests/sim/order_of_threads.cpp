@@ -12,7 +12,7 @@ using doubles::collecting;
 
 namespace order_of_threads {
 
-/// Two threads write one block: `second` after `first` in virtual time, ordered by the tokens.
+/// Two threads write one block: `second` after `first` in simulated time, ordered by the tokens.
 /// Returns the number of reports.
 std::size_t reports_of(void const* first, void const* second) {
     sim_node            node{collecting()};

@@ -68,7 +68,7 @@ TEST_CASE("sim_gate: work before a release happens before work after the next ac
     pinned.deallocate_sync(p, 64);
 }
 
-TEST_CASE("sim_gate: one thread at a time holds it, and waiting for it takes virtual time" *
+TEST_CASE("sim_gate: one thread at a time holds it, and waiting for it takes simulated time" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node   node{collecting()};
@@ -142,7 +142,7 @@ TEST_CASE("sim_gate: a host function of a stream may notify") {
         },
         &both);
     auto held = both.gate.hold();
-    both.gate.wait(held, [&] { return both.ready; }); // virtual time advances during the wait
+    both.gate.wait(held, [&] { return both.ready; }); // simulated time advances during the wait
     held.unlock();
     CHECK(node.now() == 40us);
 }
@@ -171,7 +171,7 @@ TEST_CASE("sim_gate: ordinary threads can hand over through it") {
     for (int i = 0; i < 100; ++i) { REQUIRE(got[static_cast<std::size_t>(i)] == i); }
 }
 
-TEST_CASE("sim_gate: a participating thread waits for an ordinary thread that has used the gate") {
+TEST_CASE("sim_gate: a thread in simulated time waits for an ordinary one that has used the gate") {
     sim_node    node{collecting()};
     sim_gate    g;
     bool        ready = false, waiting = false;
@@ -220,8 +220,7 @@ TEST_CASE("sim_gate: a deadlock is reported and thrown" * doctest::skip(!sim_ord
     CHECK(all[0].missing == "host thread 1 waits for others to end, host thread 2 waits at a gate");
 }
 
-TEST_CASE(
-    "sim_gate: an ordinary thread is ordered after a participating one that released the gate") {
+TEST_CASE("sim_gate: an ordinary thread is ordered after a sim_thread that released the gate") {
     sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
@@ -322,7 +321,7 @@ TEST_CASE("sim_gate: a host function may hold it, and releases the earlier work 
     }
 }
 
-TEST_CASE("sim_gate: wait_for ends after a virtual time" * doctest::skip(!sim_ordered_threads) *
+TEST_CASE("sim_gate: wait_for ends after a simulated time" * doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node node{collecting()};
     sim_gate g;
@@ -356,10 +355,9 @@ TEST_CASE("sim_gate: wait_for ends after a virtual time" * doctest::skip(!sim_or
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "sim_gate: wait_at_most ends after real time if a participating thread blocks in real time" *
-    doctest::skip(!sim_ordered_threads) *
-    doctest::description("threads run freely under ThreadSanitizer")) {
+TEST_CASE("sim_gate: wait_at_most ends after real time if a sim_thread blocks in real time" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node          node{collecting()};
     sim_gate          g;
     std::atomic<bool> go{false}, blocked{false};
@@ -398,5 +396,5 @@ TEST_CASE(
     other.join();
     CHECK(node.reports().empty());
     auto held = g.hold();
-    CHECK_FALSE(g.wait_at_most(held, 5us, [] { return false; })); // in virtual time as before
+    CHECK_FALSE(g.wait_at_most(held, 5us, [] { return false; })); // in simulated time as before
 }

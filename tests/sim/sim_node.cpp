@@ -36,7 +36,7 @@ TEST_CASE("sim_node: nodes may be destroyed in any order") {
     CHECK(&sim_node::current() == &first);
 }
 
-TEST_CASE("sim_node: virtual time advances by work, by waits, and by the cost of calls") {
+TEST_CASE("sim_node: simulated time advances by work, by waits, and by the cost of calls") {
     sim_node   node{{.call_cost = 100ns}};
     sim_stream s; // a call
     CHECK(node.now() == 100ns);
@@ -98,7 +98,7 @@ TEST_CASE("sim_node: the trace has every completed operation if it is on") {
     CHECK(node.trace()[0].end == 5us);
 }
 
-TEST_CASE("sim_node: the end makes a participating caller an ordinary thread") {
+TEST_CASE("sim_node: the end makes a caller in simulated time an ordinary thread") {
     bool ran = false;
     {
         sim_node node;
@@ -117,7 +117,7 @@ TEST_CASE("sim_node: the end makes a participating caller an ordinary thread") {
     CHECK(ran);
 }
 
-TEST_CASE("sim_node: a participating thread may finish it") {
+TEST_CASE("sim_node: a sim_thread may finish it") {
     bool     ran = false;
     sim_node node;
     {

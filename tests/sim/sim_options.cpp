@@ -13,7 +13,7 @@ using namespace vram;
 using namespace std::chrono_literals;
 
 namespace {
-/// Returns the virtual time of `call()` on the calling thread.
+/// Returns the simulated time of `call()` on the calling thread.
 template <class Call>
 sim_time cost_on(sim_node& node, Call call) {
     sim_time const since = node.now();
@@ -64,7 +64,7 @@ TEST_CASE("sim_cost: linear between points, constant before the first, one slope
     CHECK(sim_cost{{0, 0us}, {16_GiB, 16s}}.of(8_GiB) == 8s);    // no overflow
 }
 
-TEST_CASE("sim_costs: without a profile calls take no virtual time") {
+TEST_CASE("sim_costs: without a profile calls take no simulated time") {
     sim_node node{{.backed = false}};
     {
         sim_resource        memory;
@@ -190,7 +190,7 @@ TEST_CASE("sim_costs: a copy takes the issue, the start, the link, and the threa
     }
 }
 
-TEST_CASE("sim_costs: the advantage of a pool over cudaMalloc is visible in virtual time") {
+TEST_CASE("sim_costs: the advantage of a pool over cudaMalloc is visible in simulated time") {
     auto const time_of = [](auto make) {
         sim_node node{h200_without_contents()};
         sim_time taken{};

@@ -80,7 +80,7 @@ TEST_CASE("sim_stream_view: with per_thread every thread has a default stream of
     CHECK(mine != sim_stream_view::legacy(sim_device{}).id());
 }
 
-TEST_CASE("sim_stream_view: done answers for the calling thread's virtual time") {
+TEST_CASE("sim_stream_view: done answers for the calling thread's simulated time") {
     sim_node   node{traced()};
     sim_stream s;
     CHECK(s.done());

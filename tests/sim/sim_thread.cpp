@@ -28,7 +28,7 @@ TEST_CASE("sim_thread: the callable runs with the given device current, and the 
     CHECK(sim_device::current().index() == 0);
 }
 
-TEST_CASE("sim_thread: the work of two threads overlaps in virtual time" *
+TEST_CASE("sim_thread: the work of two threads overlaps in simulated time" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node   node{collecting()};
@@ -67,7 +67,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "sim_thread: a wait for a stream takes virtual time while another thread still queues work" *
+    "sim_thread: a wait for a stream takes simulated time while another thread still queues work" *
     doctest::skip(!sim_ordered_threads) *
     doctest::description("threads run freely under ThreadSanitizer")) {
     // The waiter needs the engine from 0 to 10; the other asks for it at 4 with something that is
@@ -189,7 +189,7 @@ TEST_CASE("sim_thread: an exception of the callable is a report") {
     CHECK(all[0].missing == "lost its way");
 }
 
-TEST_CASE("sim_thread: participating threads can start threads") {
+TEST_CASE("sim_thread: a sim_thread can start another one") {
     sim_node         node{collecting()};
     std::atomic<int> ran{0};
     {

@@ -208,7 +208,7 @@ TEST_CASE("sim_wait_value: a value that nothing writes is a deadlock at the end 
     CHECK(ran);
 }
 
-TEST_CASE("sim_wait_value: threads in virtual time report the deadlock at once" *
+TEST_CASE("sim_wait_value: threads in simulated time report the deadlock at once" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     word_scene t;

@@ -383,7 +383,7 @@ TEST_CASE("loader: after the start nothing is allocated and the host waits for n
     CHECK(load.statistics().host_waits == 0);
 }
 
-#ifndef VRAM_TESTS_TSAN // with it threads run freely, and virtual time has no meaning
+#ifndef VRAM_TESTS_TSAN // with it threads run freely, and simulated time has no meaning
 namespace {
 /// The time that `batches` batches take from the first fill to the end of the last kernel.
 sim_time loop(std::size_t batches, sim_time fill_time, std::size_t bytes, sim_time kernel,

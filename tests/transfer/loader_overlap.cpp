@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <chrono>
 
-#if !defined VRAM_TESTS_TSAN // there, threads run freely and virtual time means little
+#if !defined VRAM_TESTS_TSAN // there, threads run freely and simulated time means little
 
 using namespace vram;
 using namespace std::chrono_literals;

@@ -113,7 +113,7 @@ struct block {
     cudaMemPool_t pool   = nullptr; ///< pool of stream-ordered memory
 };
 
-/// A thread of the driver. It waits for host functions, so that virtual time advances even if all
+/// A thread of the driver. It waits for host functions, so that simulated time advances even if all
 /// threads of the program wait for them.
 class driver {
 public:
@@ -121,7 +121,7 @@ public:
     driver(driver&&) = delete;
     ~driver() { stop(); }
 
-    /// Advances virtual time until `place`.
+    /// Advances simulated time until `place`.
     void follow(vram::sim_event place) {
         std::scoped_lock const held{mutex_};
         places_.push_back(std::move(place));

@@ -41,7 +41,7 @@ CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr to, cuuint32_t value, 
         vram::sim_call_host(s.view, leave, new mark{where, value, left});
         m.marks.push_back(left);
         over.record(s.view);
-        m.host_functions.follow(std::move(over)); // another thread must advance virtual time
+        m.host_functions.follow(std::move(over)); // another thread must advance simulated time
         return cudaSuccess;
     };
     cudaError_t const status = stream_call("cuStreamWriteValue32", stream, leaves);

@@ -10,7 +10,7 @@ namespace {
 std::source_location here(std::source_location w = std::source_location::current()) { return w; }
 } // namespace
 
-TEST_CASE("sim_call: a call costs virtual time, is counted, and receives injected faults") {
+TEST_CASE("sim_call: a call costs simulated time, is counted, and receives injected faults") {
     sim_machine m{{.call_cost = sim_time{5}}};
     m.faults.at(sim_call_kind::record, 2, {.status = sim_status::refused});
     {

@@ -128,7 +128,7 @@ TEST_CASE("sim_checker: an event that is recorded too early orders nothing") {
 }
 
 TEST_CASE(
-    "sim_checker: operations without an order race even if their virtual times do not overlap") {
+    "sim_checker: operations without an order race even if their simulated times do not overlap") {
     crime_scene t;
     t.kernel(t.a, sim_access::write, t.d);
     t.node.work(std::chrono::seconds{1}); // it was over long ago

@@ -129,8 +129,7 @@ TEST_CASE("sim_lock: ordinary threads wait in real time, and one at a time holds
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "sim_lock: an ordinary thread and a participating one can wait for each other's release") {
+TEST_CASE("sim_lock: an ordinary thread and a sim_thread can wait for each other's release") {
     sim_node          node{collecting()};
     sim_lock          lock;
     sim_stream        s;

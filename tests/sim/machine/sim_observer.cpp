@@ -476,7 +476,7 @@ TEST_CASE("sim_observer: without the checks that need them, events are not store
     memory.deallocate_sync(p, 4096);
 }
 
-TEST_CASE("sim_observer: an event takes no virtual time and no number of an operation") {
+TEST_CASE("sim_observer: an event takes no simulated time and no number of an operation") {
     sim_node     node{{.call_cost = sim_time{10}, .on_report = sim_on_report::collect}};
     sim_resource memory;
     sim_stream   s;

@@ -66,7 +66,7 @@ TEST_CASE("sim_schedule: with two slots two kernels run at the same time") {
     CHECK(node.figures().work[0] == 15us);
 }
 
-TEST_CASE("sim_schedule: effects happen in the order of virtual time, not of the calls") {
+TEST_CASE("sim_schedule: effects happen in the order of simulated time, not of the calls") {
     sim_node         node{exact()};
     sim_options      o = exact();
     sim_stream       s, t;
