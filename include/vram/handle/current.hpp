@@ -89,7 +89,8 @@ private:
     };
 
     /// One device with its default and its current resource. The slots of all devices form a list
-    /// that only grows. After `clear`, `read` returns a null target.
+    /// that only grows. After `clear()` the slot has neither resource, and `read()` returns a null
+    /// target.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {

@@ -160,9 +160,8 @@ public:
     }
 
 private:
-    /// The mutex, in a form that can be moved: the moved object gets a new mutex. It is a `gate`
-    /// (mutex and condition variable) of the platform, because the simulator must know which
-    /// threads wait.
+    /// The mutex of the layer. A moved layer gets a new mutex. It is a `gate` (mutex and condition
+    /// variable) of the platform, because the simulator must know which threads wait.
     class movable_gate {
     public:
         movable_gate() = default;

@@ -251,9 +251,10 @@ private:
     }
 
     [[no_unique_address]] Lock lock_;
-    counters                   now_; ///< the counts since the innermost open scope began
-    std::vector<scope>         scopes_;
-    std::uint64_t              last_ = 0;
+    /// The counts since the innermost open scope began, or since the construction.
+    counters           now_;
+    std::vector<scope> scopes_;
+    std::uint64_t      last_ = 0;
 };
 
 namespace with {

@@ -33,7 +33,7 @@ struct tracked_owner {
     std::uint64_t allocations = 0;      ///< number of allocations
     std::uint64_t allocated   = 0;      ///< the sum of all allocations in bytes
     std::uint64_t crossed     = 0;      ///< frees on another stream than that of the allocation
-    call_site     crossed_at{};         ///< line of the last such free
+    call_site     crossed_at{};         ///< line of the last free on another stream
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound
 };
 

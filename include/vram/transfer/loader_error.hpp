@@ -29,7 +29,7 @@ public:
     /// Reasons of a `loader_error`.
     enum class reason {
         too_large, ///< the source returned `bytes` bytes, more than the `limit` of a slot
-        /// The program has not released any device block, so no further batch can be copied.
+        /// The program holds all device blocks, so no further batch can be copied.
         all_held,
         capturing,       ///< the loop's stream is being captured into a graph
         already_begun,   ///< `begin()` was called a second time without a `restart()`

@@ -38,9 +38,9 @@ struct block_candidates {
     live_counts*          counts;
     block_heap&           heap;
     request const&        r;
-    /// True: look at every free block, not at a limited number.
+    /// If true, the search examines every free block, otherwise a limited number.
     bool every = false;
-    /// True: query if streams still use a better fitting block.
+    /// If true, the search queries events to learn if streams still use a block that fits better.
     bool asks = false;
     /// Value of the block's `bare` (not fully backed) before `reserve`.
     bool bare = false;

@@ -115,8 +115,8 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits until `ready()` returns true. `rest` is the function that waits while no copy is in
-    /// progress.
+    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While no copy
+    /// is in progress, it calls `rest(enough, since)`, which waits until `enough()` returns true.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }

@@ -64,7 +64,7 @@ public:
 
     /// Waits until the sink has received all results or has failed, and ends the sink's thread.
     void shut_down() noexcept {
-        // A forked child process does not have that thread.
+        // A forked child process does not have the sink's thread.
         if (!this->in_owning_process()) { return; }
         if (std::exchange(down_, true)) { return; }
         this->stop();
