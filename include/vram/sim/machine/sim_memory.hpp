@@ -138,7 +138,7 @@ private:
     /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
     /// the device; sizes in a zone differ by at most a factor of two. So a zone always has a gap.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    // One zone, because sanitizers need shadow memory for all addresses.
+    // Sanitizers need shadow memory for all addresses, so there is only one zone.
     static constexpr std::size_t zones = 1;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

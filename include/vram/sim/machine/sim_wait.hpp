@@ -182,7 +182,7 @@ private:
                 throw sim_error{sim_status::capture_implicit, call_.where};
             }
         }
-        // Its own work waits for that of the other streams so far.
+        // The legacy stream waits for the work that other blocking streams have queued so far.
         for (sim_stream_state* const other : d.unfollowed) { add(*other); }
         for (sim_moment const& m : d.blocking_orphans) {
             if (m.pending()) { all.moments.push_back(m); }
