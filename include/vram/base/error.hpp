@@ -81,7 +81,7 @@ inline constinit thread_local bool         spare_waits = false;
     locks_held         = 0;
     while (each != nullptr) {
         stored_error one;
-        one.keep(each->what); // given as a copy, because the sink may report errors itself
+        one.keep(each->what); // The sink gets a copy, because it may report errors itself.
         one.next = each->next;
         if (each != &spare_error) {
             delete each;

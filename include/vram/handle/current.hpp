@@ -169,7 +169,7 @@ private:
             slot* const           found = find(d, first().load(std::memory_order_relaxed));
             if (found != nullptr && found->filled()) { return *found; }
         }
-        // Called without the mutex, because it calls the platform and may call `current`.
+        // The mutex is not held here, because the call uses the platform and may call `current`.
         resource              mr = standard_of(d);
         std::lock_guard const held{mutex()};
         slot* const           head = first().load(std::memory_order_relaxed);

@@ -44,7 +44,7 @@ public:
         : memory_{&memory}, before_{memory.usage()} {}
     explicit memory_delta(Resource const&&) = delete;
 
-    /// Returns the increase of live bytes since the start; 0 if there are fewer.
+    /// Returns the increase of live bytes since the start, or 0 if they have decreased.
     [[nodiscard]] std::size_t bytes() const { return risen(now().live, before_.live); }
 
     /// Returns the live bytes now minus those at the start; negative if memory was freed.
@@ -52,7 +52,7 @@ public:
         return static_cast<std::ptrdiff_t>(now().live) - static_cast<std::ptrdiff_t>(before_.live);
     }
 
-    /// Returns the decrease of live bytes since the start; 0 if there are more.
+    /// Returns the decrease of live bytes since the start, or 0 if they have increased.
     [[nodiscard]] std::size_t returned() const { return risen(before_.live, now().live); }
 
     /// Returns the largest increase of live bytes over those at the start, at any moment since, or
@@ -119,11 +119,11 @@ public:
     memory_delta(memory_delta&&) = delete;
     ~memory_delta() { memory_->pop(asked_); }
 
-    /// Returns the increase of live bytes since the start; 0 if there are fewer.
+    /// Returns the increase of live bytes since the start, or 0 if they have decreased.
     [[nodiscard]] std::size_t bytes() const { return positive(counted().bytes.value); }
     /// Returns the live bytes now minus those at the start; negative if memory was freed.
     [[nodiscard]] std::ptrdiff_t difference() const { return counted().bytes.value; }
-    /// Returns the decrease of live bytes since the start; 0 if there are more.
+    /// Returns the decrease of live bytes since the start, or 0 if they have increased.
     [[nodiscard]] std::size_t returned() const { return positive(-counted().bytes.value); }
     /// Returns the largest increase of live bytes since the start at any moment.
     [[nodiscard]] std::size_t peak() const { return positive(counted().bytes.peak); }

@@ -105,7 +105,8 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     if (s.legacy || s.capture != nullptr) { return false; }
     detail::sim_call call{*s.machine, sim_call_kind::copy, s.device, where, bytes.front()};
     call.admit();
-    std::vector<detail::sim_task::use> uses; // of all copies: within a batch they have no order
+    // These are the accesses of all copies, which have no order within a batch.
+    std::vector<detail::sim_task::use> uses;
     for (std::size_t i = 0; i < to.size(); ++i) {
         detail::sim_task::use const read{{from[i], bytes[i]}, sim_access::read};
         detail::sim_task::use const write{{to[i], bytes[i]}, sim_access::write};

@@ -53,7 +53,7 @@ public:
         cudaError_t const status = cuda_exit::or_refused(
             [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
         if (status != cudaSuccess) {
-            // An older driver does not know this attribute: the error is cleared.
+            // An older driver does not know this attribute, so its error is cleared.
             cuda_error::clear(status);
             return -1;
         }

@@ -260,7 +260,7 @@ private:
 
     /// Each free may have an event of its own, so the number of events is not limited.
     stream_timelines<Platform> timelines_{false, false, ~std::size_t{0}};
-    heap_array<queue>          queues_; ///< streams with freed blocks here
+    heap_array<queue>          queues_; ///< one queue of freed blocks for each stream
     std::uint64_t              next_age_ = 0;
     std::size_t                bytes_    = 0;
 };

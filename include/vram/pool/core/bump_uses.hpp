@@ -112,8 +112,8 @@ public:
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline (record) of a stream that was not retired serves another stream. An
-            // event on the stream could not be told from one of a new stream with the same handle.
+            // The timeline (record of the progress) of this stream now serves another stream. No
+            // event is recorded on this stream, because a new stream may have its handle.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);

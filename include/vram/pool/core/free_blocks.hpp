@@ -260,8 +260,8 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Sets `found.tighter` to the block of `dear` (a place that needs a wait) if that block is
-    /// smaller than the one found.
+    /// Returns `found` with `tighter` set to the block of `dear` (a place that needs a wait) if
+    /// that block is smaller than the one found, and otherwise to null.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;

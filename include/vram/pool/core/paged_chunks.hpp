@@ -84,7 +84,7 @@ public:
             core, r, captured,
             [&] { return bare_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if no stream still uses the memory that these pages had before.
+                // If true, no stream still uses the memory that the pages of the block had before.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);

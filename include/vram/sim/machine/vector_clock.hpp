@@ -39,7 +39,8 @@ public:
 
     /// Returns true if the owner must be advanced before it ends, see `actor_clock::joined`.
     [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
-    /// Adds a step of `actor`, the owner: increments its counter and returns the new value.
+    /// Counts a step of `actor`, which becomes the owner of the clock: increments its counter and
+    /// returns the new value.
     std::uint64_t advance(std::size_t actor) { return program_.advance(actor); }
 
     /// Sets each counter to the larger of its value and that in `other`: everything that happens
