@@ -111,9 +111,7 @@ protected:
         }
         return get_elsewhere<Throwing>(mine, r);
     }
-    [[nodiscard]] void* try_get(request const& r) noexcept
-        requires fallible_resource<Upstream>
-    {
+    [[nodiscard]] void* try_get(request const& r) noexcept {
         try {
             return get<false>(r);
         } catch (std::bad_alloc const&) {

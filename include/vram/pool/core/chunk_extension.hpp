@@ -46,10 +46,10 @@ struct chunk_extension {
             std::uintptr_t const start = align(idle > there ? idle : there, alignment);
             std::uintptr_t const end   = saturating_add(start, bytes);
             if (c.busy || end == unsatisfiable || end <= tail->end()) { return; }
-            std::size_t const by = end - tail->end();
-            if (found != nullptr && by >= least.by) { return; }
+            std::size_t const more = end - tail->end();
+            if (found != nullptr && more >= least.by) { return; }
             found = &c;
-            least = {c.base, c.bytes, by};
+            least = {c.base, c.bytes, more};
         });
         if (found != nullptr) { found->busy = true; }
         return least;
