@@ -4,7 +4,8 @@
 /// \file
 /// `sim_graph` is a graph that was captured from a simulated stream.
 
-#include <vram/sim/sim_stream_view.hpp> // sim_stream_view
+#include <vram/sim/machine/sim_graph_launch.hpp> // sim_graph_launch
+#include <vram/sim/sim_stream_view.hpp>          // sim_stream_view
 
 #include <algorithm>       // min
 #include <cstddef>         // size_t
@@ -92,7 +93,7 @@ public:
         detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
         call.admit();
         call.pay(s.machine->options.costs.launch);
-        detail::sim_queue{call}.launch(graph_, s);
+        detail::sim_graph_launch{detail::sim_queue{call}}.launch(graph_, s);
         call.throw_report();
     }
 

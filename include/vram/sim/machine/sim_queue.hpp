@@ -5,6 +5,8 @@
 /// `sim_queue` adds operations to streams, and orders streams by events.
 
 #include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
+#include <vram/sim/machine/sim_late_waits.hpp>
+#include <vram/sim/machine/sim_submission.hpp>
 
 #include <algorithm> // max
 #include <cstddef>   // size_t
@@ -57,13 +59,8 @@ public:
         }
         begin_action(s);
         if (calling_part != nullptr) { name_part(task); }
-        if (call_.fault) {
-            task.duration += call_.fault->slow;
-            task.fails = call_.fault->later;
-        }
-        sim_operation& op = m_.schedule.make(std::move(task), call_.host->clock, s.id.load());
-        if (op.task.fails) { fail_later(op, s.device, *call_.fault); }
-        submission given{m_.schedule, op};
+        sim_operation& op = make(std::move(task), s);
+        sim_submission given{m_.schedule, op};
         depend(op, s);
         s.tail  = {&op, op.number};
         s.count = s.vclock.advance(s.slot);
@@ -71,71 +68,6 @@ public:
         given.whole = true;
         m_.turns.progress.notify_all();
         return &op;
-    }
-
-    /// Starts all nodes of a graph in the order of stream `s`, after the previous launch of the
-    /// same graph. A node starts when the nodes before it are complete; nodes without an edge are
-    /// unordered. If `s` is being captured, the nodes become part of that graph.
-    void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
-        sim_graph_state& g = *graph;
-        if (s.capture) { return append(g, s); }
-        for (sim_graph_state::node const& n : g.nodes) {
-            // The block that the previous launch allocated is still live.
-            if (n.allocates != nullptr && !n.allocates->freed) {
-                throw sim_error{sim_status::invalid_value, call_.where};
-            }
-        }
-        begin_action(s);
-        wait_for(s, g.last);
-        if (m_.checker.on().races) { s.vclock.join(g.last_vclock); }
-        while (s.branch_slots.size() + 1 < g.branches) {
-            s.branch_slots.push_back(m_.checker.actor(s.vclock));
-        }
-        std::vector<sim_moment>   places(g.nodes.size());
-        std::vector<vector_clock> vclock(g.nodes.size());
-        std::vector<bool>         followed(g.nodes.size());
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            sim_graph_state::node const& n = g.nodes[i];
-            std::size_t const slot         = n.branch == 0 ? s.slot : s.branch_slots[n.branch - 1];
-            sim_task          task         = n.task;
-            if (call_.fault) {
-                task.duration += call_.fault->slow;
-                task.fails = call_.fault->later;
-            }
-            sim_operation& op = m_.schedule.make(std::move(task), call_.host->clock, s.id.load());
-            if (op.task.fails) { fail_later(op, s.device, *call_.fault); }
-            submission given{m_.schedule, op};
-            if (n.after.empty()) {
-                vclock[i] = s.vclock;
-                m_.schedule.after(op, s.tail);
-                for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
-            }
-            for (std::size_t const before : n.after) {
-                followed[before] = true;
-                vclock[i].join(vclock[before]);
-                m_.schedule.after(op, places[before]);
-            }
-            places[i]                 = {&op, op.number};
-            std::uint64_t const count = vclock[i].advance(slot);
-            change_memory(n, op, {s.device, slot, count}, vclock[i]);
-            inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i], s);
-            given.whole = true;
-        }
-        // An operation without duration, which ends when all nodes of the graph have ended.
-        sim_operation& end =
-            m_.schedule.make({.name = "graph", .device = s.device}, call_.host->clock, s.id.load());
-        submission given{m_.schedule, end};
-        depend(end, s);
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            s.vclock.join(vclock[i]);
-            if (!followed[i]) { m_.schedule.after(end, places[i]); }
-        }
-        s.tail        = {&end, end.number};
-        s.count       = s.vclock.advance(s.slot);
-        g.last        = s.tail;
-        g.last_vclock = s.vclock;
-        given.whole   = true;
-        m_.turns.progress.notify_all();
     }
 
     void record(sim_event_state& e, sim_stream_state& s) {
@@ -157,7 +89,7 @@ public:
                     }
                 };
             }
-            submission given{m_.schedule, op};
+            sim_submission given{m_.schedule, op};
             depend(op, s);
             s.tail      = {&op, op.number};
             e.place     = s.tail;
@@ -194,18 +126,23 @@ public:
     }
 
 private:
-    /// The destructor of this object submits the operation to the scheduler. If the operation could
-    /// not be prepared for lack of host memory, the operation has no effect, but others that wait
-    /// for it still run.
-    struct submission {
-        ~submission() {
-            if (!whole) { op.task = {.device = op.task.device}; }
-            schedule.submit(op);
+    friend class sim_graph_launch;
+
+    /// Creates the operation of `task` on stream `s`, with the fault of the call if there is one.
+    sim_operation& make(sim_task task, sim_stream_state const& s) {
+        if (call_.fault) {
+            task.duration += call_.fault->slow;
+            task.fails = call_.fault->later;
         }
-        sim_schedule&  schedule;
-        sim_operation& op;
-        bool           whole = false;
-    };
+        sim_operation& op = m_.schedule.make(std::move(task), call_.host->clock, s.id.load());
+        if (op.task.fails) {
+            op.task.completed = [&d = m_.at(s.device), fault = *call_.fault] {
+                d.pending = fault.status;
+                d.sticky  = fault.sticky;
+            };
+        }
+        return op;
+    }
 
     /// Makes the next operation of `s` wait for the operation `m`, unless that is complete.
     /// Complete operations are removed from the list of waits whenever its length has doubled, so
@@ -306,8 +243,8 @@ private:
             }
             m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
         }
-        if (op.task.word && !op.task.fails) { use_word(op, vclock, s); }
-        if (op.task.meeting) { join_meeting(op, vclock, s); }
+        if (op.task.word && !op.task.fails) { sim_late_waits{m_}.use_word(op, vclock, s); }
+        if (op.task.meeting) { sim_late_waits{m_}.join_meeting(op, vclock, s); }
         if (op.task.host_function && m_.checker.on().races) {
             op.task.effect = [effect = std::move(op.task.effect), vclock] {
                 detail::effect_vclock = &vclock;
@@ -344,93 +281,6 @@ private:
         } else if (task.engine == sim_engine::compute && !task.copy) {
             ++m_.checker.unchecked.kernels;
         }
-    }
-
-    /// Adds the order of an operation that writes a word in memory, or waits for a word.
-    void use_word(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
-        sim_word_use const& use  = *op.task.word;
-        sim_word&           word = m_.words[use.where];
-        if (!use.waits) {
-            word.queued.push_back({op.number, use.value, vclock});
-            op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
-            return m_.written(word, use.value, vclock);
-        }
-        if (!m_.checker.on().races) { return; }
-        if (sim_word::write const* const found = word.find(use, m_.value_at(use.where))) {
-            return vclock.join(found->vclock);
-        }
-        // The word has such a value although no stream wrote it: the program itself did.
-        if (use.ends_at(m_.value_at(use.where))) { return; }
-        begin_wait(vclock, s);
-        word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
-    }
-
-    /// Orders `op`, part of a collective, after the other ranks' work before their operations.
-    void join_meeting(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
-        if (!m_.checker.on().races) { return; }
-        sim_meeting& meeting = *op.task.meeting;
-        meeting.vclock.join(vclock);
-        begin_wait(vclock, s);
-        meeting.queued.push_back({&s, s.id.load(), s.wait_slot, s.waits_so_far});
-        if (meeting.queued.size() < meeting.ranks) { return; }
-        for (sim_meeting::party const& each : meeting.queued) {
-            m_.checker.end_wait(each.slot, each.count, meeting.vclock);
-            if (each.stream->id != each.id) { continue; }
-            each.stream->vclock.join(meeting.vclock);
-            m_.changed(*each.stream);
-        }
-        meeting.queued.clear();
-        vclock.join(meeting.vclock);
-    }
-    /// Begins a wait of the stream `s` for work that is not queued yet.
-    void begin_wait(vector_clock& vclock, sim_stream_state& s) {
-        if (s.waits_so_far == 0) {
-            s.wait_slot    = m_.checker.actor(s.vclock);
-            s.waits_so_far = s.vclock[s.wait_slot];
-        }
-        vclock.raise(s.wait_slot, ++s.waits_so_far);
-        m_.checker.begin_wait(s.wait_slot, s.waits_so_far);
-    }
-
-    /// Updates the block that a graph node allocates or frees: a captured allocation is live from
-    /// the launch of its node to the launch of the node that frees it.
-    void change_memory(sim_graph_state::node const& n, sim_operation const& op, place const& at,
-                       vector_clock const& vclock) {
-        if (n.allocates != nullptr) {
-            n.allocates->freed = false;
-            m_.checker.allocated(*n.allocates, event_of(op, at));
-        }
-        if (n.frees != nullptr) {
-            m_.checker.released(*n.frees, event_of(op, at), vclock, false);
-            n.frees->freed = true;
-        }
-    }
-
-    /// Adds the nodes of the graph `g` to the graph that the stream `s` is being captured into.
-    static void append(sim_graph_state const& g, sim_stream_state& s) {
-        std::vector<sim_graph_state::node>& nodes = s.capture->nodes;
-        std::size_t const                   first = nodes.size();
-        std::vector<bool>                   followed(g.nodes.size());
-        for (sim_graph_state::node n : g.nodes) {
-            for (std::size_t& before : n.after) {
-                followed[before] = true;
-                before += first;
-            }
-            if (n.after.empty()) { n.after = s.capture_deps; }
-            nodes.push_back(std::move(n));
-        }
-        if (g.nodes.empty()) { return; }
-        s.capture_deps.clear();
-        for (std::size_t i = 0; i < followed.size(); ++i) {
-            if (!followed[i]) { s.capture_deps.push_back(first + i); }
-        }
-    }
-
-    void fail_later(sim_operation& op, int device, sim_fault const& fault) {
-        op.task.completed = [&d = m_.at(device), fault] {
-            d.pending = fault.status;
-            d.sticky  = fault.sticky;
-        };
     }
 
     void wait_captured(sim_stream_state& s, sim_event_state const& e) {

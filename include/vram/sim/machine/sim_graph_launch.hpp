@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_graph_launch` adds the nodes of a graph to a stream.
+
+#include <vram/sim/machine/sim_queue.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <memory>  // shared_ptr
+#include <utility> // move
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// Launches graphs with the call of `queue`.
+///
+/// Failure   Members throw `sim_error` or `std::bad_alloc`.
+/// Threads   The calling thread holds the machine's lock.
+/// Cost      One operation for each node, and one for the end.
+class sim_graph_launch {
+public:
+    explicit sim_graph_launch(sim_queue queue) : queue_{queue}, m_{queue.m_} {}
+
+    /// Starts all nodes of a graph in the order of stream `s`, after the previous launch of the
+    /// same graph. A node starts when the nodes before it are complete; nodes without an edge are
+    /// unordered. If `s` is being captured, the nodes become part of that graph.
+    void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
+        sim_graph_state& g = *graph;
+        if (s.capture) { return append(g, s); }
+        for (sim_graph_state::node const& n : g.nodes) {
+            // The block that the previous launch allocated is still live.
+            if (n.allocates != nullptr && !n.allocates->freed) {
+                throw sim_error{sim_status::invalid_value, queue_.call_.where};
+            }
+        }
+        queue_.begin_action(s);
+        queue_.wait_for(s, g.last);
+        if (m_.checker.on().races) { s.vclock.join(g.last_vclock); }
+        while (s.branch_slots.size() + 1 < g.branches) {
+            s.branch_slots.push_back(m_.checker.actor(s.vclock));
+        }
+        std::vector<sim_moment>   places(g.nodes.size());
+        std::vector<vector_clock> vclock(g.nodes.size());
+        std::vector<bool>         followed(g.nodes.size());
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            sim_graph_state::node const& n = g.nodes[i];
+            std::size_t const slot         = n.branch == 0 ? s.slot : s.branch_slots[n.branch - 1];
+            sim_operation&    op           = queue_.make(n.task, s);
+            sim_submission    given{m_.schedule, op};
+            if (n.after.empty()) {
+                vclock[i] = s.vclock;
+                m_.schedule.after(op, s.tail);
+                for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
+            }
+            for (std::size_t const before : n.after) {
+                followed[before] = true;
+                vclock[i].join(vclock[before]);
+                m_.schedule.after(op, places[before]);
+            }
+            places[i]                 = {&op, op.number};
+            std::uint64_t const count = vclock[i].advance(slot);
+            change_memory(n, op, {s.device, slot, count}, vclock[i]);
+            queue_.inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i], s);
+            given.whole = true;
+        }
+        // An operation without duration, which ends when all nodes of the graph have ended.
+        sim_operation& end = m_.schedule.make({.name = "graph", .device = s.device},
+                                              queue_.call_.host->clock, s.id.load());
+        sim_submission given{m_.schedule, end};
+        queue_.depend(end, s);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            s.vclock.join(vclock[i]);
+            if (!followed[i]) { m_.schedule.after(end, places[i]); }
+        }
+        s.tail        = {&end, end.number};
+        s.count       = s.vclock.advance(s.slot);
+        g.last        = s.tail;
+        g.last_vclock = s.vclock;
+        given.whole   = true;
+        m_.turns.progress.notify_all();
+    }
+
+private:
+    /// Updates the block that a graph node allocates or frees: a captured allocation is live from
+    /// the launch of its node to the launch of the node that frees it.
+    void change_memory(sim_graph_state::node const& n, sim_operation const& op,
+                       sim_queue::place const& at, vector_clock const& vclock) {
+        if (n.allocates != nullptr) {
+            n.allocates->freed = false;
+            m_.checker.allocated(*n.allocates, sim_queue::event_of(op, at));
+        }
+        if (n.frees != nullptr) {
+            m_.checker.released(*n.frees, sim_queue::event_of(op, at), vclock, false);
+            n.frees->freed = true;
+        }
+    }
+
+    /// Adds the nodes of the graph `g` to the graph that the stream `s` is being captured into.
+    static void append(sim_graph_state const& g, sim_stream_state& s) {
+        std::vector<sim_graph_state::node>& nodes = s.capture->nodes;
+        std::size_t const                   first = nodes.size();
+        std::vector<bool>                   followed(g.nodes.size());
+        for (sim_graph_state::node n : g.nodes) {
+            for (std::size_t& before : n.after) {
+                followed[before] = true;
+                before += first;
+            }
+            if (n.after.empty()) { n.after = s.capture_deps; }
+            nodes.push_back(std::move(n));
+        }
+        if (g.nodes.empty()) { return; }
+        s.capture_deps.clear();
+        for (std::size_t i = 0; i < followed.size(); ++i) {
+            if (!followed[i]) { s.capture_deps.push_back(first + i); }
+        }
+    }
+
+    sim_queue    queue_;
+    sim_machine& m_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_late_waits` orders operations by words in memory and by collectives.
+
+#include <vram/sim/machine/sim_machine.hpp>
+
+namespace vram {
+namespace detail {
+
+/// The order of operations that wait for work which may be queued later: for a value in memory, or
+/// for the other ranks of a collective.
+///
+/// Failure   Members throw `std::bad_alloc`.
+/// Threads   The calling thread holds the machine's lock.
+/// Cost      Linear in the number of operations that wait for the same word or collective.
+class sim_late_waits {
+public:
+    explicit sim_late_waits(sim_machine& m) : m_{m} {}
+
+    /// Adds the order of an operation that writes a word in memory, or waits for a word.
+    void use_word(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
+        sim_word_use const& use  = *op.task.word;
+        sim_word&           word = m_.words[use.where];
+        if (!use.waits) {
+            word.queued.push_back({op.number, use.value, vclock});
+            op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
+            return m_.written(word, use.value, vclock);
+        }
+        if (!m_.checker.on().races) { return; }
+        if (sim_word::write const* const found = word.find(use, m_.value_at(use.where))) {
+            return vclock.join(found->vclock);
+        }
+        // The word has such a value although no stream wrote it: the program itself did.
+        if (use.ends_at(m_.value_at(use.where))) { return; }
+        begin_wait(vclock, s);
+        word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
+    }
+
+    /// Orders `op`, part of a collective, after the other ranks' work before their operations.
+    void join_meeting(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
+        if (!m_.checker.on().races) { return; }
+        sim_meeting& meeting = *op.task.meeting;
+        meeting.vclock.join(vclock);
+        begin_wait(vclock, s);
+        meeting.queued.push_back({&s, s.id.load(), s.wait_slot, s.waits_so_far});
+        if (meeting.queued.size() < meeting.ranks) { return; }
+        for (sim_meeting::party const& each : meeting.queued) {
+            m_.checker.end_wait(each.slot, each.count, meeting.vclock);
+            if (each.stream->id != each.id) { continue; }
+            each.stream->vclock.join(meeting.vclock);
+            m_.changed(*each.stream);
+        }
+        meeting.queued.clear();
+        vclock.join(meeting.vclock);
+    }
+
+private:
+    /// Begins a wait of the stream `s` for work that is not queued yet.
+    void begin_wait(vector_clock& vclock, sim_stream_state& s) {
+        if (s.waits_so_far == 0) {
+            s.wait_slot    = m_.checker.actor(s.vclock);
+            s.waits_so_far = s.vclock[s.wait_slot];
+        }
+        vclock.raise(s.wait_slot, ++s.waits_so_far);
+        m_.checker.begin_wait(s.wait_slot, s.waits_so_far);
+    }
+
+    sim_machine& m_;
+};
+
+} // namespace detail
+} // namespace vram

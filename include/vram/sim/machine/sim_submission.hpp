@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_submission` submits an operation to the scheduler when its preparation ends.
+
+#include <vram/sim/machine/sim_schedule.hpp>
+
+namespace vram {
+namespace detail {
+
+/// The destructor submits the operation. If the operation could not be prepared for lack of host
+/// memory (`whole` is false), it has no effect, but others that wait for it still run.
+struct sim_submission {
+    ~sim_submission() {
+        if (!whole) { op.task = {.device = op.task.device}; }
+        schedule.submit(op);
+    }
+    sim_schedule&  schedule;
+    sim_operation& op;
+    bool           whole = false;
+};
+
+} // namespace detail
+} // namespace vram
