@@ -116,7 +116,7 @@ cases = [
     ("a missing file", 3, "No such file or directory", (folder / "missing",)),
     ("a folder", 3, "is a folder", (folder,)),
     ("an empty file", 3, "the file is empty", (feed.file("empty", b""),)),
-    ("a budget for nothing", 4, "The limit is 1.00 KiB", ("--budget", "1KiB")),
+    ("a budget for nothing", 4, "The budget is 1.00 KiB", ("--budget", "1KiB")),
 ]
 if os.geteuid() != 0:
     cases.append(("an unreadable file", 3, "Permission denied", (unreadable,)))

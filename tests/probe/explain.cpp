@@ -34,7 +34,7 @@ TEST_CASE("explain: a limit is shown with the live bytes and the rest") {
         (void)memory.allocate_sync(5_KiB);
         FAIL("it does not fit");
     } catch (out_of_memory const& e) {
-        CHECK(explain(e) == "5.00 KiB could not be allocated. The limit is 10.0 KiB, of which "
+        CHECK(explain(e) == "5.00 KiB could not be allocated. The budget is 10.0 KiB, of which "
                             "6.00 KiB are live; at most 4.00 KiB can be allocated.");
     }
     memory.deallocate_sync(p, 6_KiB);
@@ -46,7 +46,7 @@ TEST_CASE("explain: a limit of zero is shown like any other") {
         (void)memory.allocate_sync(2_KiB);
         FAIL("it does not fit");
     } catch (out_of_memory const& e) {
-        CHECK(explain(e) == "2.00 KiB could not be allocated. The limit is 0 B, of which 0 B are "
+        CHECK(explain(e) == "2.00 KiB could not be allocated. The budget is 0 B, of which 0 B are "
                             "live; at most 0 B can be allocated.");
     }
     pool none{stream_ordered{host_resource{}}, {.max_size = 0}};
@@ -55,7 +55,7 @@ TEST_CASE("explain: a limit of zero is shown like any other") {
         FAIL("it does not fit");
     } catch (out_of_memory const& e) {
         CHECK(e.numbers().has_limit());
-        CHECK(explain(e).find("The limit is 0 B") != std::string::npos);
+        CHECK(explain(e).find("The budget is 0 B") != std::string::npos);
     }
     CHECK(explain(shortage{.asked = 2_KiB, .reserved = 1_KiB, .limit = 0})
               .ends_with("It may reserve at most 0 B."));

@@ -61,7 +61,7 @@ private:
     std::size_t const wanted = n.rounded > n.asked ? n.rounded : n.asked;
     if (n.has_limit() && n.reserved == 0) {
         std::size_t const room = n.limit > n.live ? n.limit - n.live : 0;
-        say << " The limit is " << bytes{n.limit} << ", of which " << bytes{n.live}
+        say << " The budget is " << bytes{n.limit} << ", of which " << bytes{n.live}
             << " are live; at most " << bytes{room} << " can be allocated.";
     } else if (n.reserved != 0) {
         std::size_t const unused = n.reserved > n.live ? n.reserved - n.live : 0;
