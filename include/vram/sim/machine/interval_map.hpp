@@ -10,7 +10,7 @@
 #include <cstddef>   // size_t
 #include <iterator>  // next, prev
 #include <map>       // map
-#include <utility>   // move
+#include <utility>   // move, swap
 
 namespace vram {
 namespace detail {
@@ -27,6 +27,20 @@ class interval_map {
 public:
     interval_map() = default;
     interval_map(std::size_t size, Value whole) : size_{size}, first_{std::move(whole)} {}
+
+    /// Makes all positions of a map of `size` positions one interval with the value `whole`.
+    void reset(std::size_t size, Value whole) {
+        size_    = size;
+        visited_ = 0;
+        first_   = std::move(whole);
+        if (!rest_.empty()) { rest_.clear(); }
+    }
+    void swap(interval_map& other) noexcept {
+        std::swap(size_, other.size_);
+        std::swap(visited_, other.visited_);
+        std::swap(first_, other.first_);
+        rest_.swap(other.rest_);
+    }
 
     /// Splits the intervals at `first` and `last`, and calls `change(begin, end, value)` for each
     /// interval between these positions. `change` may modify `value`.

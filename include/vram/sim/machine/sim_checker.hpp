@@ -4,9 +4,11 @@
 /// \file
 /// `sim_checker` detects races and other wrong accesses to simulated memory.
 
+#include <vram/sim/machine/sim_actors.hpp>
 #include <vram/sim/machine/sim_advice.hpp>
 #include <vram/sim/machine/sim_calling_part.hpp>
 #include <vram/sim/machine/sim_conflicts.hpp>
+#include <vram/sim/machine/sim_history.hpp>
 #include <vram/sim/machine/sim_late_order.hpp>
 #include <vram/sim/machine/sim_memory.hpp> // sim_memory, sim_block
 #include <vram/sim/machine/sim_names.hpp>
@@ -15,7 +17,7 @@
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
 #include <vram/sim/sim_report.hpp>
 
-#include <algorithm>  // any_of, equal, find_if, min, lower_bound, upper_bound
+#include <algorithm>  // min
 #include <cstddef>    // size_t
 #include <cstdint>    // uintptr_t, uint64_t
 #include <functional> // function
@@ -51,23 +53,10 @@ public:
     /// Returns an index in vector clocks (records of the happens-before order) for a new stream or
     /// host thread, which `creator` starts. The index of a stream or thread that has ended is
     /// reused if everything that it did happens before `creator`.
-    std::size_t actor(vector_clock& creator) {
-        // Looks at a few of those that have ended: the newest, and the others in turns.
-        for (std::size_t i = 0; i < std::min<std::size_t>(over_.size(), 16); ++i) {
-            std::size_t const at = i < 8 ? over_.size() - 1 - i : next_over_++ % over_.size();
-            ended const       it = over_[at];
-            if (!creator.includes(it.slot, it.count)) { continue; }
-            over_[at] = over_.back();
-            over_.pop_back();
-            return it.slot;
-        }
-        // Reserves memory now, so that `retire` cannot fail.
-        if (over_.capacity() < actors_ + 1) { over_.reserve(2 * (actors_ + 1)); }
-        return actors_++;
-    }
+    std::size_t actor(vector_clock const& creator) { return actors_.take(creator); }
     /// Makes the index `slot` of a stream or thread that has ended (in the vector clocks) available
     /// for another. `count` is the number of its last step.
-    void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
+    void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
     /// Checks one access to `range` by the operation `step`, and records it in the access history.
     /// `clock` contains what happens before it. `copy` is true for copies by the device, which may
@@ -115,7 +104,7 @@ public:
         vector_clock const* const all[] = {&clock};
         sim_conflicts             found{step, all, fully};
         collect(found, block, block.begin, block.end());
-        report_all(found, block.description());
+        report_all(found, block);
     }
 
     /// Begins a wait for work that is not queued yet, such as another stream's write of a value.
@@ -141,9 +130,13 @@ public:
     /// Memory for the vector clocks of one event, kept so that events need not allocate it.
     std::vector<vector_clock const*> scratch;
 
-    /// Reports the conflicts in `found`, all in the memory of `block`, unless a wait for work that
+    /// Reports the conflicts in `found`, all in `memory`, a block, unless a wait for work that
     /// is queued later orders the two operations, or may still do so.
-    void report_all(sim_conflicts const& found, sim_block_of const& block) {
+    template <class Block>
+    void report_all(sim_conflicts const& found, Block const& memory) {
+        if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }
+    }
+    void report_conflicts(sim_conflicts const& found, sim_block_of const& block) {
         for (sim_conflicts::conflict const& each : found.found()) {
             if (late_.used()) {
                 vector_clock                 clock = found.clock();
@@ -232,11 +225,13 @@ private:
                 report({sim_mistake::uninitialised_read, step, h.write, block.begin + from,
                         to - from, "no write was declared before it", block.description()});
             }
-            if (access != sim_access::write) { note_read(h, step); }
+            if (access != sim_access::write) { h.note(step, late_); }
         });
         if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
-        if (on_.races && history.compact_is_due()) { forget_past(history); }
-        report_all(found, block.description());
+        if (on_.races && history.compact_is_due()) {
+            forget_past(history, is_past, on_.uninitialised);
+        }
+        report_all(found, block);
         return !reported && found.found().empty();
     }
 
@@ -398,58 +393,12 @@ private:
         log.add(std::move(r));
     }
 
-    /// Adds a read or an atomic access to the history `h`, in place of the previous one of the same
-    /// kind by the same stream or thread.
-    void note_read(sim_history& h, sim_event_of const& step) const {
-        auto const before = [](sim_event_of const& a, sim_event_of const& b) {
-            return a.slot != b.slot ? a.slot < b.slot : a.what < b.what;
-        };
-        h.atomics       = h.atomics || step.what == sim_event_of::kind::atomic;
-        auto       at   = std::lower_bound(h.reads.begin(), h.reads.end(), step, before);
-        auto const last = std::upper_bound(at, h.reads.end(), step, before);
-        while (at != last && late_.between(*at, step)) { ++at; }
-        if (at != last) {
-            *at = step;
-        } else {
-            h.reads.insert(at, step);
-        }
-    }
-
-    /// Removes the accesses that no later operation can conflict with, because they happen before
-    /// all of them, and makes one interval of neighbours that are then equal.
-    void forget_past(interval_map<sim_history>& history) {
-        auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };
-        auto const same = [](sim_event_of const& a, sim_event_of const& b) {
-            return a.what == b.what && a.slot == b.slot && a.count == b.count;
-        };
-        history.compact(
-            [&](sim_history& h) {
-                std::erase_if(h.reads, past);
-                h.atomics = std::any_of(h.reads.begin(), h.reads.end(), [](sim_event_of const& e) {
-                    return e.what == sim_event_of::kind::atomic;
-                });
-                bool const fresh = h.write.what == sim_event_of::kind::allocation;
-                if (!(fresh && on_.uninitialised) && past(h.write)) { h.write = {}; }
-            },
-            [&](sim_history const& a, sim_history const& b) {
-                return same(a.write, b.write) && std::equal(a.reads.begin(), a.reads.end(),
-                                                            b.reads.begin(), b.reads.end(), same);
-            });
-    }
-
-    struct ended {
-        std::size_t   slot;
-        std::uint64_t count;
-    };
-
-    sim_memory&        memory_;
-    sim_block          pageable_; ///< all pageable host memory; empty unless it is tracked
-    sim_checks         on_;
-    bool               page_tables_;
-    std::size_t        actors_ = 0;
-    std::vector<ended> over_;
-    sim_late_order     late_;
-    std::size_t        next_over_ = 0;
+    sim_memory&    memory_;
+    sim_block      pageable_; ///< all pageable host memory; empty unless it is tracked
+    sim_checks     on_;
+    bool           page_tables_;
+    sim_actors     actors_;
+    sim_late_order late_;
 };
 
 } // namespace detail

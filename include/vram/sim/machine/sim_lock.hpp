@@ -9,6 +9,7 @@
 #include <vram/sim/sim_node.hpp> // sim_node, sim_host
 
 #include <condition_variable> // condition_variable
+#include <cstdint>            // uint64_t
 #include <mutex>              // unique_lock
 #include <utility>            // exchange
 
@@ -93,7 +94,7 @@ private:
         node_lock       held{machine_->mutex};
         if (taken_) { await(held, self); }
         try {
-            if (!detail::inside_effect) { machine_->acquire(state_of(self), vclock_); }
+            follow(detail::inside_effect ? nullptr : &state_of(self));
         } catch (...) {
             // There is no host memory to record the order: another waiting thread gets the lock.
             wake(machine_->schedule.now());
@@ -101,6 +102,17 @@ private:
         }
         taken_   = true;
         outside_ = self == nullptr;
+    }
+    /// Orders the new holder `h` after the earlier holders. It is null inside an operation, which
+    /// gets no order. A thread that was the last holder too follows the others already.
+    void follow(sim_host* h) const {
+        bool const same = h != nullptr && h == holder_;
+        if (h != nullptr && !(same && (in_program_ || in_resource_call()))) {
+            machine_->acquire(*h, vclock_);
+            in_program_ = !in_resource_call();
+        }
+        holder_ = machine_->checker.on().races ? h : nullptr;
+        if (!same) { released_ = 0; }
     }
     void await(node_lock& held, sim_host* self) const {
         waiter const one{waiting_};
@@ -123,8 +135,11 @@ private:
             sim_host* const self = me();
             taken_               = false;
             wake(self != nullptr ? self->clock : machine_->schedule.now());
-            vclock_.join(state_of(self).vclock);
-            state_of(self).advance();
+            sim_host& h = state_of(self);
+            if (&h == holder_ && h.vclock[h.slot] == released_) { return; } // no step since then
+            vclock_.join(h.vclock);
+            h.advance();
+            released_ = h.vclock[h.slot];
         } catch (...) {
             // Without host memory, the next holder loses the order after this one.
             report_caught({.kind = error_kind::platform_error,
@@ -144,6 +159,10 @@ private:
     mutable unsigned                waiting_ = 0;
     mutable std::condition_variable free_; ///< wakes the threads that are no `sim_thread`
     mutable vector_clock            vclock_;
+    mutable sim_host const* holder_ = nullptr; ///< the last holder, or null for an operation
+    /// True if the program's order, not only that of resources, puts `holder_` after the others.
+    mutable bool          in_program_ = false;
+    mutable std::uint64_t released_   = 0; ///< step of `holder_` after its last release
 };
 
 } // namespace detail

@@ -229,8 +229,9 @@ public:
 
     /// Returns the state of the calling thread: its own if it is a `sim_thread` or has started one,
     /// or if other threads are checked too; else that of all other threads together.
-    [[nodiscard]] sim_host& caller() {
-        sim_self& self = detail::self(id);
+    [[nodiscard]] sim_host& caller() { return caller(detail::self(id)); }
+    /// Returns the same for the calling thread, which has the state `self` on this node.
+    [[nodiscard]] sim_host& caller(sim_self& self) {
         if (self.host != nullptr) { return *self.host; }
         if (options.host_threads != sim_host_order::checked) { return turns.outside; }
         if (self.own == nullptr) {

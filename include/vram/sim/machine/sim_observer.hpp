@@ -39,7 +39,7 @@ public:
     explicit sim_observer(sim_machine& machine)
         : m_{machine},
           self_{detail::self(machine.id)},
-          host_{machine.caller()},
+          host_{machine.caller(self_)},
           clocks_{machine.checker.scratch} {}
 
     /// Passes an event of a resource to the simulated node that has its memory. Ignores other
@@ -83,6 +83,8 @@ private:
     struct path {
         place innermost; ///< the innermost live block that contains the address
         place divided;   ///< the innermost place that has a chunk of a resource at the address
+        /// The block of `divided` with a piece that contains the address, live or freed, or null.
+        sim_inner_block* part = nullptr;
     };
 
     static std::uintptr_t address(event const& e) noexcept {
@@ -109,12 +111,12 @@ private:
         path found{.innermost = root(p), .divided = {}};
         while (found.innermost.parts != nullptr && *found.innermost.parts != nullptr &&
                (*found.innermost.parts)->chunk_at(p).found) {
-            found.divided               = found.innermost;
-            sim_inner_block* const part = (*found.divided.parts)->at(p);
-            if (part == nullptr) { break; }
-            visit(*part);
-            if (part->freed) { break; }
-            found.innermost = of(*part);
+            found.divided = found.innermost;
+            found.part    = (*found.divided.parts)->at(p);
+            if (found.part == nullptr) { break; }
+            visit(*found.part);
+            if (found.part->freed) { break; }
+            found.innermost = of(*found.part);
         }
         return found;
     }
@@ -164,45 +166,45 @@ private:
 
     void allocated(event const& e) {
         std::uintptr_t const p  = address(e);
-        place const          in = descend(p).divided;
+        path const           to = descend(p);
+        place const          in = to.divided;
         if (in.parts == nullptr) { return; }
         m_.checker.names.forget({e.memory, e.bytes});
-        sim_stream_state* const on = stream_of(e);
-        sim_stream_state* const s  = e.any_stream ? nullptr : on;
-        sim_inner_block         part{.begin    = p,
-                                     .bytes    = e.bytes,
-                                     .last     = p + e.bytes,
-                                     .resource = e.name,
-                                     .graph    = on != nullptr && on->capture != nullptr};
-        sim_event_of const      step = make_step(e, s, "allocate", sim_event_of::kind::allocation);
-        part.allocated               = step;
-        sim_conflicts found{step, clocks_, true};
-        if (!part.graph && in.history != nullptr) {
+        sim_stream_state* const on    = stream_of(e);
+        sim_stream_state* const s     = e.any_stream ? nullptr : on;
+        bool const              graph = on != nullptr && on->capture != nullptr;
+        sim_event_of const      step  = make_step(e, s, "allocate", sim_event_of::kind::allocation);
+        sim_conflicts           found{step, clocks_, true};
+        sim_event_of            before{}; // the free of the block that was at this address before
+        if (!graph && in.history != nullptr) {
             in.history->visit(p - in.begin, p + e.bytes - in.begin,
-                              [&](std::size_t from, std::size_t to, sim_history const& h) {
-                                  found.collect(in.begin + from, in.begin + to, h);
+                              [&](std::size_t from, std::size_t end, sim_history const& h) {
+                                  found.collect(in.begin + from, in.begin + end, h);
                               });
         }
-        (*in.parts)->for_each(p, p + e.bytes,
-                              [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t to) {
-                                  replace(part, old, found, from, to);
-                              });
+        auto const replace = [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t end) {
+            if (graph || old.graph) { return; }
+            if (!old.freed) { return sim_checker::collect(found, old, from, end); }
+            if (!old.disputed) { found.look(from, end, old.released); }
+            if (from == p) { before = old.released; }
+        };
+        sim_inner_block* part = to.part;
+        if (part != nullptr && part->is_whole(p, e.bytes)) { // a block of the same size again
+            replace(*part, p, p + e.bytes);
+            part->restart();
+        } else {
+            (*in.parts)->for_each(p, p + e.bytes, replace);
+            part = &(*in.parts)->put({.begin = p, .bytes = e.bytes});
+        }
+        part->resource           = e.name;
+        part->graph              = graph;
+        part->allocated          = step;
+        part->before             = before;
         sim_checks const& checks = m_.checker.on();
-        if (checks.races || checks.uninitialised) {
-            // Launches of the graph allocate the block, this call does not.
-            part.history = {part.bytes, part.graph ? sim_history{} : sim_history{step, {}}};
-        }
-        sim_block_of const description = part.description();
-        (*in.parts)->put(std::move(part));
-        if (checks.races) { m_.checker.report_all(found, description); }
-    }
-    /// Called for the new block `part` and an earlier block, `old`, which had the range before it.
-    static void replace(sim_inner_block& part, sim_inner_block& old, sim_conflicts& found,
-                        std::uintptr_t from, std::uintptr_t to) {
-        if (part.graph || old.graph) { return; }
-        if (!old.freed) { return sim_checker::collect(found, old, from, to); }
-        if (!old.disputed) { found.look(from, to, old.released); }
-        if (from == part.begin) { part.before = old.released; }
+        bool const        kept   = checks.races || checks.uninitialised;
+        // Launches of the graph allocate its block, this call does not.
+        part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
+        if (checks.races) { m_.checker.report_all(found, *part); }
     }
 
     void freed(event const& e) {
@@ -224,8 +226,11 @@ private:
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
-        m_.checker.undo = {part->begin, release(*part, step)};
-        last_freed      = part->begin;
+        // The history is kept, in case the resource refuses the free.
+        m_.checker.undo = {part->begin, {}};
+        if (part->history.pieces() > 1) { m_.checker.undo.history.swap(part->history); }
+        release(*part, step);
+        last_freed = part->begin;
         report_late(found, *part);
     }
     /// Makes the block at `p` live again: the resource refused this thread's last free.
@@ -234,8 +239,9 @@ private:
         if (part == nullptr || !part->freed || last_freed != p) { return; }
         part->freed          = false;
         sim_checks const& on = m_.checker.on();
+        if (part->history.size() != 0) { return; }
         if (m_.checker.undo.begin == p) {
-            part->history = std::move(m_.checker.undo.history);
+            part->history.swap(m_.checker.undo.history);
         } else if (on.races || on.uninitialised) {
             part->history = {part->bytes, {part->allocated, {}}};
         }
@@ -265,18 +271,18 @@ private:
             sim_checker::collect(found, part, part.begin, part.end());
             found.ignore(awaited);
             release(part, step);
+            if (part.history.pieces() > 1) { part.history = {}; }
             report_late(found, part);
         });
     }
-    static interval_map<sim_history> release(sim_inner_block& part, sim_event_of const& step) {
+    static void release(sim_inner_block& part, sim_event_of const& step) {
         part.freed    = true;
         part.released = step;
         part.parts    = nullptr;
-        return std::exchange(part.history, {});
     }
     void report_late(sim_conflicts const& found, sim_inner_block const& part) {
         sim_checks const& on = m_.checker.on();
-        if (on.frees && on.races) { m_.checker.report_all(found, part.description()); }
+        if (on.frees && on.races) { m_.checker.report_all(found, part); }
     }
 
     /// Returns the index in vector clocks of the stream or thread that made the allocation. For the

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_parts` holds the blocks that resources, such as pools, allocated in their chunks.
 
-#include <vram/sim/machine/interval_map.hpp>
-#include <vram/sim/sim_report.hpp> // sim_event_of, sim_block_of
+#include <vram/sim/machine/sim_history.hpp> // sim_history, interval_map
+#include <vram/sim/sim_report.hpp>          // sim_event_of, sim_block_of
 
 #include <algorithm> // max, min
 #include <cstddef>   // size_t
@@ -14,20 +14,11 @@
 #include <map>       // map
 #include <memory>    // unique_ptr
 #include <utility>   // move
-#include <vector>    // vector
 
 namespace vram {
 namespace detail {
 
 class sim_parts;
-
-/// The access history of a range of memory: the last write, and the reads since then, in the order
-/// of their indices in vector clocks.
-struct sim_history {
-    sim_event_of              write;
-    std::vector<sim_event_of> reads;
-    bool                      atomics = false; ///< true if `reads` has atomic accesses
-};
 
 /// A block that a pool or other resource allocated in one of its chunks. A freed block is kept
 /// until its memory is allocated again; then only a piece of it may be left.
@@ -49,9 +40,18 @@ struct sim_inner_block {
     std::unique_ptr<sim_parts> parts{}; ///< the blocks in this one, if a resource divides it
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
-    [[nodiscard]] sim_block_of   description() const noexcept {
+    /// Returns true if the block has this range, and no part of it was allocated again.
+    [[nodiscard]] bool is_whole(std::uintptr_t from, std::size_t size) const noexcept {
+        return begin == from && bytes == size && last == end();
+    }
+    /// Makes this the object of a new block with the same range. The history is not changed.
+    void restart() noexcept {
+        freed = graph = disputed = false;
+        parts                    = nullptr;
+    }
+    [[nodiscard]] sim_block_of description() const noexcept {
         return {resource, begin, bytes, allocated, freed ? released : sim_event_of{},
-                  before,   {},    {},    {}};
+                before,   {},    {},    {}};
     }
 };
 

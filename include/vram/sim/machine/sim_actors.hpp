@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_actors` numbers the streams and threads of vector clocks.
+
+#include <vram/sim/machine/vector_clock.hpp>
+
+#include <algorithm> // min
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// The indices of streams and host threads in vector clocks (records of what happens before what).
+///
+/// Failure   `take` throws `std::bad_alloc`.
+/// Threads   The caller holds the machine's lock.
+/// Cost      `take` compares the counters of at most 16 streams or threads that have ended.
+class sim_actors {
+public:
+    /// Returns an index for a new stream or thread, which `creator` starts. The index of one that
+    /// has ended is reused if everything that it did happens before `creator`.
+    std::size_t take(vector_clock const& creator) {
+        // Looks at the newest of those that have ended, and at the others in turns.
+        for (std::size_t i = 0; i < std::min<std::size_t>(over_.size(), 16); ++i) {
+            std::size_t const at = i < 8 ? over_.size() - 1 - i : next_++ % over_.size();
+            ended const       it = over_[at];
+            if (!creator.includes(it.slot, it.count)) { continue; }
+            over_[at] = over_.back();
+            over_.pop_back();
+            return it.slot;
+        }
+        // Reserves memory now, so that `retire` cannot fail.
+        if (over_.capacity() < count_ + 1) { over_.reserve(2 * (count_ + 1)); }
+        return count_++;
+    }
+    /// Makes the index `slot` of a stream or thread that has ended available for another. `count`
+    /// is the number of its last step.
+    void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
+
+private:
+    struct ended {
+        std::size_t   slot;
+        std::uint64_t count;
+    };
+
+    std::vector<ended> over_;
+    std::size_t        count_ = 0; ///< number of indices so far
+    std::size_t        next_  = 0; ///< where `take` looks next, apart from the newest
+};
+
+} // namespace detail
+} // namespace vram

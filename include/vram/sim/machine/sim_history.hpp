@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_history` records the accesses to a range of memory that later ones may conflict with.
+
+#include <vram/sim/machine/interval_map.hpp>
+#include <vram/sim/machine/sim_late_order.hpp>
+#include <vram/sim/sim_report.hpp> // sim_event_of
+
+#include <algorithm> // any_of, equal, lower_bound
+#include <vector>    // vector, erase_if
+
+namespace vram {
+namespace detail {
+
+/// The access history of a range of memory: the last write, and the reads since then, in the order
+/// of their indices in vector clocks.
+///
+/// Cost      `note` is O(log reads), or O(reads) for the first read of a stream or thread.
+struct sim_history {
+    sim_event_of              write;
+    std::vector<sim_event_of> reads;
+    bool                      atomics = false; ///< true if `reads` has atomic accesses
+
+    /// Adds a read or an atomic access, in place of the previous one of the same kind by the same
+    /// stream or thread.
+    void note(sim_event_of const& step, sim_late_order const& late) {
+        atomics = atomics || step.what == sim_event_of::kind::atomic;
+        auto at = std::lower_bound(reads.begin(), reads.end(), step, is_before);
+        // The previous one is kept if an unresolved wait lies between the two.
+        while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
+        if (at != reads.end() && !is_before(step, *at)) {
+            *at = step;
+        } else {
+            reads.insert(at, step);
+        }
+    }
+
+    /// Removes the accesses for which `past(access)` is true, but not the allocation of memory that
+    /// was never written, if `keep_fresh`.
+    template <class Past>
+    void forget(Past const& past, bool keep_fresh) {
+        std::erase_if(reads, past);
+        atomics          = std::any_of(reads.begin(), reads.end(), [](sim_event_of const& e) {
+            return e.what == sim_event_of::kind::atomic;
+        });
+        bool const fresh = write.what == sim_event_of::kind::allocation;
+        if (!(fresh && keep_fresh) && past(write)) { write = {}; }
+    }
+
+    /// Returns true if the two histories have the same accesses.
+    [[nodiscard]] static bool same(sim_history const& a, sim_history const& b) noexcept {
+        return is_same(a.write, b.write) &&
+               std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), is_same);
+    }
+
+private:
+    static bool is_before(sim_event_of const& a, sim_event_of const& b) noexcept {
+        return a.slot != b.slot ? a.slot < b.slot : a.what < b.what;
+    }
+    static bool is_same(sim_event_of const& a, sim_event_of const& b) noexcept {
+        return a.what == b.what && a.slot == b.slot && a.count == b.count;
+    }
+};
+
+/// Removes the accesses that no later operation can conflict with, because they happen before all
+/// of them: those for which `is_past(slot, count)` is true. Neighbours that are then equal become
+/// one interval.
+template <class IsPast>
+void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
+    auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };
+    history.compact([&](sim_history& h) { h.forget(past, keep_fresh); }, sim_history::same);
+}
+
+} // namespace detail
+} // namespace vram
