@@ -170,6 +170,7 @@ TEST_CASE("nvcc: tracking") {
     }
     for (tracked_owner const& each : memory.by_tag()) { CHECK(each.live == 1_MiB); }
     CHECK(memory.text().find("nvcc tracking") != std::string::npos);
+    CHECK(report(memory, report_kind::full).find("nvcc tracking") != std::string::npos);
     memory.deallocate(stream, p, 1_MiB);
     auto const composed = cuda_resource{} | with::tracking({.frames = 2});
     CHECK(composed.blocks().empty());

@@ -3,9 +3,13 @@
 
 #include "../doubles/archetype.hpp"
 
+#include <vram/handle/any_resource.hpp>
+#include <vram/handle/current.hpp>
+#include <vram/handle/resource_ref.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/layer/retrying.hpp>
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
@@ -13,11 +17,15 @@
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
+#include <vram/pressure/calling.hpp>
+#include <vram/pressure/trim_upstream.hpp>
+#include <vram/probe/tracking.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/source/region_resource.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
 
 using namespace vram;
@@ -114,4 +122,70 @@ TEST_CASE("report: the layers below a shared handle are shown") {
           "    archetype  3.00 KiB   3.00 KiB  3.00 KiB       3.00 KiB            1\n");
     // clang-format on
     memory.deallocate_sync(p, 3_KiB);
+}
+
+TEST_CASE("report: the full report has the sections of the stack, and a section for each of tags "
+          "and streams") {
+    auto memory = doubles::archetype<>{} | with::limiting(64_MiB) | with::pool |
+                  with::retrying(trim_upstream{}) | with::statistics | with::tracking;
+    void* p = nullptr;
+    {
+        tagged const scope{"report/model"};
+        p = memory.allocate({}, 3000);
+    }
+    memory.deallocate({}, memory.allocate({}, 1000), 1000);
+    CHECK_THROWS_AS((void)memory.allocate({}, 100_MiB), out_of_memory);
+    std::string const text = report(memory, report_kind::full);
+    CAPTURE(text);
+    auto const has = [&](char const* part) { return text.find(part) != std::string::npos; };
+    CHECK(text.starts_with("memory                              now      peak  allocated in all  "
+                           "freed in all\n"
+                           "allocated                      "));
+    CHECK(has("\nactive (allocated or pending)  "));
+    CHECK(has("\nrequested                      2.93 KiB\n"));
+    CHECK(has("\nreserved                       2.00 MiB  2.00 MiB\n"));
+    CHECK(has("\nnon-releasable "));
+    CHECK(has("\nnumber of blocks                      1         2                 2             "
+              "1\n"));
+    CHECK(has("\n1 out of memory, 0 retried, "));
+    CHECK(has("\nscattered: "));
+    CHECK(has("\nreport/model  2.93 KiB       1 "));
+    CHECK(has("\nstream "));
+    CHECK(text.ends_with(report(memory)));
+    memory.deallocate({}, p, 3000);
+}
+
+TEST_CASE("report: the full report of a resource without figures is that of its layers") {
+    CHECK(report(host_resource{}, report_kind::full) == report(host_resource{}));
+}
+
+TEST_CASE("report: behind a handle that hides the type, the name and the usage are shown") {
+    limiting                              below{doubles::archetype<>{}, 64_KiB};
+    any_resource_of<doubles::archetype<>> memory{doubles::archetype<>{}};
+    void* const                           p = memory.allocate_sync(3_KiB);
+    // clang-format off
+    CHECK(report(memory) ==
+          "layer             live  peak live  reserved  peak reserved  allocations\n"
+          "any_resource\n"
+          "  archetype   3.00 KiB   3.00 KiB  3.00 KiB       3.00 KiB            1\n");
+    // clang-format on
+    CHECK(report(memory, report_kind::full).find("allocated  ") != std::string::npos);
+    memory.deallocate_sync(p, 3_KiB);
+    CHECK(memory.resource_name() == "archetype");
+    resource_ref const ref{below};
+    CHECK(report(ref).find("\n  limiting ") != std::string::npos);
+    auto const current = current_resource<host_platform>();
+    CHECK(report(current).find("\n  host_resource") != std::string::npos);
+}
+
+TEST_CASE("report: retries are counted") {
+    int  asked  = 0;
+    auto memory = doubles::archetype<>{10} |
+                  with::retrying(calling{[&](failed_attempt const&) { return ++asked < 3; }});
+    CHECK(memory.retries() == 0);
+    CHECK(memory.try_allocate_sync(100) == nullptr);
+    CHECK(memory.retries() == static_cast<std::uint64_t>(asked - 1));
+    CHECK(memory.retries() > 0);
+    CHECK(report(memory, report_kind::full).find(std::to_string(memory.retries()) + " retried") !=
+          std::string::npos);
 }

@@ -118,7 +118,7 @@ static_assert(invents_nothing<stream_ordered<least>> && resource<stream_ordered<
 static_assert(sizeof(limiting<nothing>) == 2 * sizeof(std::size_t));
 static_assert(sizeof(limiting<limiting<nothing>>) == 4 * sizeof(std::size_t));
 static_assert(sizeof(aligned<nothing>) == 2 * sizeof(std::size_t));
-static_assert(std::is_empty_v<retrying<nothing, polite>>);
+static_assert(sizeof(retrying<nothing, polite>) == sizeof(std::size_t)); // its counter
 static_assert(sizeof(segregated<nothing, host_resource>) == sizeof(std::size_t));
 static_assert(std::is_empty_v<nothing> && std::is_empty_v<host_resource>);
 static_assert(sizeof(statistics<nothing, no_lock>) < sizeof(statistics<nothing>));

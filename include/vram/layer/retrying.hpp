@@ -15,8 +15,10 @@
 #include <vram/layer/layer_base.hpp>          // layer_base
 #include <vram/layer/with.hpp>                // with::layer_of
 
+#include <atomic>   // atomic_ref
 #include <concepts> // same_as
 #include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
 #include <tuple>    // tuple, get
 #include <utility>  // move, index_sequence
 
@@ -140,6 +142,10 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
+    /// Returns the number of requests to the upstream that followed a retry policy.
+    [[nodiscard]] std::uint64_t retries() const noexcept {
+        return std::atomic_ref{retries_}.load(std::memory_order_relaxed);
+    }
     /// Returns the `Index`-th retry policy, so that the caller can read its figures.
     template <std::size_t Index>
     [[nodiscard]] auto& policy() noexcept {
@@ -192,6 +198,7 @@ private:
         detail::policy_call const call{this};
         while (now.at < count) {
             if (ask_policy(now, std::make_index_sequence<count>{})) {
+                std::atomic_ref{retries_}.fetch_add(1, std::memory_order_relaxed);
                 detail::observation<Upstream>{this->upstream_, "retrying", this}.notify_request(
                     memory_event_kind::retried, now.failed.bytes, on, at);
                 return true;
@@ -216,6 +223,7 @@ private:
     }
 
     [[no_unique_address]] std::tuple<Policies...> policies_;
+    mutable std::uint64_t                         retries_ = 0; ///< accessed by `atomic_ref`
 };
 
 namespace with {

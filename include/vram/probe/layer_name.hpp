@@ -4,45 +4,17 @@
 /// \file
 /// `layer_name` is the name of a layer in reports.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/core/type_name.hpp> // type_name
 
-#include <cstddef>     // size_t
 #include <string_view> // string_view
 
 namespace vram {
-
-namespace detail {
-
-/// Returns the compiler's text for this function, which contains the name of `Type`.
-template <class Type>
-constexpr std::string_view text_with_type() noexcept {
-#if defined(_MSC_VER) && !defined(__clang__)
-    return __FUNCSIG__;
-#else
-    return __PRETTY_FUNCTION__;
-#endif
-}
-
-} // namespace detail
 
 /// Returns the name of the class or class template of `Type`, without namespaces and arguments:
 /// `pool` for `vram::pool<vram::cuda_resource>`. The text lives as long as the program.
 template <class Type>
 constexpr std::string_view layer_name() noexcept {
-    // The text before and after a type's name has equal lengths for all types: those for `int`.
-    constexpr std::string_view probe  = detail::text_with_type<int>();
-    constexpr std::size_t      before = probe.rfind("int");
-    constexpr std::size_t      after  = probe.size() - before - 3;
-
-    std::string_view name = detail::text_with_type<Type>();
-    name                  = name.substr(before, name.size() - before - after);
-    for (std::string_view const word : {"const ", "class ", "struct "}) {
-        if (name.starts_with(word)) { name.remove_prefix(word.size()); }
-    }
-    // The namespaces end at the last "::" before the first '<', which begins the arguments.
-    std::string_view const stem  = name.substr(0, name.find('<'));
-    std::size_t const      colon = stem.rfind("::");
-    return colon == std::string_view::npos ? stem : stem.substr(colon + 2);
+    return detail::type_name<Type>();
 }
 
 } // namespace vram

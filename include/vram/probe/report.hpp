@@ -4,21 +4,24 @@
 /// \file
 /// `report` returns the figures of each layer of a stack as a table.
 
-#include <vram/base/align.hpp>           // unsatisfiable
-#include <vram/base/bytes.hpp>           // bytes
-#include <vram/base/core/heap_array.hpp> // heap_array
-#include <vram/base/memory_usage.hpp>    // memory_usage
-#include <vram/concepts/powers.hpp>      // measured_resource, surveyed_resource
-#include <vram/concepts/resource.hpp>    // resource, synchronous_resource
-#include <vram/layer/layer_base.hpp>     // layer_base
-#include <vram/probe/core/table.hpp>     // table
-#include <vram/probe/layer_name.hpp>     // layer_name
+#include <vram/base/align.hpp>                 // unsatisfiable
+#include <vram/base/bytes.hpp>                 // bytes
+#include <vram/base/core/heap_array.hpp>       // heap_array
+#include <vram/base/memory_usage.hpp>          // memory_usage
+#include <vram/concepts/powers.hpp>            // measured_resource, surveyed_resource
+#include <vram/concepts/resource.hpp>          // resource, synchronous_resource
+#include <vram/layer/layer_base.hpp>           // layer_base
+#include <vram/probe/core/report_sections.hpp> // report_sections
+#include <vram/probe/core/table.hpp>           // table
+#include <vram/probe/layer_name.hpp>           // layer_name
 
 #include <array>       // array
 #include <concepts>    // same_as
 #include <cstddef>     // size_t
 #include <cstdint>     // uint64_t
+#include <optional>    // optional
 #include <string>      // string, to_string
+#include <string_view> // string_view
 #include <type_traits> // remove_cvref_t
 #include <utility>     // move
 
@@ -65,6 +68,26 @@ concept handing_on =
 template <class R>
 concept measuring_itself =
     measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
+
+/// A layer that knows the owners of memory: `tracking`.
+template <class R>
+concept naming_owners = requires(R const& r) {
+    r.by_tag();
+    r.blocks();
+};
+
+/// A layer that repeats requests: `retrying`.
+template <class R>
+concept repeating = requires(R const& r) {
+    { r.retries() } -> std::same_as<std::uint64_t>;
+};
+
+/// A handle of a resource whose type is not known: `resource_ref`, `any_resource`.
+template <class R>
+concept hiding_the_type = requires(R const& r) {
+    { r.resource_name() } -> std::same_as<std::string_view>;
+    { r.usage() } -> std::same_as<std::optional<memory_usage>>;
+};
 
 /// The columns of a report after the name of the layer.
 enum class column : unsigned char {
@@ -152,6 +175,56 @@ void set_usage(layer_row& row, R const& layer) {
     row.set(column::waits, u.waits, ordered);
 }
 
+/// Adds a row for the resource behind a handle that hides its type: its name and its usage.
+template <class R>
+void add_hidden(heap_array<layer_row>& rows, R const& handle, std::size_t depth) {
+    layer_row row{std::string(2 * depth, ' ').append(handle.resource_name())};
+    if (std::optional<memory_usage> const u = handle.usage()) {
+        row.set(column::live, u->live);
+        row.set(column::peak_live, u->peak_live, u->live == 0);
+        row.set(column::reserved, u->reserved, u->live == 0);
+        row.set(column::peak_reserved, u->peak_reserved, u->reserved == 0 && u->live == 0);
+        row.set(column::largest_free, u->largest_free, false);
+        row.set(column::pending, u->pending, false);
+        row.set(column::allocations, u->allocations, u->peak_live == 0);
+        row.set(column::upstream_calls, u->upstream, false);
+        row.set(column::events, u->events, false);
+        row.set(column::waits, u->waits, false);
+    }
+    rows.push(std::move(row));
+}
+
+/// Adds the figures of a layer, and of those below it, to the sections of the whole stack.
+template <class R>
+void add_sections(report_sections& all, R const& layer) {
+    if constexpr (counting<R>) {
+        auto const sums = layer.overall();
+        all.keep(all.allocated, sums.bytes.total);
+        all.keep(all.freed, sums.bytes.total - static_cast<std::uint64_t>(sums.bytes.value));
+        all.keep(all.blocks, static_cast<std::uint64_t>(sums.blocks.value));
+        all.keep(all.peak_blocks, static_cast<std::uint64_t>(sums.blocks.peak));
+        all.keep(all.allocations, sums.blocks.total);
+        all.keep(all.frees, sums.blocks.total - static_cast<std::uint64_t>(sums.blocks.value));
+        all.keep(all.refused, sums.refusals);
+    }
+    if constexpr (naming_owners<R>) { all.add_owners(layer.by_tag(), layer.blocks()); }
+    if constexpr (repeating<R>) { all.keep(all.retried, layer.retries()); }
+    if constexpr (measured_resource<R>) { all.keep(all.usage, layer.usage()); }
+    if constexpr (surveyed_resource<R> && !hiding_the_type<R>) {
+        all.keep(all.free, layer.free_memory());
+    }
+    if constexpr (hiding_the_type<R>) {
+        if (auto const u = layer.usage()) { all.keep(all.usage, *u); }
+        if (auto const f = layer.free_memory()) { all.keep(all.free, *f); }
+    }
+    if constexpr (standing_on_one<R>) { add_sections(all, layer.upstream()); }
+    if constexpr (handing_on<R>) { add_sections(all, layer.get()); }
+    if constexpr (standing_on_two<R>) {
+        add_sections(all, layer.first());
+        add_sections(all, layer.second());
+    }
+}
+
 template <class R>
 void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
     layer_row row{std::string(2 * depth, ' ').append(layer_name<R>())};
@@ -161,6 +234,14 @@ void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
         row.set(column::peak_live, static_cast<std::uint64_t>(all.bytes.peak));
         row.set(column::allocations, all.blocks.total);
         row.set(column::refused, all.refusals);
+    } else if constexpr (naming_owners<R>) { // its usage is that of its upstream
+        std::uint64_t live = 0, allocations = 0;
+        for (auto const& each : layer.by_tag()) {
+            live += each.live;
+            allocations += each.allocations;
+        }
+        row.set(column::live, live);
+        row.set(column::allocations, allocations);
     } else if constexpr (measuring_itself<R>) {
         set_usage(row, layer);
     }
@@ -171,6 +252,7 @@ void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
     rows.push(std::move(row));
     if constexpr (standing_on_one<R>) { add_layer(rows, layer.upstream(), depth + 1); }
     if constexpr (handing_on<R>) { add_layer(rows, layer.get(), depth + 1); }
+    if constexpr (hiding_the_type<R>) { add_hidden(rows, layer, depth + 1); }
     if constexpr (standing_on_two<R>) {
         add_layer(rows, layer.first(), depth + 1);
         add_layer(rows, layer.second(), depth + 1);
@@ -179,10 +261,17 @@ void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
 
 } // namespace detail
 
+/// The contents of a report.
+enum class report_kind : unsigned char {
+    layers, ///< a table of the layers
+    full    ///< sections for the whole stack, then the table of the layers
+};
+
 /// The figures of each layer of a stack as a table, the outermost layer first.
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;
 ///     std::fputs(report(memory).c_str(), stdout);
+///     std::fputs(report(memory, report_kind::full).c_str(), stdout);
 ///
 /// The columns are live bytes, reserved bytes and their peaks; the largest free block; free bytes
 /// that some stream cannot use yet without a wait (*pending*); allocations that succeeded and that
@@ -190,14 +279,22 @@ void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
 /// layer. A cell is blank if its layer does not have the figure: most layers that only forward to
 /// their upstream have none. A column is left out if no layer has the figure; the columns from
 /// *largest free* to *waits*, except *allocations*, also if every figure is 0. `locked`
-/// repeats the figures of its upstream.
+/// repeats the figures of its upstream. Below a handle whose resource has a known type (`shared`)
+/// all layers are shown; below `resource_ref` and `any_resource`, such as that of `current`, the
+/// name and the usage of the resource.
+///
+/// `report_kind::full` begins with the sections of PyTorch's memory_summary (allocated, active,
+/// requested, reserved and non-releasable bytes, blocks, refusals, retries), then the figures of
+/// fragmentation, then, if there is a layer `tracking`, the tags and the streams of live blocks. A
+/// figure is that of the outermost layer that has it. Sums over time and refusals need a layer
+/// `statistics`; `tracking` has the sums too.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of `usage()` of the layers. The layers are read one after another,
 ///           so figures of two layers may belong to different times.
 /// Cost      One call of `usage()` for each layer, and the strings.
 template <synchronous_resource Resource>
-[[nodiscard]] std::string report(Resource const& memory) {
+[[nodiscard]] std::string report(Resource const& memory, report_kind kind = report_kind::layers) {
     detail::heap_array<detail::layer_row> rows;
     detail::add_layer(rows, memory, 0);
 
@@ -212,7 +309,11 @@ template <synchronous_resource Resource>
             text.add(shown ? row.text(c) : "");
         }
     }
-    return text.text();
+    if (kind == report_kind::layers) { return text.text(); }
+    detail::report_sections all;
+    detail::add_sections(all, memory);
+    std::string const sections = all.text();
+    return sections.empty() ? text.text() : sections + "\n" + text.text();
 }
 
 } // namespace vram

@@ -10,8 +10,9 @@
 #include <vram/handle/core/resource_calls.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <cstddef>  // size_t
-#include <optional> // optional
+#include <cstddef>     // size_t
+#include <optional>    // optional
+#include <string_view> // string_view
 
 namespace vram {
 namespace detail {
@@ -122,6 +123,8 @@ public:
     void raise_peaks(memory_usage const& before) const {
         if (calls_->raise_peaks != nullptr) { calls_->raise_peaks(target_, before); }
     }
+    /// Returns the name of the class of the resource, such as "pool", for reports.
+    [[nodiscard]] std::string_view resource_name() const noexcept { return calls_->name; }
     /// Returns false if the handle was moved from.
     [[nodiscard]] bool holds_resource() const noexcept { return target_ != nullptr; }
 

@@ -7,14 +7,16 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp> // broken_contract
 #include <vram/base/core/report_caught.hpp>
+#include <vram/base/core/type_name.hpp>
 #include <vram/base/error.hpp>      // error_kind
 #include <vram/concepts/powers.hpp> // resource and its powers
 #include <vram/concepts/sited.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <new>      // bad_alloc
+#include <concepts>    // same_as
+#include <cstddef>     // size_t
+#include <new>         // bad_alloc
+#include <string_view> // string_view
 
 namespace vram {
 namespace detail {
@@ -54,6 +56,8 @@ struct resource_calls {
 
     bool (*equal)(void const* mr, void const* other);
     // clang-format on
+
+    std::string_view name; ///< name of the class, for reports
 };
 
 /// Functions that call those of `R` at an untyped address `mr`. `table` lists them.
@@ -157,7 +161,8 @@ struct calls_to {
                                        .reset_peaks        = nullptr,
                                        .raise_peaks        = nullptr,
                                        .forget_captures    = nullptr,
-                                       .equal              = equal};
+                                       .equal              = equal,
+                                       .name               = type_name<R>()};
         if constexpr (owning_resource<R>) { calls.owns = owns; }
         if constexpr (measured_resource<R>) { calls.usage = usage; }
         if constexpr (trimmable_resource<R>) { calls.trim = trim; }
@@ -212,7 +217,8 @@ struct calls_to_nothing {
             .reset_peaks        = nullptr,
             .raise_peaks        = nullptr,
             .forget_captures    = nullptr,
-            .equal              = [](void const*, void const*) { return true; }};
+            .equal              = [](void const*, void const*) { return true; },
+            .name               = "nothing"};
     }
 };
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `report_sections` collects the figures of a stack, and prints them in sections.
+
+#include <vram/base/bytes.hpp>             // bytes
+#include <vram/base/error_kind.hpp>        // stream_name
+#include <vram/base/memory_usage.hpp>      // memory_usage
+#include <vram/pool/fragmentation.hpp>     // fragmentation
+#include <vram/pool/free_pieces.hpp>       // free_pieces
+#include <vram/probe/core/owner_table.hpp> // owner_table
+#include <vram/probe/core/table.hpp>       // table
+#include <vram/probe/tracked_block.hpp>    // tracked_block
+#include <vram/probe/tracked_owner.hpp>    // tracked_owner
+
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t, uintptr_t
+#include <cstdio>   // snprintf
+#include <optional> // optional
+#include <string>   // string, to_string
+#include <utility>  // move
+#include <vector>   // vector
+
+namespace vram {
+namespace detail {
+
+/// A figure with the columns of a summary; a cell that is not known is blank.
+struct summary_row {
+    char const*                  name;
+    bool                         is_size;
+    std::optional<std::uint64_t> now{}, peak{}, in{}, out{};
+};
+
+/// The figures of a whole stack: those of the outermost layer that has them.
+///
+/// Failure   The functions throw `std::bad_alloc`.
+/// Threads   One thread.
+struct report_sections {
+    std::optional<memory_usage>  usage{};
+    std::optional<free_pieces>   free{};
+    std::optional<std::uint64_t> allocated{}, freed{}; ///< sums of bytes
+    std::optional<std::uint64_t> blocks{}, peak_blocks{}, allocations{}, frees{};
+    std::optional<std::uint64_t> refused{}, retried{};
+    std::vector<tracked_owner>   tags{};
+    std::vector<tracked_block>   live{};
+    bool                         tracked = false;
+
+    /// Sets a figure unless an outer layer has it.
+    template <class Value>
+    static void keep(std::optional<Value>& to, Value value) {
+        if (!to.has_value()) { to = value; }
+    }
+
+    /// Adds the sums of a layer `tracking`.
+    void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
+        if (tracked) { return; }
+        tracked           = true;
+        tags              = std::move(by_tag);
+        live              = std::move(blocks_of);
+        std::uint64_t sum = 0, count = 0, bytes_now = 0;
+        for (tracked_owner const& each : tags) {
+            sum += each.allocated;
+            count += each.allocations;
+            bytes_now += each.live;
+        }
+        keep(allocated, sum);
+        keep(freed, sum - bytes_now);
+        keep(blocks, std::uint64_t{live.size()});
+        keep(allocations, count);
+        keep(frees, count - live.size());
+    }
+
+    [[nodiscard]] std::string text() const {
+        std::string out = summary() + counts() + fragments();
+        if (tracked) { out += "\n" + owner_table(tags, owner_kind::tag, 20) + "\n" + streams(); }
+        return out;
+    }
+
+private:
+    static void add(table& t, summary_row const& row) {
+        auto const cell = [&](std::optional<std::uint64_t> const& value) -> std::string {
+            if (!value.has_value()) { return ""; }
+            auto const n = static_cast<std::size_t>(*value);
+            return row.is_size ? bytes{n}.text().c_str() : std::to_string(n);
+        };
+        t.add(row.name);
+        for (auto const* each : {&row.now, &row.peak, &row.in, &row.out}) { t.add(cell(*each)); }
+    }
+
+    [[nodiscard]] std::string summary() const {
+        table t{5};
+        for (char const* each : {"memory", "now", "peak", "allocated in all", "freed in all"}) {
+            t.add(each);
+        }
+        if (usage.has_value()) {
+            memory_usage const& u = *usage;
+            add(t, {"allocated", true, u.live, u.peak_live, allocated, freed});
+            add(t, {"active (allocated or pending)", true, u.live + u.pending});
+            if (u.requested != 0 || u.live == 0) { add(t, {"requested", true, u.requested}); }
+            if (u.reserved != 0 || u.live == 0) {
+                add(t, {"reserved", true, u.reserved, u.peak_reserved});
+            }
+        }
+        if (free.has_value()) {
+            std::size_t const stuck =
+                free->bytes > free->releasable ? free->bytes - free->releasable : 0;
+            add(t, {"non-releasable", true, stuck});
+            add(t, {"largest free block", true, free->largest});
+        }
+        std::optional<std::uint64_t> count = allocations;
+        if (!count.has_value() && usage.has_value()) { count = usage->allocations; }
+        if (count.has_value()) {
+            add(t, {"number of blocks", false, blocks, peak_blocks, count, frees});
+        }
+        if (free.has_value()) { add(t, {"number of free blocks", false, free->count}); }
+        return usage.has_value() || count.has_value() ? t.text() : "";
+    }
+
+    [[nodiscard]] std::string counts() const {
+        std::string out;
+        auto const  say = [&](char const* name, std::optional<std::uint64_t> const& n) {
+            if (!n.has_value()) { return; }
+            out += (out.empty() ? "\n" : ", ") + std::to_string(*n) + name;
+        };
+        say(" out of memory", refused);
+        say(" retried", retried);
+        if (usage.has_value()) {
+            say(" calls of the upstream", usage->upstream);
+            say(" events", usage->events);
+            say(" waits", usage->waits);
+        }
+        return out.empty() ? out : out + "\n";
+    }
+
+    [[nodiscard]] std::string fragments() const {
+        if (!usage.has_value() || !free.has_value()) { return ""; }
+        fragmentation const f{*usage, *free};
+        table               t{2};
+        auto const          row = [&](char const* name, std::string figure) {
+            t.add(name);
+            t.add(std::move(figure));
+        };
+        row("fragmentation", "");
+        row("unused: peak reserved bytes that were never live", percent(f.unused));
+        row("scattered: free bytes outside the largest free block", percent(f.scattered));
+        row("holes: squares of the free blocks over that of reserved", percent(f.holes));
+        row("stranded: free bytes in chunks with a live block", bytes{f.stranded}.text().c_str());
+        row("rounding: live bytes beyond the requested ones", bytes{f.rounding}.text().c_str());
+        return "\n" + t.text();
+    }
+    [[nodiscard]] static std::string percent(double share) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.1f %%", share * 100);
+        return text;
+    }
+
+    /// Returns a table of the streams of the live blocks.
+    [[nodiscard]] std::string streams() const {
+        struct sums {
+            stream_name name;
+            std::size_t bytes = 0, count = 0;
+        };
+        std::vector<sums> all;
+        for (tracked_block const& each : live) {
+            sums* found = nullptr;
+            for (sums& s : all) {
+                bool const same = s.name.id == each.stream.id &&
+                                  s.name.handle == each.stream.handle &&
+                                  s.name.is_default == each.stream.is_default;
+                if (same) { found = &s; }
+            }
+            if (found == nullptr) { found = &all.emplace_back(sums{each.stream}); }
+            found->bytes += each.bytes;
+            ++found->count;
+        }
+        table t{3};
+        for (char const* each : {"stream", "live", "blocks"}) { t.add(each); }
+        for (sums const& each : all) {
+            t.add(shown(each.name));
+            t.add(bytes{each.bytes}.text().c_str());
+            t.add(std::to_string(each.count));
+        }
+        return all.empty() ? "" : t.text();
+    }
+    [[nodiscard]] static std::string shown(stream_name const& s) {
+        if (s.handle != nullptr) {
+            char text[32];
+            std::snprintf(text, sizeof text, "%p", s.handle);
+            return text;
+        }
+        if (s.id != 0) { return std::to_string(s.id); }
+        return s.is_default ? "default stream" : "no stream";
+    }
+};
+
+} // namespace detail
+} // namespace vram
