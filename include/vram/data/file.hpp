@@ -76,7 +76,7 @@ public:
           direct_{std::move(other.direct_)},
           refused_{other.refused_.load(std::memory_order_relaxed)} {}
     basic_file& operator=(basic_file&& other) noexcept {
-        // Takes over the previous file of this object, and closes it.
+        // The destructor of `gone` closes the previous file of this object.
         basic_file gone{std::move(other)};
         path_.swap(gone.path_);
         plain_.swap(gone.plain_);

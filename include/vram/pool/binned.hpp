@@ -255,8 +255,8 @@ private:
         }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // Done before the upstream frees the block, because another thread may then get its
-        // address.
+        // The entry is removed before the upstream frees the block, because another thread may
+        // then get its address.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {

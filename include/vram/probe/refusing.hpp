@@ -103,7 +103,7 @@ public:
         return noted(p, bytes, alignment, at);
     }
 
-    // The free is noted before the upstream frees the block. Otherwise another thread could
+    // The free is recorded before the upstream frees the block. Otherwise another thread could
     // allocate the memory in between, and the free would be that of the new block.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept

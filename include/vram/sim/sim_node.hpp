@@ -61,7 +61,7 @@ public:
     /// Returns the newest `sim_node` that still exists, or creates one with default options.
     [[nodiscard]] static sim_node& current() {
         if (sim_node* const made = newest().load(std::memory_order_acquire)) { return *made; }
-        // Never destroyed, because static objects may still use it.
+        // This node is never destroyed, because static objects may still use it.
         static sim_node* const first = new sim_node;
         static_cast<void>(first);
         return *newest().load(std::memory_order_acquire);

@@ -97,7 +97,7 @@ public:
         detail::refused_free e{"region_resource", p, bytes, alignment, at};
         if (!owns(p)) { return report_error(e.what); }
         if (start >= top_) { return report_error(e.found_free().what); }
-        // The only live block: its size must be the number of all live bytes.
+        // If this is the only live block, its size must be the number of all live bytes.
         bool const last = blocks_ == 1;
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
             e.what.kind        = error_kind::wrong_size;

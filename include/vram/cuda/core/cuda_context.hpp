@@ -154,7 +154,7 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        // Released at once: the context is active, so the runtime keeps it.
+        // The context is active, so the runtime keeps it without this reference.
         (void)driver.release(device);
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;

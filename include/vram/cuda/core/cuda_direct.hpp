@@ -70,7 +70,7 @@ public:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // An error of the guard; the free below works with any current device.
+                           // If the guard has failed, the free below works with any current device.
                            on.status());
         cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
                            {.kind      = error_kind::platform_error,

@@ -177,7 +177,7 @@ private:
         return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
     }
 
-    // The lists. The caller must hold the lock, except if a function takes it.
+    // The functions below use the lists. The caller must hold the lock, unless a function takes it.
 
     template <class Element>
     void add(Element*& first, Element* element) noexcept {

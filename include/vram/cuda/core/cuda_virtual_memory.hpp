@@ -152,7 +152,7 @@ private:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // An error of the guard; the call below works with any current device.
+                           // If the guard has failed, the call below works with any current device.
                            on.status());
         // The functions were found before, or there would be nothing to free: `here` cannot throw.
         auto const status = cuda_exit::or_done(
@@ -188,7 +188,7 @@ private:
     }
     [[nodiscard]] CUmemAllocationProp properties() const noexcept {
         CUmemAllocationProp kind{};
-        // Memory that stays on the device.
+        // This type means memory that stays on the device.
         kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED;
         kind.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(export_);
         kind.location             = place();

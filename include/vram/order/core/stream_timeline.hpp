@@ -137,7 +137,7 @@ public:
             }
         }
         bool const died = alive_ && how == recorded::lost;
-        if (died) { report_death(); } // once: not again in a repeated call after the wait threw
+        if (died) { report_death(); } // not again if the wait throws and the call is repeated
         await_device<Platform>(device_);
         end_epoch();
         count_wait();

@@ -32,7 +32,7 @@ public:
     [[nodiscard]] std::size_t alignment() const noexcept { return std::size_t{1} << zeros_; }
     /// Returns `offset / bytes()` if the offset is a multiple of the size. Otherwise the result has
     /// no meaning.
-    // By the inverse modulo 2^64 of the odd part (Granlund and Montgomery, 1994, section 9).
+    // Uses the inverse modulo 2^64 of the odd part (Granlund and Montgomery, 1994, section 9).
     [[nodiscard]] std::size_t index(std::size_t offset) const noexcept {
         return (offset >> zeros_) * inverse_;
     }

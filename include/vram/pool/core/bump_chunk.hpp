@@ -74,7 +74,7 @@ public:
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            // Swapped to the end, because `try_take` looks only at the last use.
+            // The latest use is put at the end, because `try_take` examines only the last one.
             std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);

@@ -136,7 +136,7 @@ public:
                 usage.upstream += 2;
             }
             send_home(up, at, size, alignment, &s);
-            // No host memory for the records, here or in the upstream.
+            // There is no host memory for the records, here or in the upstream.
         } catch (std::bad_alloc const&) {}
         return nullptr;
     }

@@ -191,7 +191,7 @@ private:
             b->bin = among_tails;
             tails_.insert(b);
         } else if (b->bare) {
-            // Last, so that blocks with all their physical memory are found first.
+            // Inserted last, so that blocks with all their physical memory are found first.
             bins_.insert_last(b);
         } else {
             bins_.insert(b);

@@ -109,7 +109,7 @@ public:
             return nullptr;
         }
     }
-    // A function of its own, so that the stream stays in a register in `allocate`.
+    // This is a function of its own, so that `allocate` keeps the stream in a register.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }

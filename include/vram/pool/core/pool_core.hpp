@@ -158,7 +158,7 @@ public:
     }
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
-        // Copied here, because the heap counts the live bytes.
+        // The live bytes are copied here, because the heap counts them.
         budget_.usage.live      = heap_.live_bytes();
         budget_.usage.peak_live = heap_.reset_peak();
         return budget_.usage.restart_peaks();
@@ -270,7 +270,7 @@ private:
                                     : nullptr;
             },
             [&] {
-                // Copied here, because the heap counts the live bytes.
+                // The live bytes are copied here, because the heap counts them.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });

@@ -127,7 +127,7 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                // Cleared here, because `pop` leaves the bit set when a list becomes empty.
+                // The list is empty, and `pop` has left its bit set, so it is cleared here.
                 map[word] &= ~(bits & -bits);
                 bits &= bits - 1;
             }

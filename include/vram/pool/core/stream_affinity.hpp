@@ -93,7 +93,7 @@ private:
     }
     void put(std::size_t i, entry const& e) noexcept {
         cells_[i].seat.store(e.seat, std::memory_order_relaxed);
-        // Stored last: a reader that sees the key also sees the seat.
+        // The key is stored last: a reader that sees it also sees the seat.
         cells_[i].key.store(e.key, std::memory_order_release);
     }
     /// Returns the index of the cell that contains the key, or of the empty cell for it.

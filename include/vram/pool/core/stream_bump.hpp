@@ -86,7 +86,7 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // Searched again, because other threads may have allocated during the wait.
+            // The search is repeated, because other threads may have allocated during the wait.
         }
         return nullptr;
     }

@@ -64,7 +64,7 @@ public:
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                // Kept for graphs of two streams, so that no stream can reuse it.
+                // The block is kept for graphs of two streams, so that no stream can reuse it.
                 give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
@@ -221,7 +221,7 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            // Larger than any size, so every free of this block is rejected.
+            // This size is larger than any, so every free of the block is rejected.
             n->asked = unsatisfiable;
             return n;
         }

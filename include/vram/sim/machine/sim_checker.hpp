@@ -304,7 +304,7 @@ private:
             well = reaches(step, *page, range, copy, false) &&
                    touch(*page, step, clock, rest, access, divided) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
-                         // Recorded for accesses to this physical memory through other addresses.
+                         // This memory may also be accessed through other addresses.
                          access, divided);
             at = page->end();
         }

@@ -47,8 +47,8 @@ public:
     }
     /// Frees the file's `bytes` bytes at the offset `place`. They must not be used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
-        // Fails if the file system cannot free a part of a file: the contents are then freed at the
-        // end.
+        // If the file system cannot free a part of a file, the call fails, and the contents are
+        // freed at the end.
         static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }

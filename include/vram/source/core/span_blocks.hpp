@@ -102,9 +102,9 @@ public:
         return last != nullptr && last->address == address ? *last : block{};
     }
 
-    // Pages of a block. The last page belongs to its block entirely, also the bytes after the end
-    // of the block. For a range that does not lie within the pages of one block, the following
-    // functions return an empty block or no pages.
+    // The pages of a block. The last page belongs to its block entirely, also the bytes behind the
+    // block. For a range that does not lie within the pages of one block, the following functions
+    // return an empty block or no pages.
 
     /// Returns the block that has all pages of the `bytes` bytes at `p`, or an empty block.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {

@@ -79,7 +79,7 @@ public:
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
                     continue;
                 }
-                // No call: the page is still mapped to the memory that backed it last.
+                // No call is needed: the page is still mapped to the memory that backed it last.
                 pieces_.attach(i);
                 done.push(i);
             }

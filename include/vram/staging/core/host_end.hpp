@@ -51,7 +51,7 @@ struct host_end {
     struct source_memory {
         void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
             host_work<Platform>::copies(chunk, from + offset, bytes);
-            // Not a streaming store, so that the copy engine reads the chunk from the CPU's cache.
+            // No streaming stores, so that the copy engine reads the chunk from the CPU's cache.
             std::memcpy(chunk, from + offset, bytes);
         }
         std::byte const* from;

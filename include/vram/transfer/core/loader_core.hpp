@@ -84,8 +84,8 @@ public:
     /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // First, because a stop request can make the source return: its producer thread must then
-        // find that no further batch is wanted.
+        // The loader stops first, because a stop request can make the source return: its producer
+        // thread must then find that no further batch is wanted.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
@@ -214,7 +214,7 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // Repeated while batches are left out because they are short.
+        // The loop repeats while batches are left out because they are short.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -262,7 +262,7 @@ private:
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // Moved into `ended`, so that this thread keeps no reference to the exception.
+        // It is moved into `ended`, so that this thread keeps no reference to the exception.
         std::exception_ptr why;
         try {
             prepare(b);

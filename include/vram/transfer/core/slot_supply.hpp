@@ -236,7 +236,7 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        channel_.complete_flagged(); // read here, because perhaps no producer polls the flags now
+        channel_.complete_flagged(); // perhaps no producer polls the flags now
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
         return n;
@@ -322,7 +322,7 @@ private:
     /// copies can be read. `put_back` returns each to the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        channel_.complete_flagged(); // read here: at the end of a pass no producer polls the flags
+        channel_.complete_flagged(); // no producer polls the flags at the end of a pass
         return table_.take_empties();
     }
 
