@@ -31,7 +31,7 @@ HOSTILE = "".join(f"#define {name} @ {name} is a macro here @\n" for name in NAM
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror".split()
 
 # The libraries that a header of interop/ needs besides the Toolkit. Headers without an entry need none.
-NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "torch"}
+NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "thrust": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "torch"}
 
 
 def arguments():

@@ -15,6 +15,15 @@
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 
+#if __has_include(<cuda/memory_pool>)
+#define VRAM_WITH_CCCL_POOLS
+#include <cuda/memory_pool>
+#endif
+#if __has_include(<cuda/buffer>)
+#define VRAM_WITH_CCCL_BUFFERS
+#include <cuda/buffer>
+#endif
+
 using namespace vram;
 using tests::machine;
 
@@ -139,6 +148,25 @@ static_assert(resource<mr<device_ref>> && has_property<mr<device_ref>, vram::dev
 static_assert(!has_property<mr<device_ref>, vram::host_accessible>);
 static_assert(has_property<mr<foreign>, vram::host_accessible>);
 static_assert(!fallible_resource<mr<foreign>>, "it cannot say no without throwing");
+
+// A handle that owns its stack, with the type from which `make_buffer` learns the properties.
+static_assert(models<mr_handle<shared<stack>>, device_accessible>);
+static_assert(std::is_convertible_v<mr_handle<shared<stack>>&, device_ref>);
+#if CCCL_VERSION >= 3002000
+static_assert(std::is_same_v<mr_view<stack>::default_queries,
+                             ::cuda::mr::properties_list<::cuda::mr::device_accessible>>);
+static_assert(std::is_same_v<mr_handle<any_resource<cuda_platform, vram::device_accessible,
+                                                    vram::host_accessible>>::default_queries,
+                             ::cuda::mr::properties_list<::cuda::mr::device_accessible,
+                                                         ::cuda::mr::host_accessible>>);
+#endif
+#ifdef VRAM_WITH_CCCL_POOLS
+// The pools of CCCL, and references to them, are upstreams.
+static_assert(resource<mr<::cuda::device_memory_pool_ref>>);
+static_assert(has_property<mr<::cuda::pinned_memory_pool_ref>, vram::host_accessible>);
+static_assert(std::is_same_v<decltype(mr{std::declval<::cuda::device_memory_pool&>()}),
+                             mr<::cuda::device_memory_pool_ref>>);
+#endif
 
 /// A function of another library.
 void* foreign_take(device_ref ref, std::size_t bytes) {
@@ -277,3 +305,29 @@ TEST_CASE("mr: an out_of_memory of vram passes through with all its numbers") {
     CHECK_THROWS_AS((void)inside.allocate({}, 2000), over_limit);
     CHECK_THROWS_AS((void)inside.allocate_sync(2000), over_limit);
 }
+
+#ifdef VRAM_WITH_CCCL_BUFFERS
+TEST_CASE("mr: a cuda::buffer takes memory of a stack, and its properties from the view") {
+    machine const            here;
+    stack                    memory = make_stack(1_MiB);
+    cuda_stream const        s;
+    ::cuda::stream_ref const on{s.get()};
+    {
+        auto const numbers = ::cuda::make_buffer<float>(on, as_mr(memory), 1000, ::cuda::no_init);
+        static_assert(std::is_same_v<decltype(numbers),
+                                     ::cuda::buffer<float, ::cuda::mr::device_accessible> const>);
+        CHECK(numbers.size() == 1000);
+        CHECK(memory.used() == 4000);
+    }
+    CHECK(memory.used() == 0);
+    shared handle{make_stack(1_MiB)};
+    {
+        auto const numbers = ::cuda::make_buffer<float>(on, as_mr(handle), 1000, ::cuda::no_init);
+        CHECK(handle.holders() == 2);
+        CHECK(handle->used() == 4000);
+        CHECK_THROWS_AS((void)::cuda::make_buffer<float>(on, as_mr(handle), 1_MiB, ::cuda::no_init),
+                        over_limit);
+    }
+    CHECK(handle.holders() == 1);
+}
+#endif

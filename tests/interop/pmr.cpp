@@ -4,16 +4,21 @@
 #include "../doubles/archetype.hpp"
 #include "../doubles/counting_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
+#include "../laws/resource.hpp"
 
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/pool/pool.hpp>
 #include <vram/source/null_resource.hpp>
 
 #include <doctest/doctest.h>
 
-#include <map>    // map
-#include <string> // string
-#include <vector> // vector
+#include <map>       // map
+#include <stdexcept> // runtime_error
+#include <string>    // string
+#include <utility>   // exchange
+#include <vector>    // vector
 
 using namespace vram;
 
@@ -88,3 +93,91 @@ TEST_CASE("pmr: a refusal is a bad_alloc, and the container is unchanged") {
     CHECK(text.size() == 60);
     CHECK(memory.used() == 60);
 }
+
+namespace pmr_tests {
+
+/// A memory resource with a given fault.
+class faulty final : public std::pmr::memory_resource {
+public:
+    enum class fault { none, bad_alloc, other, misaligned, free };
+
+    fault       next = fault::none;
+    std::size_t out  = 0; ///< live blocks
+
+private:
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+        CHECK(bytes != 0);
+        fault const now = std::exchange(next, fault::none);
+        if (now == fault::bad_alloc) { throw std::bad_alloc{}; }
+        if (now == fault::other) { throw std::runtime_error{"the disk is gone"}; }
+        ++out;
+        return now == fault::misaligned
+                   ? &misplaced[1]
+                   : std::pmr::new_delete_resource()->allocate(bytes, alignment);
+    }
+    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+        --out;
+        if (p != &misplaced[1]) {
+            std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
+        }
+        if (next == fault::free) { throw std::runtime_error{"the disk is gone"}; }
+    }
+    bool do_is_equal(std::pmr::memory_resource const& other) const noexcept override {
+        return this == &other;
+    }
+
+    alignas(256) static inline std::byte misplaced[256];
+};
+
+TEST_CASE("pmr_source: it keeps the laws of a resource") {
+    faulty memory;
+    laws::source([&] { return pmr_source<>{memory}; });
+    CHECK(memory.out == 0);
+}
+
+TEST_CASE("pmr_source: a refusal is an out_of_memory, another exception passes through") {
+    faulty     memory;
+    pmr_source mr{memory};
+    for (auto const how : {faulty::fault::bad_alloc, faulty::fault::misaligned}) {
+        memory.next = how;
+        try {
+            (void)mr.allocate_sync(100, 64);
+            FAIL("it was refused");
+        } catch (out_of_memory const& e) {
+            CHECK(e.numbers().asked == 100);
+            CHECK(e.numbers().alignment == 64);
+        }
+    }
+    memory.next = faulty::fault::other;
+    CHECK_THROWS_AS((void)mr.allocate_sync(100), std::runtime_error);
+    CHECK(memory.out == 0);
+    limiting  bounded{full{}, 1000};
+    vram::pmr lent{bounded}; // and back: the exception of the stack keeps its type
+    CHECK_THROWS_AS((void)pmr_source{lent}.allocate_sync(1001), over_limit);
+    CHECK(pmr_source{lent} == pmr_source{lent});
+    CHECK(pmr_source{lent} != mr);
+    CHECK(&mr.upstream() == &memory);
+}
+
+TEST_CASE("pmr_source: an exception of a free is reported to the error sink") {
+    faulty                 memory;
+    pmr_source             mr{memory};
+    doubles::mishaps const told;
+    void* const            p = mr.allocate_sync(100);
+    memory.next              = faulty::fault::free;
+    mr.deallocate_sync(p, 100);
+    CHECK(told.count() == 1);
+    CHECK(memory.out == 0);
+}
+
+TEST_CASE("pmr_source: layers and pools work over a standard memory resource") {
+    std::pmr::monotonic_buffer_resource frame;
+    limiting                            budget{pool{pmr_source{frame}}, 1_MiB};
+    vram::pmr                           again{budget};
+    std::pmr::vector<int>               numbers(1000, 3, &again);
+    CHECK(budget.used() >= 4000);
+}
+
+} // namespace pmr_tests
+
+template class vram::pmr_source<>;

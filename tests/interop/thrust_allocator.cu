@@ -131,3 +131,26 @@ TEST_CASE(
     }
     CHECK(memory.used() == 0);
 }
+
+TEST_CASE("thrust_allocator: algorithms that do not wait take temporary storage from the stack") {
+    limiting<pool<stream_ordered<cuda_resource>>> memory{pool{stream_ordered{cuda_resource{}}},
+                                                         64_MiB};
+    cuda_stream                                   s;
+    {
+        thrust_allocator<int> alloc{memory, s};
+        auto const            policy = thrust::cuda::par_nosync(alloc).on(s.view().get());
+        thrust::device_vector<int, thrust_allocator<int>> v(many, alloc);
+        for (int round = 0; round < 10; ++round) {
+            thrust::sequence(policy, v.begin(), v.end());
+            thrust::sort(policy, v.begin(), v.end(), thrust::greater<int>{});
+        }
+        CHECK(memory.used() ==
+              memory.rounded_size(many * sizeof(int), 256)); // freed in stream order
+        s.synchronize();
+        CHECK(v[0] == static_cast<int>(many) - 1);
+        CHECK(v[many - 1] == 0);
+    }
+    CHECK(memory.used() == 0);
+    s.synchronize();
+    memory.retire(s);
+}

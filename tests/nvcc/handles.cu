@@ -30,6 +30,7 @@ template class vram::current<cuda_platform>;
 template class vram::current_resource_guard<cuda_platform>;
 template class vram::std_allocator<float, shared<pinned>>;
 template class vram::pmr<pinned>;
+template class vram::pmr_source<cuda_platform, property_set<host_accessible>>;
 
 TEST_CASE("nvcc: handles refer to the stack that they own or reference") {
     machine const here;

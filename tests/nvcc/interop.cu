@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The headers of interop/ that meet CCCL, compiled by nvcc with the CCCL of the Toolkit.
 
+#include <vram/interop/cub.hpp>
 #include <vram/interop/dlpack.hpp>
 #include <vram/interop/mr.hpp>
 #include <vram/interop/thrust_allocator.hpp>
@@ -69,6 +70,40 @@ TEST_CASE("nvcc: streams convert for CUDA, Thrust and CCCL") {
     CHECK(reference.get() == stream);
     cuda_stream_view const view = reference;
     CHECK(view == stream);
+    CHECK(memory.usage().live == 0);
+    stream.synchronize();
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: both phases of an algorithm of CUB are one call") {
+    machine const     here;
+    cuda_stream const stream;
+    device_pool       memory;
+    {
+        auto numbers = make_array<float>(memory, stream, 1000);
+        auto sum     = make_array<float>(memory, stream, 1);
+        cuda_fill(stream, numbers.data(), std::byte{0}, 4000);
+        tests::add_to_all<<<4, 256, 0, stream>>>(numbers.data(), numbers.size(), 3.0F);
+        std::size_t const before = memory.usage().live;
+        cub_run(memory, stream, [&](void* storage, std::size_t& bytes) {
+            return cub::DeviceReduce::Sum(storage, bytes, numbers.data(), sum.data(), 1000, stream);
+        });
+        CHECK(memory.usage().live == before);
+        CHECK(sum.get(0) == 3000.0F);
+#if CCCL_VERSION >= 3004000
+        cub_environment const env{memory, stream};
+        tests::add_to_all<<<4, 256, 0, stream>>>(numbers.data(), numbers.size(), 1.0F);
+        cuda_check(cub::DeviceReduce::Sum(numbers.data(), sum.data(), 1000, env));
+        CHECK(sum.get(0) == 4000.0F);
+        limiting        none{device_pool{}, 1};
+        cub_environment short_of{none, stream};
+        CHECK(cub::DeviceReduce::Sum(numbers.data(), sum.data(), 1 << 20, short_of) ==
+              cudaErrorMemoryAllocation);
+#endif
+        CHECK_THROWS_AS(
+            cub_run(memory, stream, [](void*, std::size_t&) { return cudaErrorInvalidValue; }),
+            cuda_error);
+    }
     CHECK(memory.usage().live == 0);
     stream.synchronize();
     memory.retire(stream);

@@ -16,7 +16,7 @@
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
 
-#include <concepts>    // copyable, equality_comparable
+#include <concepts>    // copyable, derived_from
 #include <cstddef>     // size_t
 #include <cstring>     // strncmp
 #include <new>         // bad_alloc
@@ -49,6 +49,41 @@ using properties_of =
                        std::conditional_t<::cuda::has_property<R, ::cuda::mr::host_accessible>,
                                           property_set<host_accessible>, property_set<>>>;
 
+/// Gives a class the type with which CCCL's `make_buffer` finds the properties of a resource, so that
+/// a call need not list them.
+#if CCCL_VERSION >= 3002000
+template <class Properties>
+struct default_queries_of {
+    using default_queries = ::cuda::mr::properties_list<>;
+};
+template <>
+struct default_queries_of<property_set<device_accessible>> {
+    using default_queries = ::cuda::mr::properties_list<::cuda::mr::device_accessible>;
+};
+template <>
+struct default_queries_of<property_set<host_accessible>> {
+    using default_queries = ::cuda::mr::properties_list<::cuda::mr::host_accessible>;
+};
+template <>
+struct default_queries_of<property_set<device_accessible, host_accessible>> {
+    using default_queries =
+        ::cuda::mr::properties_list<::cuda::mr::device_accessible, ::cuda::mr::host_accessible>;
+};
+#else
+template <class Properties>
+struct default_queries_of {};
+#endif
+
+/// The properties of vram's resource `R`, in the order that `default_queries_of` has.
+template <class R>
+using ordered_properties =
+    std::conditional_t<has_property<R, device_accessible>,
+                       std::conditional_t<has_property<R, host_accessible>,
+                                          property_set<device_accessible, host_accessible>,
+                                          property_set<device_accessible>>,
+                       std::conditional_t<has_property<R, host_accessible>,
+                                          property_set<host_accessible>, property_set<>>>;
+
 /// Returns true if CCCL's error means a shortage of memory. The error has a status; before CCCL 3.1
 /// it has only a text.
 template <class Error>
@@ -67,8 +102,9 @@ template <class Error>
 ///
 ///     limiting budget{mr{rmm::mr::get_current_device_resource_ref()}, 2_GiB};
 ///
-/// `Resource` is stored as a copy: a `::cuda::mr::resource_ref` or `any_resource`, or a resource of
-/// RMM. It receives no requests of zero bytes. This class has the stream-ordered functions and the
+/// `Resource` is stored as a copy: a `::cuda::mr::resource_ref` or `any_resource`, a resource of RMM,
+/// or the reference of a pool such as `::cuda::device_memory_pool`, which must outlive this object:
+/// `mr{pool}`. It receives no requests of zero bytes. This class has the stream-ordered functions and the
 /// properties that `Resource` has.
 ///
 /// Failure   Throws `out_of_memory` if `Resource` has no memory: for its `std::bad_alloc` (RMM's
@@ -177,16 +213,24 @@ private:
     Resource resource_;
 };
 
+/// An owning pool of CCCL, such as `::cuda::device_memory_pool`, is used through its reference.
+template <class Pool>
+    requires std::derived_from<Pool, typename Pool::reference_type> && (!std::copyable<Pool>)
+mr(Pool&) -> mr<typename Pool::reference_type>;
+
 /// A copyable view of a stack of vram for CCCL and RMM, which refuse move-only resources.
 ///
 ///     f(as_mr(stack));              // f takes a ::cuda::mr::resource_ref
 ///     auto lent = as_mr(stack);     // must outlive a reference that is made from it
 ///     ::cuda::mr::resource_ref<::cuda::mr::device_accessible> ref{lent};
 ///
+///     auto x = ::cuda::make_buffer<float>(stream, as_mr(stack), n, ::cuda::no_init);
+///
 /// The view is two words, and the stack must outlive it. `shared`, `any_resource` and
 /// `resource_ref` can be passed without a view.
 template <resource R>
-class mr_view : public resource_ref_of<R> {
+class mr_view : public resource_ref_of<R>,
+                public detail::default_queries_of<detail::ordered_properties<R>> {
 public:
     /// Borrows `stack`, which must outlive this view.
     explicit mr_view(R& stack) noexcept : resource_ref_of<R>{stack} {}
@@ -208,10 +252,32 @@ public:
 #endif
 };
 
-/// Returns a view of `stack` for CCCL and RMM.
+/// A handle of vram with the type `default_queries`, with which CCCL's `make_buffer` finds the
+/// properties of the memory. It keeps the stack of a `shared` or `any_resource` alive.
+///
+///     shared    memory{pool{stream_ordered{cuda_resource{}}}};
+///     mr_handle lent = as_mr(memory);
+///
+template <resource Handle>
+    requires std::copyable<Handle>
+class mr_handle : public Handle,
+                  public detail::default_queries_of<detail::ordered_properties<Handle>> {
+public:
+    /// Stores a copy of `handle`.
+    explicit mr_handle(Handle handle) noexcept : Handle{std::move(handle)} {}
+};
+
+/// Returns a view of `stack` for CCCL and RMM; the stack must outlive it.
 template <resource R>
+    requires(!std::copyable<R>)
 [[nodiscard]] mr_view<R> as_mr(R& stack) noexcept {
     return mr_view<R>{stack};
+}
+/// Returns a handle for CCCL and RMM that keeps the stack of `handle` alive.
+template <resource Handle>
+    requires std::copyable<Handle>
+[[nodiscard]] mr_handle<Handle> as_mr(Handle handle) noexcept {
+    return mr_handle<Handle>{std::move(handle)};
 }
 
 /// Makes an upstream of vram from a resource of CCCL or RMM: `mr{resource}`.

@@ -2,16 +2,25 @@
 #pragma once
 
 /// \file
-/// `pmr` is a resource of host memory for the standard library's polymorphic containers.
+/// `pmr` lends a stack of host memory to the standard library's polymorphic containers; `pmr_source`
+/// takes a `std::pmr::memory_resource` into vram.
 
+#include <vram/base/align.hpp>                  // align, is_aligned, default_alignment
+#include <vram/base/contract.hpp>               // expects
+#include <vram/base/core/report_caught.hpp>     // report_caught
+#include <vram/base/out_of_memory.hpp>          // out_of_memory
+#include <vram/concepts/core/diagnosed.hpp>     // synchronous_only
 #include <vram/concepts/property.hpp>           // host_accessible
 #include <vram/concepts/resource.hpp>           // synchronous_resource
 #include <vram/concepts/sited.hpp>              // sited
 #include <vram/handle/core/stored_resource.hpp> // stored_resource
+#include <vram/source/host_platform.hpp>        // host_platform
 
 #include <concepts>        // copy_constructible
-#include <cstddef>         // size_t
+#include <cstddef>         // size_t, ptrdiff_t
+#include <limits>          // numeric_limits
 #include <memory_resource> // memory_resource
+#include <new>             // bad_alloc
 #include <type_traits>     // remove_reference_t
 #include <utility>         // forward
 
@@ -62,5 +71,77 @@ private:
 template <class R>
     requires(!std::copy_constructible<R>)
 pmr(R&) -> pmr<R&>;
+
+/// A `std::pmr::memory_resource` as an upstream of vram's layers and pools.
+///
+///     std::pmr::monotonic_buffer_resource frame;
+///     limiting                            budget{pmr_source{frame}, 1_MiB};
+///
+/// The memory resource must outlive this object. `Platform` and `Properties` describe its memory:
+/// a memory resource over pinned memory is a `pmr_source<cuda_platform, property_set<
+/// device_accessible, host_accessible>>`.
+///
+/// Failure   Throws `out_of_memory` if the memory resource throws `std::bad_alloc`, or if the block
+///           does not have the requested alignment. Other exceptions pass through.
+///           `deallocate_sync` reports exceptions of the memory resource to the error sink.
+/// Threads   The rules are those of the memory resource: most are for one thread at a time.
+/// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
+/// Cost      A virtual call, and a test of the alignment of each address.
+template <class Platform = host_platform, class Properties = property_set<host_accessible>>
+class pmr_source : public detail::synchronous_only<pmr_source<Platform, Properties>> {
+public:
+    using platform   = Platform;
+    using properties = Properties;
+
+    /// Borrows `memory`, or the default memory resource of the program.
+    explicit pmr_source(
+        std::pmr::memory_resource& memory = *std::pmr::get_default_resource()) noexcept
+        : memory_{&memory} {}
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        expects(valid_alignment(alignment), "pmr_source: the alignment must be a power of two");
+        if (bytes == 0) { return nullptr; }
+        // No object is larger, and some libraries round the size up without a test for overflow.
+        if (align(bytes, alignment) > largest) { throw refused(bytes, alignment); }
+        void* p = nullptr;
+        try {
+            p = memory_->allocate(bytes, alignment);
+        } catch (out_of_memory const&) {
+            throw; // the memory is that of a stack: the exception has more numbers
+        } catch (std::bad_alloc const&) { throw refused(bytes, alignment); }
+        if (is_aligned(p, alignment)) [[likely]] { return p; }
+        deallocate_sync(p, bytes, alignment);
+        throw refused(bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        if (p == nullptr) { return; }
+        try {
+            memory_->deallocate(p, bytes, alignment);
+        } catch (...) {
+            detail::report_caught({.kind     = error_kind::platform_error,
+                                   .pointer  = p,
+                                   .bytes    = bytes,
+                                   .resource = "pmr_source",
+                                   .call     = "std::pmr::memory_resource::deallocate"});
+        }
+    }
+
+    [[nodiscard]] std::pmr::memory_resource& upstream() const noexcept { return *memory_; }
+
+    friend bool operator==(pmr_source const& a, pmr_source const& b) {
+        return *a.memory_ == *b.memory_;
+    }
+
+private:
+    static out_of_memory refused(std::size_t bytes, std::size_t alignment) noexcept {
+        return out_of_memory{{.asked = bytes, .rounded = bytes, .alignment = alignment}};
+    }
+
+    static constexpr std::size_t largest = std::numeric_limits<std::ptrdiff_t>::max();
+
+    std::pmr::memory_resource* memory_;
+};
 
 } // namespace vram

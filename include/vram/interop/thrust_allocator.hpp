@@ -16,6 +16,7 @@
 #include <thrust/device_ptr.h>
 #include <thrust/device_reference.h>
 #include <thrust/system/cuda/execution_policy.h>
+#include <thrust/system/cuda/pointer.h>
 
 #include <algorithm>   // max
 #include <cstddef>     // size_t, ptrdiff_t
@@ -27,9 +28,31 @@ namespace vram {
 namespace detail {
 /// A stack that a `thrust_allocator` can borrow. The member `platform` is tested first: for
 /// Thrust's own types, the test if the type is copyable would lead to this concept again.
-template <class R>
-concept lent_stack = requires { typename R::platform; } &&
-                     resource_for<R, cuda_platform, device_accessible> && !std::copyable<R>;
+template <class R, bool Universal>
+concept lent_stack =
+    requires { typename R::platform; } && resource_for<R, cuda_platform, device_accessible> &&
+    (!Universal || has_property<R, host_accessible>) && !std::copyable<R>;
+
+/// The pointers and handles of a `thrust_allocator`: of device memory, or of universal memory,
+/// which the host accesses as well.
+template <class Element, bool Universal>
+struct thrust_types {
+    using pointer         = ::thrust::device_ptr<Element>;
+    using const_pointer   = ::thrust::device_ptr<Element const>;
+    using reference       = ::thrust::device_reference<Element>;
+    using const_reference = ::thrust::device_reference<Element const>;
+    using any             = any_resource<cuda_platform, device_accessible>;
+    using ref             = resource_ref<cuda_platform, device_accessible>;
+};
+template <class Element>
+struct thrust_types<Element, true> {
+    using pointer         = ::thrust::cuda_cub::universal_pointer<Element>;
+    using const_pointer   = ::thrust::cuda_cub::universal_pointer<Element const>;
+    using reference       = Element&;
+    using const_reference = Element const&;
+    using any             = any_resource<cuda_platform, device_accessible, host_accessible>;
+    using ref             = resource_ref<cuda_platform, device_accessible, host_accessible>;
+};
 
 #if defined __CUDACC__
 #define VRAM_THRUST_CALL __host__ __device__ // Thrust calls it on the host and on the device
@@ -61,7 +84,8 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 ///     thrust::sort(thrust::cuda::par(alloc).on(stream), v.begin(), v.end());   // its scratch, too
 ///
 /// The allocator keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an
-/// lvalue. Without a resource it borrows the current one of the current device.
+/// lvalue. Without a resource it borrows the current one of the current device. With `Universal`,
+/// the memory is one that the host accesses as well (`thrust_universal_allocator`).
 ///
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
 ///           overflow `std::size_t`.
@@ -75,18 +99,20 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 ///           `alloc.system()` to the algorithm.
 /// Cost      One call through a pointer besides that of the resource. A copy is one atomic
 ///           operation. A move is a copy: an allocator that was moved from keeps its resource.
-template <class Element>
+template <class Element, bool Universal = false>
 class thrust_allocator {
+    using types = detail::thrust_types<Element, Universal>;
+
 public:
     using value_type      = Element;
-    using pointer         = ::thrust::device_ptr<Element>;
-    using const_pointer   = ::thrust::device_ptr<Element const>;
-    using reference       = ::thrust::device_reference<Element>;
-    using const_reference = ::thrust::device_reference<Element const>;
+    using pointer         = typename types::pointer;
+    using const_pointer   = typename types::const_pointer;
+    using reference       = typename types::reference;
+    using const_reference = typename types::const_reference;
     using size_type       = std::size_t;
     using difference_type = std::ptrdiff_t;
-    using any             = any_resource<cuda_platform, device_accessible>;
-    using ref             = resource_ref<cuda_platform, device_accessible>;
+    using any             = typename types::any;
+    using ref             = typename types::ref;
     using system_type     = detail::thrust_system; ///< an execution policy of Thrust
 
     // If containers are assigned or swapped, so are their allocators: each block is freed by the
@@ -97,10 +123,12 @@ public:
 
     template <class Other>
     struct rebind {
-        using other = thrust_allocator<Other>;
+        using other = thrust_allocator<Other, Universal>;
     };
 
-    thrust_allocator() : mr_{current<cuda_platform>::get()} {}
+    thrust_allocator()
+        requires(!Universal)
+        : mr_{current<cuda_platform>::get()} {}
     /// Makes an allocator of the memory of `mr` on the stream `s`.
     thrust_allocator(any mr, cuda_stream_view s = {})
         : mr_{std::move(mr)},
@@ -112,14 +140,14 @@ public:
     }
     /// Borrows a stack, which must outlive the allocated memory.
     template <class R>
-        requires detail::lent_stack<R>
+        requires detail::lent_stack<R, Universal>
     thrust_allocator(R& stack, cuda_stream_view s = {}) noexcept
         : mr_{ref{stack}},
           stream_{s},
           held_{detail::hold_stream<cuda_platform>(s)},
           system_{s.get()} {}
     template <class Other>
-    thrust_allocator(thrust_allocator<Other> const& other) noexcept
+    thrust_allocator(thrust_allocator<Other, Universal> const& other) noexcept
         : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
     // No move constructor: a container that was moved from continues to use its allocator. The copy
     // functions are written out, because nvcc compiles defaulted ones for the device as well.
@@ -159,7 +187,7 @@ public:
     }
 
 private:
-    template <class>
+    template <class, bool>
     friend class thrust_allocator;
 
     static constexpr std::size_t alignment = std::max(default_alignment, alignof(Element));

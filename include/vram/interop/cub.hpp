@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cub_environment` and `cub_run` give the algorithms of CUB temporary storage from a stack.
+
+#include <vram/base/call_site.hpp>      // call_site
+#include <vram/cuda/cuda_error.hpp>     // cuda_check
+#include <vram/cuda/cuda_platform.hpp>  // cuda_platform
+#include <vram/handle/buffer.hpp>       // buffer
+#include <vram/handle/resource_ref.hpp> // resource_for
+#include <vram/interop/mr.hpp>          // as_mr, libcu++
+
+#include <cuda_runtime_api.h> // cudaError_t
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <utility>  // move
+
+namespace vram {
+
+/// Runs an algorithm of CUB with temporary storage from `memory`: both phases in one call.
+///
+///     cub_run(memory, stream, [&](void* storage, std::size_t& bytes) {
+///         return cub::DeviceReduce::Sum(storage, bytes, in, out, n, stream);
+///     });
+///
+/// The first call of `algorithm` gets a null pointer and sets the size. The second call gets the
+/// storage. Every version of CUB has this interface.
+///
+/// Failure   Throws `out_of_memory`, or `cuda_error` if the algorithm returns an error.
+/// Threads   The rules are those of the resource.
+/// Streams   The storage is allocated and freed on the stream `s`, on which the algorithm must run.
+/// Cost      One allocation and one free, besides the algorithm. An algorithm that needs no storage
+///           costs neither.
+template <class R, class Algorithm>
+    requires resource_for<R, cuda_platform, device_accessible> &&
+             requires(Algorithm& f, std::size_t& n) {
+                 { f(static_cast<void*>(nullptr), n) } -> std::same_as<cudaError_t>;
+             }
+void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
+             call_site at = call_site::current()) {
+    std::size_t bytes = 0;
+    cuda_check(algorithm(static_cast<void*>(nullptr), bytes));
+    buffer<R&> storage{memory, s, bytes, default_alignment, at};
+    // Null would request the size again.
+    static char none = 0;
+    cuda_check(algorithm(bytes != 0 ? storage.data() : static_cast<void*>(&none), bytes));
+}
+
+#if CCCL_VERSION >= 3004000
+
+/// An environment for the algorithms of CUB since CCCL 3.4: the stream of the algorithm, and the
+/// memory of its temporary storage.
+///
+///     cub_environment const env{memory, stream};
+///     cuda_check(cub::DeviceReduce::Sum(in, out, n, env));
+///
+/// The environment borrows a stack that cannot be copied. It keeps that of a `shared` or an
+/// `any_resource` alive.
+///
+/// Failure   If the stack has no memory, the algorithm returns `cudaErrorMemoryAllocation`.
+/// Threads   The rules are those of the resource.
+/// Streams   The storage is allocated and freed on the stream.
+/// Cost      One allocation and one free for each algorithm that needs storage.
+template <class R>
+    requires resource_for<R, cuda_platform, device_accessible>
+class cub_environment {
+public:
+    using memory_type = decltype(as_mr(std::declval<R&>())); ///< the handle that CUB copies
+
+    /// Makes an environment of the memory of `memory` and the stream `s`.
+    cub_environment(R& memory, cuda_stream_view s) noexcept : memory_{as_mr(memory)}, stream_{s} {}
+
+    /// Returns the stream. CUB calls this function.
+    [[nodiscard]] ::cuda::stream_ref query(::cuda::get_stream_t const&) const noexcept {
+        return ::cuda::stream_ref{stream_.get()};
+    }
+    /// Returns a handle of the memory. CUB calls this function.
+    [[nodiscard]] memory_type query(::cuda::mr::get_memory_resource_t const&) const noexcept {
+        return memory_;
+    }
+
+private:
+    memory_type      memory_;
+    cuda_stream_view stream_;
+};
+
+#endif
+
+} // namespace vram

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `thrust_universal_allocator` and `thrust_host_allocator` are for Thrust's vectors of memory that
+/// the host accesses.
+
+#include <vram/base/align.hpp>               // default_alignment, unsatisfiable
+#include <vram/concepts/sited.hpp>           // sited
+#include <vram/cuda/cuda_platform.hpp>       // cuda_platform
+#include <vram/handle/any_resource.hpp>      // any_resource
+#include <vram/handle/resource_ref.hpp>      // resource_ref
+#include <vram/handle/shared.hpp>            // shared
+#include <vram/interop/thrust_allocator.hpp> // thrust_allocator
+
+#include <algorithm>   // max
+#include <concepts>    // copyable
+#include <cstddef>     // size_t
+#include <type_traits> // true_type
+#include <utility>     // move
+
+namespace vram {
+
+namespace detail {
+/// A stack that a `thrust_host_allocator` can borrow; see `lent_stack`.
+template <class R>
+concept lent_host_stack = requires { typename R::platform; } &&
+                          resource_for<R, cuda_platform, host_accessible> && !std::copyable<R>;
+} // namespace detail
+
+/// An allocator for a vector that kernels and the host access, of managed or pinned memory. It has
+/// the rules of `thrust_allocator`.
+///
+///     pool<stream_ordered<managed_resource>> memory;
+///     thrust::device_vector<int, thrust_universal_allocator<int>> v(n, {memory, stream});
+///     int const first = v[0]; // a reference to the memory itself, as of thrust::universal_vector
+///
+/// Streams   The host accesses elements only after the work of all streams that write them.
+template <class Element>
+using thrust_universal_allocator = thrust_allocator<Element, true>;
+
+/// An allocator for `thrust::host_vector`, of pinned memory: copies from and to it run at full
+/// speed.
+///
+///     shared pinned{pool{pinned_resource{}}};
+///     thrust::host_vector<int, thrust_host_allocator<int>> staged(n, {pinned});
+///
+/// The allocator keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an
+/// lvalue.
+///
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
+///           overflow `std::size_t`.
+/// Threads   The rules are those of the resource.
+/// Streams   None. The vector frees its memory without a stream, so no copy may still use it.
+/// Cost      One call through a pointer besides that of the resource.
+template <class Element>
+class thrust_host_allocator {
+public:
+    using value_type = Element;
+    using any        = any_resource<cuda_platform, host_accessible>;
+    using ref        = resource_ref<cuda_platform, host_accessible>;
+
+    // If containers are assigned or swapped, so are their allocators: each block is freed by the
+    // allocator that allocated it.
+    using propagate_on_container_copy_assignment = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap            = std::true_type;
+
+    /// Makes an allocator of the memory of `mr`.
+    thrust_host_allocator(any mr) : mr_{std::move(mr)} {
+        detail::expect_resource(
+            mr_, "thrust_host_allocator: the handle must hold a resource; it was moved from");
+    }
+    /// Makes an allocator that shares the stack of `handle`.
+    template <class R>
+    thrust_host_allocator(shared<R> const& handle) : thrust_host_allocator{any{handle}} {}
+    /// Borrows a stack, which must outlive the allocated memory.
+    template <class R>
+        requires detail::lent_host_stack<R>
+    thrust_host_allocator(R& stack) noexcept : mr_{ref{stack}} {}
+    template <class Other>
+    thrust_host_allocator(thrust_host_allocator<Other> const& other) noexcept : mr_{other.mr_} {}
+    // The functions are written out, because nvcc compiles defaulted ones for the device as well.
+    thrust_host_allocator(thrust_host_allocator const& other) noexcept : mr_{other.mr_} {}
+    thrust_host_allocator& operator=(thrust_host_allocator const& other) noexcept {
+        mr_ = other.mr_;
+        return *this;
+    }
+    ~thrust_host_allocator() {}
+
+    [[nodiscard]] Element* allocate(std::size_t count) {
+        std::size_t const bytes =
+            count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
+        return static_cast<Element*>(sited{mr_}.allocate_sync(bytes, alignment));
+    }
+    void deallocate(Element* p, std::size_t count) noexcept {
+        sited{mr_}.deallocate_sync(p, count * sizeof(Element), alignment);
+    }
+
+    [[nodiscard]] any const& upstream() const noexcept { return mr_; }
+
+    friend bool operator==(thrust_host_allocator const& a, thrust_host_allocator const& b) {
+        return a.mr_ == b.mr_;
+    }
+    friend bool operator!=(thrust_host_allocator const& a, thrust_host_allocator const& b) {
+        return !(a == b); // Thrust of CUDA 13.0 needs this operator
+    }
+
+private:
+    template <class>
+    friend class thrust_host_allocator;
+
+    static constexpr std::size_t alignment = std::max(default_alignment, alignof(Element));
+
+    any mr_;
+};
+
+} // namespace vram
