@@ -10,6 +10,7 @@
 #include <vram/cuda/cuda_thread.hpp>
 #include <vram/cuda/pinned_resource.hpp>
 #include <vram/handle/any_resource.hpp>
+#include <vram/handle/buffer.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/statistics.hpp>

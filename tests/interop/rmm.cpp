@@ -104,7 +104,7 @@ TEST_CASE(
             REQUIRE(full != nullptr);
             CHECK(full->numbers().asked == 1001);
             CHECK(full->numbers().limit == 1000);
-            CHECK(std::string{e.what()} == explain(full->numbers()));
+            CHECK(std::string{e.what()}.ends_with(explain(full->numbers())));
         }
     }
     // The same stack without the translation: RMM's handlers do not see the refusal.

@@ -3,6 +3,7 @@
 // linked; the half of vram also runs on the double of the CUDA runtime.
 #include <vram/cuda/cuda.hpp>
 #include <vram/interop/mr.hpp>
+#include <vram/interop/rmm.hpp>
 #include <vram/vram.hpp>
 
 #include "../cuda/machine.hpp"
