@@ -31,7 +31,7 @@ PUBLIC = {
     "unloader_options platform_clock",
     "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
     "probe": "memory_delta leak_check error_count device_delta report layer_name explain tracking tracking_options tracked_block tracked_owner survives_oom survives_oom_options oom_survival refusing "
-    "assertions doctest gtest catch2",
+    "growth_watch growth_options memory_growth assertions doctest gtest catch2",
     "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "
     "registered_resource cuda_stream cuda_stream_view cuda_event cuda_device cuda_device_guard cuda_error "
     "cuda_memory_info cuda_copy cuda_fill cuda_thread cuda_platform",

@@ -133,9 +133,12 @@
 #include <vram/probe/device_delta.hpp>
 #include <vram/probe/error_count.hpp>
 #include <vram/probe/explain.hpp>
+#include <vram/probe/growth_options.hpp>
+#include <vram/probe/growth_watch.hpp>
 #include <vram/probe/layer_name.hpp>
 #include <vram/probe/leak_check.hpp>
 #include <vram/probe/memory_delta.hpp>
+#include <vram/probe/memory_growth.hpp>
 #include <vram/probe/oom_survival.hpp>
 #include <vram/probe/refusing.hpp>
 #include <vram/probe/report.hpp>

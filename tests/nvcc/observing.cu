@@ -8,6 +8,7 @@
 #include <vram/probe/doctest.hpp>
 
 #include <string> // string
+#include <vector> // vector
 
 using namespace vram;
 using tests::machine;
@@ -23,6 +24,7 @@ template class vram::peak_scope<stack>;
 template class vram::device_delta<cuda_platform>;
 template class vram::wait_backoff<>;
 template class vram::refusing<later>;
+template class vram::growth_watch<stack>;
 
 namespace {
 stack budgeted(std::size_t limit) { return stack{statistics{limiting{later{}, limit}}}; }
@@ -117,6 +119,26 @@ TEST_CASE("nvcc: survives_oom refuses each allocation of a function") {
     CHECK(survives_oom(chunks, [&] { return work(chunks); }));
     stream.synchronize();
     chunks.retire(stream);
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: growth_watch finds the growth of a loop") {
+    machine const      here;
+    stack              memory = budgeted(64_MiB);
+    cuda_stream const  stream;
+    std::vector<void*> kept;
+    growth_watch       live{memory, growth_options{.steps = 16}};
+    growth_watch       device{memory, growth_options{.of = growth_of::device}};
+    for (int i = 0; i < 20; ++i) {
+        kept.push_back(memory.allocate(stream, 1_MiB));
+        live.step();
+        device.step();
+    }
+    memory_growth const found = live.growth();
+    CHECK(found.per_step() == 1_MiB);
+    CHECK(device.steps() == 20);
+    for (void* p : kept) { memory.deallocate(stream, p, 1_MiB); }
+    stream.synchronize();
     memory.retire(stream);
 }
 

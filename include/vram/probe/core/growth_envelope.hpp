@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `growth_envelope` finds a steady rise in a sequence of sizes.
+
+#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/core/smaller_of.hpp> // larger_of
+
+#include <array>   // array
+#include <bit>     // bit_width
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+
+namespace vram {
+namespace detail {
+
+/// A steady rise of a sequence of sizes.
+struct steady_rise {
+    std::uint64_t since = 0; ///< the last step before the rise
+    std::uint64_t until = 0; ///< the last step
+    std::size_t   from  = 0; ///< the size at `since`
+    std::size_t   to    = 0; ///< the size at `until`
+
+    [[nodiscard]] bool          found() const noexcept { return until != since; }
+    [[nodiscard]] std::uint64_t steps() const noexcept { return until - since; }
+    [[nodiscard]] std::size_t   bytes() const noexcept { return to - from; }
+};
+
+/// The sizes of a sequence to which no later size has returned: the entries have rising steps and
+/// rising sizes. A sequence that grows has entries over its whole length. In one that returns to an
+/// earlier size, as a sawtooth, noise or a plateau does, the entries before the return are gone.
+///
+/// A steady rise is also one and a half times as high as each swing in it, so that noise has none.
+/// For each rise that ended with a return, the length (as a power of two) and the height are kept.
+/// A new rise counts only if it is longer or higher than twice those before it, so that the next
+/// tooth of a sawtooth is not a growth.
+///
+/// Failure   `add` throws `std::bad_alloc`.
+/// Threads   One thread at a time.
+/// Cost      `add` is constant on average, `rise` linear in the number of entries, of which there
+///           are at most 4096, with 32 bytes each.
+class growth_envelope {
+public:
+    /// Adds the size of the next step. The first step has the number 0.
+    void add(std::size_t size) {
+        entries_.reserve(entries_.size() + 1);
+        std::uint64_t const now   = steps_++;
+        std::size_t         top   = size;
+        std::uint64_t       begin = now;
+        std::size_t         low   = size;
+        while (entries_.size() != 0 && last().size >= size) {
+            top   = larger_of(top, last().top);
+            begin = last().step;
+            low   = last().size;
+            entries_.pop();
+        }
+        if (top > low) { note_return(now - begin, top - low); }
+        if (begin != now && entries_.size() != 0) {
+            last().top   = larger_of(last().top, top);
+            last().swing = larger_of(last().swing, last().top - last().size);
+        }
+        if (entries_.size() == most_entries) { thin_out(); }
+        entries_.push(entry{now, size, size, 0});
+    }
+
+    /// Returns the steady rise that reaches the last step, of at least `least` steps, and that
+    /// began first.
+    [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
+        if (entries_.size() < 2) { return {}; }
+        entry const&      end    = entries_[entries_.size() - 1];
+        std::size_t const stride = 1 + entries_.size() / 64;
+        for (std::size_t i = 0; i + 1 < entries_.size(); i += stride) {
+            entry const& begin = entries_[i];
+            if (end.step - begin.step < least) { break; }
+            std::size_t const height = end.size - begin.size;
+            if (is_steady(begin, end) && is_new(end.step - begin.step, height) &&
+                2 * (height / 3) >= swing_from(i)) {
+                return {begin.step, end.step, begin.size, end.size};
+            }
+        }
+        return {};
+    }
+
+    /// Returns the number of steps so far.
+    [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+
+private:
+    /// The lowest size from `step` on, until the next entry.
+    struct entry {
+        std::uint64_t step;
+        std::size_t   size;
+        std::size_t   top;   ///< the highest size from `step` on, before the next entry
+        std::size_t   swing; ///< the largest height from which a size returned to this entry
+    };
+
+    [[nodiscard]] entry&             last() noexcept { return entries_[entries_.size() - 1]; }
+    [[nodiscard]] static std::size_t order_of(std::uint64_t length) noexcept {
+        return static_cast<std::size_t>(std::bit_width(length));
+    }
+    void note_return(std::uint64_t length, std::size_t height) noexcept {
+        std::size_t& known = returned_[order_of(length)];
+        known              = larger_of(known, height);
+    }
+    /// Returns true if no earlier rise of half the length or more had half the height or more.
+    [[nodiscard]] bool is_new(std::uint64_t length, std::size_t height) const noexcept {
+        for (std::size_t order = order_of(length / 2); order < returned_.size(); ++order) {
+            if (returned_[order] >= height - height / 2) { return false; }
+        }
+        return true;
+    }
+
+    /// Returns the largest height above the lowest later size, from the entry `i` on.
+    [[nodiscard]] std::size_t swing_from(std::size_t i) const noexcept {
+        std::size_t most = 0;
+        for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
+        return most;
+    }
+    /// Drops about half of the entries, so that the others have similar distances.
+    void thin_out() noexcept {
+        std::uint64_t const gap  = (last().step - entries_[0].step) / (most_entries / 2) + 1;
+        std::size_t         kept = 0;
+        for (std::size_t i = 1; i != entries_.size(); ++i) {
+            if (entries_[i].step - entries_[kept].step < gap && i + 1 != entries_.size()) {
+                entries_[kept].top   = larger_of(entries_[kept].top, entries_[i].top);
+                entries_[kept].swing = larger_of(entries_[kept].swing, entries_[i].swing);
+            } else {
+                entries_[++kept] = entries_[i];
+            }
+        }
+        while (entries_.size() != kept + 1) { entries_.pop(); }
+    }
+
+    /// Returns the lowest size from `step` on.
+    [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
+        std::size_t low = 0, high = entries_.size() - 1; // the first entry at `step` or later
+        while (low < high) {
+            std::size_t const middle = low + (high - low) / 2;
+            if (entries_[middle].step < step) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return entries_[low].size;
+    }
+    /// Returns true if the sizes at seven points between the ends are close to a straight line.
+    [[nodiscard]] bool is_steady(entry const& begin, entry const& end) const noexcept {
+        auto const height = static_cast<double>(end.size - begin.size);
+        auto const length = end.step - begin.step;
+        for (std::uint64_t eighth = 1; eighth < 8; ++eighth) {
+            std::size_t const size = lowest_from(begin.step + length * eighth / 8);
+            double const      part = static_cast<double>(size - begin.size) / height;
+            double const      off  = part - static_cast<double>(eighth) / 8;
+            if (off > 0.2 || off < -0.2) { return false; }
+        }
+        return true;
+    }
+
+    static constexpr std::size_t most_entries = 4096;
+
+    heap_array<entry>           entries_;
+    std::array<std::size_t, 65> returned_{}; ///< height of the rises with a return, by their length
+    std::uint64_t               steps_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `growth_options` holds the options of `growth_watch`.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstdint> // uint64_t
+
+namespace vram {
+
+/// The bytes that a `growth_watch` reads at each step.
+enum class growth_of : unsigned char {
+    live,     ///< the live bytes of the resource
+    reserved, ///< the bytes that the resource obtained from its upstream or the device
+    /// The used bytes of the device of the resource, with the memory of other libraries and of
+    /// other processes.
+    device,
+};
+
+/// Options of `growth_watch`.
+struct growth_options {
+    growth_of of = growth_of::live; ///< the bytes to watch
+    /// The least number of steps of a growth. A rise that is shorter is not reported; choose more
+    /// than the number of steps in which caches are filled.
+    std::uint64_t steps = 32;
+};
+
+} // namespace vram

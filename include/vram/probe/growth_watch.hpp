@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `growth_watch` finds memory that grows over the iterations of a loop.
+
+#include <vram/base/core/heap_array.hpp>       // heap_array
+#include <vram/concepts/memory_info.hpp>       // memory_info
+#include <vram/concepts/powers.hpp>            // measured_resource, device_of_resource
+#include <vram/probe/core/growth_envelope.hpp> // growth_envelope
+#include <vram/probe/core/site_marks.hpp>      // site_marks
+#include <vram/probe/growth_options.hpp>       // growth_options
+#include <vram/probe/memory_growth.hpp>        // memory_growth
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // move
+
+namespace vram {
+
+/// Reads the memory of a resource after each step of a loop, and finds a steady growth.
+///
+///     growth_watch watch{memory};
+///     for (auto& batch : batches) {
+///         train_step(batch);
+///         watch.step();
+///     }
+///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
+///
+/// A growth is a rise over at least `growth_options::steps` steps, close to a straight line, to
+/// which the memory has not returned since. Memory that rises at the start and then stays, that
+/// rises and falls in turn, and noise are no growth. The first rise of memory that rises and falls
+/// over more than `steps` steps cannot be told from a growth until it falls.
+///
+/// If the stack has the layer `tracking`, the result names the tags and lines of which the live
+/// bytes have risen. With `{.of = growth_of::device}` the watch reads the used bytes of the device,
+/// and so finds memory of other libraries too.
+///
+/// Failure   Throws `std::bad_alloc`, and the exceptions of `usage()` or of the platform.
+/// Threads   One thread at a time. Allocations of all threads are counted.
+/// Cost      One call of `usage()` for each step, or a query of the device. The figures of the
+///           lines are copied at up to 16 of the steps.
+template <measured_resource R>
+class growth_watch {
+public:
+    /// Starts the watch; the memory now is that of step 0. The resource must outlive the watch.
+    [[nodiscard]] explicit growth_watch(R const& memory, growth_options const& options = {})
+        : memory_{&memory}, options_{options} {
+        step();
+    }
+    explicit growth_watch(R const&&, growth_options const& = {}) = delete;
+
+    /// Ends a step of the loop: reads the memory.
+    void step() {
+        memory_usage const usage = memory_->usage();
+        if (sizes_.steps() == next_mark_) { mark(usage.live); }
+        sizes_.add(size(usage));
+    }
+
+    /// Returns the growth that reaches the last step, or none.
+    [[nodiscard]] memory_growth growth() const {
+        detail::steady_rise const found = sizes_.rise(options_.steps);
+        if (!found.found()) { return {.of = options_.of}; }
+        point const*      then = &marks_[0]; // the last mark before the growth
+        std::size_t const live = memory_->usage().live;
+        for (point const& each : marks_) {
+            if (each.step <= found.since) { then = &each; }
+        }
+        return {.of    = options_.of,
+                .since = found.since,
+                .until = found.until,
+                .bytes = found.bytes(),
+                .live  = live > then->live ? live - then->live : 0,
+                .sites = then->sites.risen(detail::site_figure::live)};
+    }
+
+    /// Returns the number of steps so far.
+    [[nodiscard]] std::uint64_t steps() const noexcept { return sizes_.steps() - 1; }
+
+private:
+    /// The figures at one step.
+    struct point {
+        std::uint64_t         step;
+        std::size_t           live;
+        detail::site_marks<R> sites;
+    };
+    static constexpr std::size_t most_marks = 16;
+
+    [[nodiscard]] std::size_t size(memory_usage const& usage) const {
+        if (options_.of == growth_of::live) { return usage.live; }
+        if (options_.of == growth_of::reserved) { return usage.reserved; }
+        memory_info const info = R::platform::memory(detail::device_of_resource(*memory_));
+        return info.total - info.free;
+    }
+    /// Keeps the figures of this step. If there are many, every second one is dropped.
+    void mark(std::size_t live) {
+        marks_.push(point{sizes_.steps(), live, detail::site_marks<R>{*memory_}});
+        if (marks_.size() == most_marks) {
+            detail::heap_array<point> fewer;
+            for (std::size_t i = 0; i < most_marks; i += 2) { fewer.push(std::move(marks_[i])); }
+            marks_ = std::move(fewer);
+            distance_ *= 2;
+        }
+        next_mark_ = sizes_.steps() + distance_;
+    }
+
+    R const*                  memory_;
+    growth_options            options_;
+    detail::growth_envelope   sizes_;
+    detail::heap_array<point> marks_;
+    std::uint64_t             next_mark_ = 0;
+    std::uint64_t             distance_  = 4; ///< steps between two marks
+};
+
+} // namespace vram

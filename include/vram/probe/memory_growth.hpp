@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `memory_growth` is the result of `growth_watch`: the memory that grows at each step of a loop.
+
+#include <vram/probe/core/text_of_site.hpp> // text_of_size
+#include <vram/probe/growth_options.hpp>    // growth_of
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <string>  // string, to_string
+
+namespace vram {
+
+/// A growth that `growth_watch` found, or none.
+///
+///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
+///
+/// Failure   `text` throws `std::bad_alloc`.
+/// Threads   Any thread may read it.
+/// Cost      None, except for `text`, which builds a string.
+struct memory_growth {
+    growth_of     of    = growth_of::live; ///< the bytes that grow
+    std::uint64_t since = 0;               ///< the last step before the growth
+    std::uint64_t until = 0;               ///< the last step; equal to `since` if nothing grows
+    std::size_t   bytes = 0;               ///< the growth from `since` to `until`
+    /// The growth of the live bytes of the resource in about the same steps; 0 if they shrink.
+    std::size_t live = 0;
+    /// A line of text for each tag and line of which the live bytes have risen, if the stack has
+    /// the layer `tracking`.
+    std::string sites{};
+
+    /// Returns true if the memory grows.
+    [[nodiscard]] explicit operator bool() const noexcept { return until != since; }
+    /// Returns the growth in each step, on average.
+    [[nodiscard]] std::size_t per_step() const noexcept {
+        return until == since ? 0 : bytes / static_cast<std::size_t>(until - since);
+    }
+
+    /// Returns the growth in sentences.
+    [[nodiscard]] std::string text() const {
+        char const* const what = of == growth_of::live       ? "The live bytes"
+                                 : of == growth_of::reserved ? "The reserved bytes"
+                                                             : "The used bytes of the device";
+        if (until == since) { return std::string{what} + " do not grow."; }
+        std::string out = std::string{what} + " grow by " + detail::text_of_size(per_step()) +
+                          " per step since step " + std::to_string(since) + ", " +
+                          detail::text_of_size(bytes) + " in " + std::to_string(until - since) +
+                          " steps.";
+        if (of != growth_of::live && live < bytes / 2) {
+            out += " The live bytes of the resource grow by only " + detail::text_of_size(live) +
+                   (of == growth_of::device ? ": other memory of the device grows, such as that of "
+                                              "another library or process."
+                                            : ": the resource reserves more than is live.");
+        }
+        return out + (sites.empty() ? "" : " The live bytes of these lines have risen:" + sites);
+    }
+
+    /// Prints the text. `Stream` is any type that accepts a C string by `<<`.
+    template <class Stream>
+        requires requires(Stream& s, char const* c) { s << c; }
+    friend Stream& operator<<(Stream& stream, memory_growth const& result) {
+        stream << result.text().c_str();
+        return stream;
+    }
+};
+
+} // namespace vram
