@@ -107,7 +107,7 @@ enum class column : unsigned char {
 struct column_style {
     char const* heading;
     bool        is_size; ///< true if the figure is a number of bytes
-    /// True if the column is shown once a layer has the figure; false if only once one is not 0.
+    /// True if the column is shown once a layer has the figure, even if it is 0 everywhere.
     bool always;
 };
 inline constexpr std::array<column_style, 12> columns{{{"live", true, true},

@@ -84,8 +84,8 @@ public:
 private:
     bool together(stream s, std::size_t i, std::size_t n) {
         if constexpr (batched_copies<Platform>) {
-            // The spans are made from pointers: nvcc takes a tenth of a second to prove that a vector
-            // is a range.
+            // The spans are made from pointers: nvcc takes a tenth of a second to prove that a
+            // vector is a range.
             return Platform::copy_batch(s, std::span<void* const>{to_.data() + i, n},
                                         std::span<void const* const>{from_.data() + i, n},
                                         std::span<std::size_t const>{bytes_.data() + i, n});

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Calls `attempt` with `size`, half of it, and so on down to `least`, until it succeeds.
-/// Returns its last result.
+/// Calls `attempt` with `size`, half of it, and so on down to `least`, until an attempt succeeds.
+/// Returns the last result.
 template <class Attempt>
 auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
     for (;; size = size / 2 > least ? size / 2 : least) {

@@ -14,7 +14,7 @@
 namespace vram {
 namespace detail {
 
-/// An array of `slab_heap`s, with their figures added.
+/// An array of `slab_heap`s. Each function returns the result for all heaps together.
 ///
 /// Failure   `push` and `reserve` throw `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.

@@ -25,34 +25,36 @@
 namespace vram {
 namespace detail {
 
-/// A figure with the columns of a summary; a cell that is not known is blank.
+/// One row of a summary: the present value of a figure, its peak, and the sums of all its increases
+/// (`in`) and decreases (`out`). A cell that is not known is blank.
 struct summary_row {
     char const*                  name;
     bool                         is_size;
     std::optional<std::uint64_t> now{}, peak{}, in{}, out{};
 };
 
-/// The figures of a whole stack: those of the outermost layer that has them.
+/// The figures of a whole stack. Each figure is that of the outermost layer that has it.
 ///
 /// Failure   The functions throw `std::bad_alloc`.
 /// Threads   One thread.
 struct report_sections {
-    std::optional<memory_usage>  usage{};
-    std::optional<free_pieces>   free{};
-    std::optional<std::uint64_t> allocated{}, freed{}; ///< sums of bytes
+    std::optional<memory_usage> usage{};
+    std::optional<free_pieces>  free{};
+    /// Sums of the bytes of all allocations and of all frees.
+    std::optional<std::uint64_t> allocated{}, freed{};
     std::optional<std::uint64_t> blocks{}, peak_blocks{}, allocations{}, frees{};
     std::optional<std::uint64_t> refused{}, retried{};
     std::vector<tracked_owner>   tags{};
     std::vector<tracked_block>   live{};
     bool                         tracked = false;
 
-    /// Sets a figure unless an outer layer has it.
+    /// Sets a figure, unless an outer layer has already set it.
     template <class Value>
     static void keep(std::optional<Value>& to, Value value) {
         if (!to.has_value()) { to = value; }
     }
 
-    /// Adds the sums of a layer `tracking`.
+    /// Adds the figures of a layer `tracking`.
     void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
         if (tracked) { return; }
         tracked           = true;
@@ -155,7 +157,7 @@ private:
         return text;
     }
 
-    /// Returns a table of the streams of the live blocks.
+    /// Returns a table of the live blocks of each stream.
     [[nodiscard]] std::string streams() const {
         struct sums {
             stream_name name;

@@ -68,7 +68,7 @@ public:
                std::to_string(expected) + lines(site_figure::allocations);
     }
     /// States that each block was freed, on the stream of its allocation.
-    template <class Stack = R> // a template, so that the assertion fails only in a call
+    template <class Stack = R> // is a template, so that the assertion fails only in a call
     [[nodiscard]] std::string balanced() const {
         static_assert(has_sites<Stack>,
                       "VRAM_CHECK_BALANCED needs the layer tracking in the stack, which knows the "

@@ -24,8 +24,8 @@ concept knows_sites = requires(R const& r) {
     r.by_site().begin()->live;
 };
 
-/// Returns the layer of a stack that counts for each tag and line; a pointer to nothing if there is
-/// none.
+/// Returns the layer of a stack that counts for each tag and line, or a null pointer to `void` if
+/// there is none.
 template <class R>
 [[nodiscard]] auto layer_with_sites(R const& memory) noexcept {
     if constexpr (knows_sites<R>) {
@@ -46,10 +46,10 @@ template <class R>
 concept has_sites =
     !std::same_as<decltype(detail::layer_with_sites(std::declval<R const&>())), void const*>;
 
-/// The figures of a site that a list names.
+/// A figure of a site (a tag and a line) that a message can list.
 enum class site_figure : unsigned char { live, allocations, crossed };
 
-/// The figures of each tag and line at the start of a scope, if the stack counts them.
+/// The figures of each site (a tag and a line) at the start of a scope, if the stack counts them.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of the layer.
@@ -71,7 +71,8 @@ public:
     explicit site_marks(R const& memory)
         : layer_{detail::layer_with_sites(memory)}, before_{layer_->by_site()} {}
 
-    /// Returns a line of text for each site of which the figure has risen, at most five.
+    /// Returns one line of text for each site with a figure `which` that has risen since the start,
+    /// at most five.
     [[nodiscard]] std::string risen(site_figure which) const {
         std::string out;
         unsigned    lines = 0;

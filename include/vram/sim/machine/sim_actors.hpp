@@ -21,10 +21,10 @@ namespace detail {
 /// Cost      `take` compares the counters of at most 16 streams or threads that have ended.
 class sim_actors {
 public:
-    /// Returns an index for a new stream or thread, which `creator` starts. The index of one that
-    /// has ended is reused if everything that it did happens before `creator`.
+    /// Returns an index for a new stream or thread, which `creator` starts. The index of a stream
+    /// or thread that has ended is reused if everything that it did happens before `creator`.
     std::size_t take(vector_clock const& creator) {
-        // Looks at the newest of those that have ended, and at the others in turns.
+        // Examines the newest of the ended streams and threads, and the others in turns.
         for (std::size_t i = 0; i < std::min<std::size_t>(over_.size(), 16); ++i) {
             std::size_t const at = i < 8 ? over_.size() - 1 - i : next_++ % over_.size();
             ended const       it = over_[at];
@@ -48,8 +48,9 @@ private:
     };
 
     std::vector<ended> over_;
-    std::size_t        count_ = 0; ///< number of indices so far
-    std::size_t        next_  = 0; ///< where `take` looks next, apart from the newest
+    std::size_t        count_ = 0; ///< number of different indices that `take` has returned
+    /// Index in `over_` that `take` examines next, apart from the newest.
+    std::size_t next_ = 0;
 };
 
 } // namespace detail

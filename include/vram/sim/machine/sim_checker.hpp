@@ -130,8 +130,8 @@ public:
     /// Memory for the vector clocks of one event, kept so that events need not allocate it.
     std::vector<vector_clock const*> scratch;
 
-    /// Reports the conflicts in `found`, all in `memory`, a block, unless a wait for work that
-    /// is queued later orders the two operations, or may still do so.
+    /// Reports the conflicts in `found`, all in the block `memory`, unless a wait for work that is
+    /// queued later orders the two operations, or may still do so.
     template <class Block>
     void report_all(sim_conflicts const& found, Block const& memory) {
         if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }

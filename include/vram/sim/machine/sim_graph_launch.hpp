@@ -15,7 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// Launches graphs with the call of `queue`.
+/// Launches graphs within the call of the program that `queue` belongs to.
 ///
 /// Failure   Members throw `sim_error` or `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
@@ -31,7 +31,8 @@ public:
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }
         for (sim_graph_state::node const& n : g.nodes) {
-            // The block that the previous launch allocated is still live.
+            // If the block that the previous launch allocated is still live, this launch cannot
+            // allocate it.
             if (n.allocates != nullptr && !n.allocates->freed) {
                 throw sim_error{sim_status::invalid_value, queue_.call_.where};
             }
@@ -66,7 +67,7 @@ public:
             queue_.inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i], s);
             given.whole = true;
         }
-        // An operation without duration, which ends when all nodes of the graph have ended.
+        // This operation has no duration. It ends when all nodes of the graph have ended.
         sim_operation& end = m_.schedule.make({.name = "graph", .device = s.device},
                                               queue_.call_.host->clock, s.id.load());
         sim_submission given{m_.schedule, end};

@@ -23,12 +23,12 @@ struct sim_history {
     std::vector<sim_event_of> reads;
     bool                      atomics = false; ///< true if `reads` has atomic accesses
 
-    /// Adds a read or an atomic access, in place of the previous one of the same kind by the same
-    /// stream or thread.
+    /// Adds a read or an atomic access. It replaces the previous access of the same kind by the
+    /// same stream or thread.
     void note(sim_event_of const& step, sim_late_order const& late) {
         atomics = atomics || step.what == sim_event_of::kind::atomic;
         auto at = std::lower_bound(reads.begin(), reads.end(), step, is_before);
-        // The previous one is kept if an unresolved wait lies between the two.
+        // The previous access is kept if an unresolved wait lies between the two.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         if (at != reads.end() && !is_before(step, *at)) {
             *at = step;
@@ -37,8 +37,8 @@ struct sim_history {
         }
     }
 
-    /// Removes the accesses for which `past(access)` is true, but not the allocation of memory that
-    /// was never written, if `keep_fresh`.
+    /// Removes the accesses for which `past(access)` is true. If `keep_fresh`, the record that
+    /// memory was allocated and never written is kept in any case.
     template <class Past>
     void forget(Past const& past, bool keep_fresh) {
         std::erase_if(reads, past);
@@ -64,9 +64,9 @@ private:
     }
 };
 
-/// Removes the accesses that no later operation can conflict with, because they happen before all
-/// of them: those for which `is_past(slot, count)` is true. Neighbours that are then equal become
-/// one interval.
+/// Removes the accesses for which `is_past(slot, count)` is true: they happen before all later
+/// operations, so none of these can conflict with them. Neighbours that are then equal become one
+/// interval.
 template <class IsPast>
 void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
     auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };

@@ -19,7 +19,7 @@ class sim_late_waits {
 public:
     explicit sim_late_waits(sim_machine& m) : m_{m} {}
 
-    /// Adds the order of an operation that writes a word in memory, or waits for a word.
+    /// Orders an operation that writes a word in memory, or waits for a value of a word.
     void use_word(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];
@@ -38,7 +38,8 @@ public:
         word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
     }
 
-    /// Orders `op`, part of a collective, after the other ranks' work before their operations.
+    /// Orders `op`, one rank's part of a collective operation, after the work of the other ranks
+    /// that precedes their parts.
     void join_meeting(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
         if (!m_.checker.on().races) { return; }
         sim_meeting& meeting = *op.task.meeting;

@@ -96,15 +96,15 @@ private:
         try {
             follow(detail::inside_effect ? nullptr : &state_of(self));
         } catch (...) {
-            // There is no host memory to record the order: another waiting thread gets the lock.
+            // Without host memory to record the order, another waiting thread gets the lock.
             wake(machine_->schedule.now());
             throw;
         }
         taken_   = true;
         outside_ = self == nullptr;
     }
-    /// Orders the new holder `h` after the earlier holders. It is null inside an operation, which
-    /// gets no order. A thread that was the last holder too follows the others already.
+    /// Orders the new holder `h` after the earlier holders. `h` is null for an operation, which
+    /// gets no order. If `h` was also the last holder, it is already ordered after the others.
     void follow(sim_host* h) const {
         bool const same = h != nullptr && h == holder_;
         if (h != nullptr && !(same && (in_program_ || in_resource_call()))) {
@@ -136,7 +136,8 @@ private:
             taken_               = false;
             wake(self != nullptr ? self->clock : machine_->schedule.now());
             sim_host& h = state_of(self);
-            if (&h == holder_ && h.vclock[h.slot] == released_) { return; } // no step since then
+            // The holder has done nothing since its last release.
+            if (&h == holder_ && h.vclock[h.slot] == released_) { return; }
             vclock_.join(h.vclock);
             h.advance();
             released_ = h.vclock[h.slot];
@@ -160,9 +161,11 @@ private:
     mutable std::condition_variable free_; ///< wakes the threads that are no `sim_thread`
     mutable vector_clock            vclock_;
     mutable sim_host const* holder_ = nullptr; ///< the last holder, or null for an operation
-    /// True if the program's order, not only that of resources, puts `holder_` after the others.
-    mutable bool          in_program_ = false;
-    mutable std::uint64_t released_   = 0; ///< step of `holder_` after its last release
+    /// True if `holder_` is ordered after the earlier holders by the program, not only by a
+    /// resource.
+    mutable bool in_program_ = false;
+    /// Index of the step of `holder_` after its last release.
+    mutable std::uint64_t released_ = 0;
 };
 
 } // namespace detail

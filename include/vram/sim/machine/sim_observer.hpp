@@ -143,7 +143,7 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// From now on, the history of the memory consists of the frees of all blocks that were there.
+    /// Removes a chunk. The history of its memory is then the free of each block that was there.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -175,7 +175,7 @@ private:
         bool const              graph = on != nullptr && on->capture != nullptr;
         sim_event_of const      step  = make_step(e, s, "allocate", sim_event_of::kind::allocation);
         sim_conflicts           found{step, clocks_, true};
-        sim_event_of            before{}; // the free of the block that was at this address before
+        sim_event_of            before{}; // free of the block that was at this address before
         if (!graph && in.history != nullptr) {
             in.history->visit(p - in.begin, p + e.bytes - in.begin,
                               [&](std::size_t from, std::size_t end, sim_history const& h) {
@@ -189,7 +189,8 @@ private:
             if (from == p) { before = old.released; }
         };
         sim_inner_block* part = to.part;
-        if (part != nullptr && part->is_whole(p, e.bytes)) { // a block of the same size again
+        // The new block has the same range as the previous one.
+        if (part != nullptr && part->is_whole(p, e.bytes)) {
             replace(*part, p, p + e.bytes);
             part->restart();
         } else {
@@ -202,7 +203,7 @@ private:
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
         bool const        kept   = checks.races || checks.uninitialised;
-        // Launches of the graph allocate its block, this call does not.
+        // The launches of the graph allocate the block, not this call.
         part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
         if (checks.races) { m_.checker.report_all(found, *part); }
     }

@@ -36,8 +36,9 @@ struct sim_inner_block {
     sim_event_of allocated{};
     sim_event_of released{};
     sim_event_of before{}; ///< the free of the block that was at this address before, if any
-    interval_map<sim_history>  history{};
-    std::unique_ptr<sim_parts> parts{}; ///< the blocks in this one, if a resource divides it
+    interval_map<sim_history> history{};
+    /// The chunks and blocks in this block, if a resource divides it.
+    std::unique_ptr<sim_parts> parts{};
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
     /// Returns true if the block has this range, and no part of it was allocated again.

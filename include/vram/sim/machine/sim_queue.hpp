@@ -128,7 +128,8 @@ public:
 private:
     friend class sim_graph_launch;
 
-    /// Creates the operation of `task` on stream `s`, with the fault of the call if there is one.
+    /// Creates the operation of `task` on stream `s`. A fault that was injected into the call makes
+    /// the operation slow, or makes it fail.
     sim_operation& make(sim_task task, sim_stream_state const& s) {
         if (call_.fault) {
             task.duration += call_.fault->slow;

@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// The destructor submits the operation. If the operation could not be prepared for lack of host
-/// memory (`whole` is false), it has no effect, but others that wait for it still run.
+/// Submits the operation in its destructor. If the operation could not be prepared for lack of host
+/// memory (`whole` is false), it has no effect, but other operations that wait for it still run.
 struct sim_submission {
     ~sim_submission() {
         if (!whole) { op.task = {.device = op.task.device}; }
