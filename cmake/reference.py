@@ -64,7 +64,7 @@ GATHERED = {"vram.hpp": [folder for folder in PUBLIC if folder not in ("", "cuda
 OPT_IN = {"probe/assertions.hpp", "probe/doctest.hpp", "probe/gtest.hpp", "probe/catch2.hpp"}
 # Former paths of headers that moved: each only includes its header, until version 0.2.
 FORMER = {"transfer/concat.hpp", "transfer/fields.hpp", "transfer/file_error.hpp", "transfer/memory_chunks.hpp"}
-SENTENCE = re.compile(r"/// \\file\n((?:///.*\n)+)")
+SENTENCE = re.compile(r"/// \\file\n((?:/// .*\n)+)")
 
 
 def complaints(top):
