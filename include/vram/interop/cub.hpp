@@ -43,7 +43,7 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
     std::size_t bytes = 0;
     cuda_check(algorithm(static_cast<void*>(nullptr), bytes));
     buffer<R&> storage{memory, s, bytes, default_alignment, at};
-    // Null would request the size again.
+    // With a null pointer the algorithm would only return the size again.
     static char none = 0;
     cuda_check(algorithm(bytes != 0 ? storage.data() : static_cast<void*>(&none), bytes));
 }

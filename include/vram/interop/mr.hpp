@@ -49,8 +49,8 @@ using properties_of =
                        std::conditional_t<::cuda::has_property<R, ::cuda::mr::host_accessible>,
                                           property_set<host_accessible>, property_set<>>>;
 
-/// Gives a class the type with which CCCL's `make_buffer` finds the properties of a resource, so that
-/// a call need not list them.
+/// Gives a class the type with which CCCL's `make_buffer` finds the properties of a resource, so
+/// that a call need not list them.
 #if CCCL_VERSION >= 3002000
 template <class Properties>
 struct default_queries_of {
@@ -102,10 +102,10 @@ template <class Error>
 ///
 ///     limiting budget{mr{rmm::mr::get_current_device_resource_ref()}, 2_GiB};
 ///
-/// `Resource` is stored as a copy: a `::cuda::mr::resource_ref` or `any_resource`, a resource of RMM,
-/// or the reference of a pool such as `::cuda::device_memory_pool`, which must outlive this object:
-/// `mr{pool}`. It receives no requests of zero bytes. This class has the stream-ordered functions and the
-/// properties that `Resource` has.
+/// `Resource` is stored as a copy: a `::cuda::mr::resource_ref` or `any_resource`, a resource of
+/// RMM, or the reference of a pool such as `::cuda::device_memory_pool`, which must outlive this
+/// object: `mr{pool}`. It receives no requests of zero bytes. This class has the stream-ordered
+/// functions and the properties that `Resource` has.
 ///
 /// Failure   Throws `out_of_memory` if `Resource` has no memory: for its `std::bad_alloc` (RMM's
 ///           own is one) and for a `::cuda::cuda_error` about memory. Also throws it if `Resource`
@@ -198,8 +198,7 @@ private:
         try {
             return call();
         } catch (out_of_memory const&) {
-            // Rethrown unchanged: `Resource` consists of vram's resources, so the exception has
-            // more numbers.
+            // This exception of vram's own resources has more numbers, so it is rethrown unchanged.
             throw;
         } catch (std::bad_alloc const&) {
             throw refused(bytes, alignment);

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `pmr` lends a stack of host memory to the standard library's polymorphic containers; `pmr_source`
-/// takes a `std::pmr::memory_resource` into vram.
+/// `pmr` lends a stack of host memory to the standard library's polymorphic containers;
+/// `pmr_source` takes a `std::pmr::memory_resource` into vram.
 
 #include <vram/base/align.hpp>                  // align, is_aligned, default_alignment
 #include <vram/base/contract.hpp>               // expects
@@ -102,13 +102,14 @@ public:
                                       std::size_t alignment = default_alignment) {
         expects(valid_alignment(alignment), "pmr_source: the alignment must be a power of two");
         if (bytes == 0) { return nullptr; }
-        // No object is larger, and some libraries round the size up without a test for overflow.
+        // Larger requests are refused here, because some libraries round the size up without a test
+        // for overflow.
         if (align(bytes, alignment) > largest) { throw refused(bytes, alignment); }
         void* p = nullptr;
         try {
             p = memory_->allocate(bytes, alignment);
         } catch (out_of_memory const&) {
-            throw; // the memory is that of a stack: the exception has more numbers
+            throw; // An exception of vram's own resources has more numbers.
         } catch (std::bad_alloc const&) { throw refused(bytes, alignment); }
         if (is_aligned(p, alignment)) [[likely]] { return p; }
         deallocate_sync(p, bytes, alignment);

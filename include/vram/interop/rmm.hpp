@@ -18,8 +18,8 @@
 
 namespace vram {
 
-/// The exception for a refused allocation that RMM and libraries over it expect, with the numbers of
-/// vram's `out_of_memory`. RMM's failure callbacks catch its base class. `what()` ends with the
+/// The exception for a refused allocation that RMM and libraries over it expect, with the numbers
+/// of vram's `out_of_memory`. RMM's failure callbacks catch its base class. `what()` ends with the
 /// sentences of `explain`.
 ///
 ///     catch (rmm_out_of_memory const& e) { reduce_batch(e.numbers().asked); }

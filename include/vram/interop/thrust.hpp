@@ -80,7 +80,8 @@ public:
     thrust_host_allocator(R& stack) noexcept : mr_{ref{stack}} {}
     template <class Other>
     thrust_host_allocator(thrust_host_allocator<Other> const& other) noexcept : mr_{other.mr_} {}
-    // The functions are written out, because nvcc compiles defaulted ones for the device as well.
+    // The copy functions are written out, because nvcc compiles defaulted ones for the device as
+    // well.
     thrust_host_allocator(thrust_host_allocator const& other) noexcept : mr_{other.mr_} {}
     thrust_host_allocator& operator=(thrust_host_allocator const& other) noexcept {
         mr_ = other.mr_;

@@ -43,7 +43,8 @@ namespace vram {
 template <measured_resource R>
 class growth_watch {
 public:
-    /// Starts the watch; the memory now is that of step 0. The resource must outlive the watch.
+    /// Starts the watch. The memory at this moment is that of step 0. The resource must outlive the
+    /// watch.
     [[nodiscard]] explicit growth_watch(R const& memory, growth_options const& options = {})
         : memory_{&memory}, options_{options} {
         step();
@@ -57,11 +58,11 @@ public:
         sizes_.add(size(usage));
     }
 
-    /// Returns the growth that reaches the last step, or none.
+    /// Returns the growth that reaches the last step. Returns an empty result if there is none.
     [[nodiscard]] memory_growth growth() const {
         detail::steady_rise const found = sizes_.rise(options_.steps);
         if (!found.found()) { return {.of = options_.of}; }
-        point const*      then = &marks_[0]; // the last mark before the growth
+        point const*      then = &marks_[0]; // the last stored figures before the growth
         std::size_t const live = memory_->usage().live;
         for (point const& each : marks_) {
             if (each.step <= found.since) { then = &each; }
@@ -92,7 +93,7 @@ private:
         memory_info const info = R::platform::memory(detail::device_of_resource(*memory_));
         return info.total - info.free;
     }
-    /// Keeps the figures of this step. If there are many, every second one is dropped.
+    /// Stores the figures of this step. If 16 steps are stored, every second one is dropped.
     void mark(std::size_t live) {
         marks_.push(point{sizes_.steps(), live, detail::site_marks<R>{*memory_}});
         if (marks_.size() == most_marks) {
@@ -109,7 +110,7 @@ private:
     detail::growth_envelope   sizes_;
     detail::heap_array<point> marks_;
     std::uint64_t             next_mark_ = 0;
-    std::uint64_t             distance_  = 4; ///< steps between two marks
+    std::uint64_t             distance_  = 4; ///< number of steps between two that are stored
 };
 
 } // namespace vram

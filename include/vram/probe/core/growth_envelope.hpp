@@ -17,8 +17,8 @@ namespace detail {
 
 /// A steady rise of a sequence of sizes.
 struct steady_rise {
-    std::uint64_t since = 0; ///< the last step before the rise
-    std::uint64_t until = 0; ///< the last step
+    std::uint64_t since = 0; ///< the last step before the rise began
+    std::uint64_t until = 0; ///< the last step of the rise
     std::size_t   from  = 0; ///< the size at `since`
     std::size_t   to    = 0; ///< the size at `until`
 
@@ -27,14 +27,15 @@ struct steady_rise {
     [[nodiscard]] std::size_t   bytes() const noexcept { return to - from; }
 };
 
-/// The sizes of a sequence to which no later size has returned: the entries have rising steps and
-/// rising sizes. A sequence that grows has entries over its whole length. In one that returns to an
-/// earlier size, as a sawtooth, noise or a plateau does, the entries before the return are gone.
+/// The sizes of a sequence that all later sizes exceed. Each entry has a later step and a larger
+/// size than the one before. A sequence that grows has entries over its whole length. If a sequence
+/// returns to an earlier size, as a sawtooth, noise or a plateau does, the entries before the return
+/// are removed.
 ///
-/// A steady rise is also one and a half times as high as each swing in it, so that noise has none.
-/// For each rise that ended with a return, the length (as a power of two) and the height are kept.
-/// A new rise counts only if it is longer or higher than twice those before it, so that the next
-/// tooth of a sawtooth is not a growth.
+/// A rise counts only if it is at least one and a half times as high as each swing (a rise and a
+/// return) within it, so that noise has none. It must also be more than twice as long or as high as
+/// each earlier rise that ended with a return, so that the next tooth of a sawtooth is no growth.
+/// For this, the greatest height of these rises is kept for each length (as a power of two).
 ///
 /// Failure   `add` throws `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -64,8 +65,8 @@ public:
         entries_.push(entry{now, size, size, 0});
     }
 
-    /// Returns the steady rise that reaches the last step, of at least `least` steps, and that
-    /// began first.
+    /// Returns the earliest steady rise that reaches the last step and has at least `least` steps.
+    /// Returns an empty one if there is none.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
         entry const&      end    = entries_[entries_.size() - 1];
@@ -86,12 +87,13 @@ public:
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
 private:
-    /// The lowest size from `step` on, until the next entry.
+    /// A size that all later sizes exceed.
     struct entry {
         std::uint64_t step;
         std::size_t   size;
-        std::size_t   top;   ///< the highest size from `step` on, before the next entry
-        std::size_t   swing; ///< the largest height from which a size returned to this entry
+        std::size_t   top; ///< the largest size from `step` on, before the next entry
+        /// The largest height from which the size returned almost to this entry.
+        std::size_t swing;
     };
 
     [[nodiscard]] entry&             last() noexcept { return entries_[entries_.size() - 1]; }
@@ -102,7 +104,7 @@ private:
         std::size_t& known = returned_[order_of(length)];
         known              = larger_of(known, height);
     }
-    /// Returns true if no earlier rise of half the length or more had half the height or more.
+    /// Returns true if no earlier rise with a return had at least half of this length and height.
     [[nodiscard]] bool is_new(std::uint64_t length, std::size_t height) const noexcept {
         for (std::size_t order = order_of(length / 2); order < returned_.size(); ++order) {
             if (returned_[order] >= height - height / 2) { return false; }
@@ -110,13 +112,13 @@ private:
         return true;
     }
 
-    /// Returns the largest height above the lowest later size, from the entry `i` on.
+    /// Returns the height of the highest swing, from the entry `i` on.
     [[nodiscard]] std::size_t swing_from(std::size_t i) const noexcept {
         std::size_t most = 0;
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
         return most;
     }
-    /// Drops about half of the entries, so that the others have similar distances.
+    /// Removes about half of the entries, so that the distances between the others are similar.
     void thin_out() noexcept {
         std::uint64_t const gap  = (last().step - entries_[0].step) / (most_entries / 2) + 1;
         std::size_t         kept = 0;
@@ -131,9 +133,10 @@ private:
         while (entries_.size() != kept + 1) { entries_.pop(); }
     }
 
-    /// Returns the lowest size from `step` on.
+    /// Returns the smallest size from `step` on.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
-        std::size_t low = 0, high = entries_.size() - 1; // the first entry at `step` or later
+        // The first entry at `step` or later is between these two.
+        std::size_t low = 0, high = entries_.size() - 1;
         while (low < high) {
             std::size_t const middle = low + (high - low) / 2;
             if (entries_[middle].step < step) {
@@ -159,8 +162,9 @@ private:
 
     static constexpr std::size_t most_entries = 4096;
 
-    heap_array<entry>           entries_;
-    std::array<std::size_t, 65> returned_{}; ///< height of the rises with a return, by their length
+    heap_array<entry> entries_;
+    /// The greatest height of the rises with a return, by length.
+    std::array<std::size_t, 65> returned_{};
     std::uint64_t               steps_ = 0;
 };
 
