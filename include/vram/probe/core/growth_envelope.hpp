@@ -29,8 +29,8 @@ struct steady_rise {
 
 /// The sizes of a sequence that all later sizes exceed. Each entry has a later step and a larger
 /// size than the one before. A sequence that grows has entries over its whole length. If a sequence
-/// returns to an earlier size, as a sawtooth, noise or a plateau does, the entries before the return
-/// are removed.
+/// returns to an earlier size, as a sawtooth, noise or a plateau does, the entries before that are
+/// removed.
 ///
 /// A rise counts only if it is at least one and a half times as high as each swing (a rise and a
 /// return) within it, so that noise has none. It must also be more than twice as long or as high as
