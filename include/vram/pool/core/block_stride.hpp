@@ -22,7 +22,7 @@ public:
     explicit block_stride(std::size_t bytes) noexcept
         : bytes_{bytes}, zeros_{std::countr_zero(bytes)} {
         std::uint64_t const odd = bytes_ >> zeros_;
-        // Exact in the lowest three bits; each step of the loop doubles their number.
+        // The inverse is exact in its lowest three bits; each step doubles their number.
         inverse_ = odd;
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }

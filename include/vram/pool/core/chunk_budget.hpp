@@ -97,10 +97,10 @@ public:
         bool              granted_;
     };
 
-    /// Allocates a chunk of `size` bytes from `up`, in the order of the stream `order` or with
-    /// `allocate_sync` (null), and returns the result of `adopt(memory)`, which records the chunk
-    /// with the lock held. Returns null if the limit refuses the chunk. If the upstream refuses it,
-    /// throws, or returns null if not `Throwing`. Notifies `seen` of the chunk.
+    /// Allocates a chunk of `size` bytes from `up` in the order of the stream `order`, or by
+    /// `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which records the
+    /// chunk with the lock held. Returns null if the limit refuses the chunk. If the upstream
+    /// refuses it, throws, or returns null if not `Throwing`. Notifies `seen` of the chunk.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {

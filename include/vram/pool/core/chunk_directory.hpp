@@ -67,8 +67,9 @@ public:
         return {*upstream_, "arena", this};
     }
 
-    /// Allocates a chunk for `owner` in the order of the stream `on`, or with `allocate_sync`
-    /// (null). If the limit or the upstream refuses it, throws, or returns null if not `Throwing`.
+    /// Allocates a chunk for `owner` in the order of the stream `on`. If `on` is null, calls
+    /// `allocate_sync` of the upstream. If the limit or the upstream refuses the chunk, throws, or
+    /// returns null if not `Throwing`.
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {

@@ -290,13 +290,13 @@ private:
     std::uint64_t own_   = 0; ///< the owner's counter
     /// Each clock that includes this count of the owner includes all counters but the late ones.
     std::uint64_t learned_ = 0;
-    /// All of `all_` is in each clock that includes the count `via_count_` of the actor `via_`; if
-    /// `via_all_`, also the counters in `last_` that are not in `via_late_`.
+    /// A clock that includes the count `via_count_` of the actor `via_` includes all of `all_`,
+    /// and, if `via_all_` is true, the counters in `last_` that are not in `via_late_`.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of entries of `last_`
     unsigned      late_      = 0; ///< bit set of the late entries of `last_`
-    unsigned      via_late_  = 0; ///< bit set of the entries that are not in those clocks
+    unsigned      via_late_  = 0; ///< bit set of the entries of `last_` that such a clock may lack
     bool          via_all_   = false;
     bool          joined_    = false; ///< true if the clock has changed since the last `advance`
     bool          copy_      = true;  ///< true for a copy of the owner's clock, such as an event's

@@ -126,8 +126,8 @@ private:
         if (kind == sim_mistake::race && two < one) { one.swap(two); }
         return std::tuple_cat(std::tuple{kind}, one, two);
     }
-    /// Returns true if reports of this kind and these lines are stored once and counted: not if
-    /// there is no line. Leaks are merged by `sim_node::finish`.
+    /// Returns true if repeated reports of this kind at these lines are counted instead of stored.
+    /// Returns false if no line is known, and for leaks, which `sim_node::finish` merges.
     [[nodiscard]] bool merges(pair_of_lines const& place) const noexcept {
         bool const known = std::get<2>(place) != 0 || std::get<4>(place) != 0;
         return merge_ && known && std::get<0>(place) != sim_mistake::leak;
