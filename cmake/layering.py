@@ -11,8 +11,8 @@ import re
 import sys
 import tempfile
 
-ROOMS = ["base", "concepts", "source", "order", "layer", "pool", "handle", "data", "staging", "transfer", "pressure", "probe", "cuda",
-         "sim", "interop"]
+ROOMS = ["base", "concepts", "source", "order", "layer", "pool", "handle", "data", "staging", "transfer", "pressure", "probe", "history",
+         "cuda", "sim", "interop"]
 REQUIREMENTS = "vram/base/requirements.hpp"
 WITHOUT_REQUIREMENTS = {"base/requirements.hpp", "version.hpp"}  # these compile in any mode
 PLATFORM = {"base", "concepts", "source", "order", "layer", "handle"}  # folders that the two platforms may include

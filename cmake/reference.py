@@ -32,6 +32,8 @@ PUBLIC = {
     "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
     "probe": "memory_delta leak_check error_count device_delta report layer_name explain tracking tracking_options tracked_block tracked_owner survives_oom survives_oom_options oom_survival refusing "
     "growth_watch growth_options memory_growth assertions doctest gtest catch2",
+    "history": "logging history history_record history_trigger viewer_pickle viewer_json perfetto_trace chrome_trace rmm_csv history_columns "
+    "read_history",
     "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "
     "registered_resource cuda_stream cuda_stream_view cuda_event cuda_device cuda_device_guard cuda_error "
     "cuda_memory_info cuda_copy cuda_fill cuda_thread cuda_platform",
@@ -54,6 +56,7 @@ TITLES = {
     "transfer": "Loader and unloader",
     "pressure": "Memory shortage",
     "probe": "Probes",
+    "history": "Histories of events",
     "cuda": "CUDA",
     "sim": "The simulated device",
     "interop": "Other libraries",
@@ -61,7 +64,9 @@ TITLES = {
 # Headers that include the others of these folders, and those that a program includes itself (include/vram/README.md).
 GATHERED = {"vram.hpp": [folder for folder in PUBLIC if folder not in ("", "cuda", "sim", "interop")],
             "cuda/cuda.hpp": ["cuda"], "sim/sim.hpp": ["sim"]}
-OPT_IN = {"probe/assertions.hpp", "probe/doctest.hpp", "probe/gtest.hpp", "probe/catch2.hpp"}
+OPT_IN = {"probe/assertions.hpp", "probe/doctest.hpp", "probe/gtest.hpp", "probe/catch2.hpp", "history/history_trigger.hpp",
+          "history/viewer_pickle.hpp", "history/viewer_json.hpp", "history/perfetto_trace.hpp", "history/chrome_trace.hpp",
+          "history/rmm_csv.hpp", "history/history_columns.hpp", "history/read_history.hpp"}
 # Former paths of headers that moved: each only includes its header, until version 0.2.
 FORMER = {"transfer/concat.hpp", "transfer/fields.hpp", "transfer/file_error.hpp", "transfer/memory_chunks.hpp"}
 SENTENCE = re.compile(r"/// \\file\n((?:/// .*\n)+)")

@@ -3,7 +3,8 @@
 
 /// \file
 /// `trace` is a recorded sequence of allocations and frees, read from the CSV of RMM's logging
-/// adaptor (`Thread,Time,Action,Pointer,Size,Stream`), plain or compressed with gzip.
+/// adaptor (`Thread,Time,Action,Pointer,Size,Stream`), or of vram's `logging` and `rmm_csv`, which
+/// have more columns; plain or compressed with gzip.
 ///
 /// The whole file is read and checked first: every free must name a live block with the size of its
 /// allocation. Errors are reported with their line.
@@ -57,9 +58,11 @@ public:
         if (text.ends_with('\r')) { text.remove_suffix(1); }
         if (number_ == 1) {
             if (text.starts_with("\xEF\xBB\xBF")) { text.remove_prefix(3); }
-            if (text != "Thread,Time,Action,Pointer,Size,Stream") {
+            static constexpr std::string_view names = "Thread,Time,Action,Pointer,Size,Stream";
+            if (text != names && !text.starts_with(std::string{names} + ",")) {
                 fail("the first line is not Thread,Time,Action,Pointer,Size,Stream");
             }
+            more_columns_ = text != names;
         } else if (!text.empty()) {
             step(fields(text));
         } else if (blank_ == 0) {
@@ -96,6 +99,7 @@ private:
         std::size_t n = 0;
         for (;;) {
             std::size_t const comma = text.find(',');
+            if (n == columns && more_columns_) { return out; } // of other programs, such as vram
             if (n == columns) { fail(fmt::format("more than {} fields", columns)); }
             out[n++] = text.substr(0, comma);
             if (comma == text.npos) { break; }
@@ -200,9 +204,10 @@ private:
     std::unordered_map<std::uint64_t, block>         live_;
     std::unordered_map<std::uint64_t, std::uint32_t> streams_;
     std::vector<std::uint32_t>                       idle_; ///< slots whose block was freed
-    std::size_t                                      live_bytes_ = 0;
-    std::uint32_t                                    number_     = 0;
-    std::uint32_t                                    blank_      = 0;
+    std::size_t                                      live_bytes_   = 0;
+    std::uint32_t                                    number_       = 0;
+    std::uint32_t                                    blank_        = 0;
+    bool                                             more_columns_ = false;
 };
 
 /// Reads the file at `given`, or stdin if it is "-". Throws `cli::failure` with the file, the line

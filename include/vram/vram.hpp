@@ -47,6 +47,9 @@
 #include <vram/source/virtual_options.hpp>
 #include <vram/source/virtual_source.hpp>
 
+#include <vram/history/history.hpp>
+#include <vram/history/history_record.hpp>
+#include <vram/history/logging.hpp>
 #include <vram/layer/aligned.hpp>
 #include <vram/layer/ancestor.hpp>
 #include <vram/layer/fallback.hpp>

@@ -112,6 +112,14 @@ TEST_CASE("trace: recorded failures are counted and not replayed, and zero bytes
     CHECK(t.steps.size() == 1);
 }
 
+TEST_CASE("trace: further columns are ignored, and empty lines at the end of a log") {
+    std::string const more = "Thread,Time,Action,Pointer,Size,Stream,Tag,File,Line\n";
+    CHECK(read(more + "1,t,allocate,0x10,100,0,\"a, b\",main.cpp,7\n1,t,free,0x10,100,0,,,\n"
+                      "\n\n\n")
+              .steps.size() == 2);
+    CHECK(complaint(more + "1,t,free,0x10,100\n") == ":2: 5 fields where 6 belong");
+}
+
 TEST_CASE("trace: every kind of malformed line is reported with its number") {
     std::string const good = header + "1,t,allocate,0x10,100,0\n";
     CHECK(complaint("1,t,allocate,0x10,100,0\n") ==

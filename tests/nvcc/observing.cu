@@ -5,10 +5,20 @@
 
 #include "kernels.hpp"
 
+#include <vram/history/chrome_trace.hpp>
+#include <vram/history/history_columns.hpp>
+#include <vram/history/history_trigger.hpp>
+#include <vram/history/perfetto_trace.hpp>
+#include <vram/history/read_history.hpp>
+#include <vram/history/rmm_csv.hpp>
+#include <vram/history/viewer_json.hpp>
+#include <vram/history/viewer_pickle.hpp>
 #include <vram/probe/doctest.hpp>
 
-#include <string> // string
-#include <vector> // vector
+#include <filesystem> // temp_directory_path, remove
+#include <functional> // ref
+#include <string>     // string
+#include <vector>     // vector
 
 using namespace vram;
 using tests::machine;
@@ -23,6 +33,7 @@ template class vram::leak_check<stack>;
 template class vram::peak_scope<stack>;
 template class vram::device_delta<cuda_platform>;
 template class vram::wait_backoff<>;
+template class vram::logging<stack>;
 template class vram::refusing<later>;
 template class vram::growth_watch<stack>;
 
@@ -192,10 +203,41 @@ TEST_CASE("nvcc: tracking") {
     }
     for (tracked_owner const& each : memory.by_tag()) { CHECK(each.live == 1_MiB); }
     CHECK(memory.text().find("nvcc tracking") != std::string::npos);
-    CHECK(report(memory, report_kind::full).find("nvcc tracking") != std::string::npos);
     memory.deallocate(stream, p, 1_MiB);
     auto const composed = cuda_resource{} | with::tracking({.frames = 2});
     CHECK(composed.blocks().empty());
     stream.synchronize();
     memory.retire(stream);
+}
+
+TEST_CASE("nvcc: a history of kernels' memory, in each format") {
+    machine const     here;
+    cuda_stream const stream;
+    history           log{{.frames = 4}};
+    std::string const folder = std::filesystem::temp_directory_path().string();
+    std::string const file   = folder + "/vram-nvcc-history";
+    {
+        pool        memory{observed{later{}, std::ref(log)}};
+        void* const p = memory.allocate(stream, 1_MiB);
+        tests::write(stream, p, 1_MiB, 1);
+        memory.deallocate(stream, p, 1_MiB);
+        stream.synchronize();
+        memory.retire(stream);
+    }
+    for (history_format const format :
+         {viewer_pickle, viewer_json, perfetto_trace, chrome_trace, rmm_csv, history_columns}) {
+        log.write(file, format);
+    }
+    history_record const record = read_history(file);
+    CHECK(record.events.size() == log.events());
+    CHECK(record.events.at(1).bytes == 1_MiB);
+    history_trigger{log, file, history_columns}.on_refusal();
+    {
+        auto memory = later{} | with::pool | with::logging(file, {.most_bytes = 1_MiB});
+        memory.deallocate(stream, memory.allocate(stream, 1_KiB), 1_KiB);
+        CHECK(memory.lost() == 0);
+        stream.synchronize();
+        memory.retire(stream);
+    }
+    std::filesystem::remove(file);
 }

@@ -6,6 +6,7 @@
 #include <vram/handle/any_resource.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/handle/shared.hpp>
+#include <vram/history/logging.hpp>
 #include <vram/layer/aligned.hpp>
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
@@ -55,6 +56,7 @@ inline constexpr bool loses_nothing =
 
 static_assert(loses_nothing<limiting<everything>>);
 static_assert(loses_nothing<statistics<everything>>);
+static_assert(loses_nothing<logging<everything>>);
 static_assert(loses_nothing<tracking<everything>>);
 static_assert(loses_nothing<aligned<everything>>);
 static_assert(loses_nothing<locked<everything>>);
@@ -149,6 +151,7 @@ TEST_CASE("powers: each layer forwards each power") {
     asked_of other;
     reaches_the_upstream([](auto up) { return limiting{std::move(up), 1000}; });
     reaches_the_upstream([](auto up) { return statistics{std::move(up)}; });
+    reaches_the_upstream([](auto up) { return logging{std::move(up), "/dev/null"}; });
     reaches_the_upstream([](auto up) { return tracking{std::move(up)}; });
     reaches_the_upstream([](auto up) { return aligned{std::move(up), 64}; });
     reaches_the_upstream([](auto up) { return locked{std::move(up)}; });

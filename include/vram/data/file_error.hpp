@@ -30,6 +30,7 @@ public:
         not_a_file,     ///< a pipe, a terminal or a socket, which cannot be read at an offset
         /// The size of the file is not a multiple of `wanted` bytes; `got` bytes remain.
         partial_record,
+        damaged, ///< the bytes at `offset` are not of the expected format
     };
 
     file_error(std::error_code code, std::string path, std::size_t offset = 0,
@@ -73,6 +74,7 @@ public:
                 case reason::ends_early: return "the file ends before the requested bytes";
                 case reason::not_a_file: return "not a file that can be read at an offset";
                 case reason::partial_record: return "the file is not a whole number of records";
+                case reason::damaged: return "the file does not have the expected format";
                 }
                 return "unknown";
             }

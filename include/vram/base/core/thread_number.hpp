@@ -30,7 +30,8 @@ inline unsigned take_thread_number() noexcept {
         while (~taken != 0) {
             auto const          bit = static_cast<unsigned>(std::countr_one(taken));
             std::uint64_t const one = std::uint64_t{1} << bit;
-            if (word.compare_exchange_weak(taken, taken | one, std::memory_order_relaxed)) {
+            if (word.compare_exchange_weak(taken, taken | one, std::memory_order_acquire,
+                                           std::memory_order_relaxed)) {
                 return first + bit;
             }
         }
@@ -49,7 +50,7 @@ public:
         // Several threads may share a number from 1024 on, so it has no bit in the bitmap.
         if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
-        thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_relaxed);
+        thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_release);
     }
 
     [[nodiscard]] unsigned number() const noexcept { return number_; }
@@ -65,7 +66,8 @@ private:
 
 /// Returns the number of the calling thread: the lowest that no other running thread had when this
 /// thread first called this function. So n concurrent threads have numbers below n, even if threads
-/// start and end. When a thread ends, its number becomes available. If more than 1024 threads run,
+/// start and end. When a thread ends, its number becomes available; the end of the thread happens
+/// before the call in which another thread takes the number. If more than 1024 threads run,
 /// the others have numbers from 1024 on, which several threads may share.
 ///
 /// Cost      One load of a thread-local variable. The first call of a thread searches a bitmap.

@@ -123,7 +123,7 @@ public:
 
     observation(R& upstream, char const* name, void const* identity,
                 bool any_stream = false) noexcept
-        : upstream_{upstream}, name_{name}, identity_{identity}, any_stream_{any_stream} {}
+        : name_{name}, upstream_{upstream}, identity_{identity}, any_stream_{any_stream} {}
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
@@ -169,10 +169,12 @@ private:
     }
 
     resource_call<platform> call_;
-    R&                      upstream_;
-    char const*             name_;
-    void const*             identity_;
-    bool                    any_stream_; ///< true if any stream may use each block without a wait
+    // Not next to `identity_`, as in an event: the compiler would then copy both by one load of 16
+    // bytes, which waits until the two stores before it have reached the cache.
+    char const* name_;
+    R&          upstream_;
+    void const* identity_;
+    bool        any_stream_; ///< true if any stream may use each block without a wait
 };
 
 } // namespace detail

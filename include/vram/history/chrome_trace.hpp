@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `chrome_trace` writes a history as JSON for chrome://tracing and other profilers.
+
+#include <vram/history/core/block_story.hpp>     // block_story
+#include <vram/history/core/byte_file.hpp>       // byte_file
+#include <vram/history/core/json_writer.hpp>     // json_writer
+#include <vram/history/core/memory_counters.hpp> // memory_counters, name_of_instant
+#include <vram/history/history_record.hpp>       // history_record
+
+#include <cstdint> // uint64_t, int64_t, uint32_t
+#include <string>  // string
+
+namespace vram {
+
+namespace detail {
+
+/// Writes events of Chrome's trace format.
+class chrome_events {
+public:
+    chrome_events(history_record const& from, byte_file& to) : from_{from}, to_{to}, json_{to} {}
+
+    void write() {
+        block_story const story{from_};
+        memory_counters   sums{from_, story};
+        json_.dictionary([&] {
+            json_.key("otherData");
+            json_.dictionary([&] { number("overwritten_events", from_.overwritten); });
+            json_.key("traceEvents");
+            json_.list([&] {
+                for (story_step const& step : story.steps()) { write(step, sums); }
+            });
+        });
+        json_.finish();
+    }
+
+private:
+    void write(story_step const& step, memory_counters& sums) {
+        history_event const& e = from_.events[step.event];
+        sums.follow(step);
+        if (sums.live_changed() || sums.reserved_changed()) {
+            event("C", "memory", e, [&] {
+                number("live", sums.live());
+                number("reserved", sums.reserved());
+            });
+        }
+        if (sums.tag() != 0) {
+            event("C", ("tag " + from_.tags[sums.tag()]).c_str(), e,
+                  [&] { number("live", sums.of_tag(sums.tag())); });
+        }
+        if (sums.live_changed()) {
+            bool const added = step.what == story_step::action::allocated;
+            event("i", "[memory]", e, [&] { // as PyTorch's profiler has them
+                number("Addr", step.memory);
+                json_.key("Bytes");
+                if (!added) { to_ << '-'; }
+                json_.number(step.bytes);
+                number("Total Allocated", sums.live());
+                number("Total Reserved", sums.reserved());
+                number("Device Type", 1);
+                number("Device Id", from_.device);
+            });
+        }
+        if (step.what == story_step::action::none) { return; }
+        if (char const* const text = name_of_instant(from_, step)) {
+            event("i", text, e, [&] { number("bytes", e.bytes); });
+        }
+    }
+    template <class Arguments>
+    void event(char const* phase, char const* name, history_event const& e,
+               Arguments const& arguments) {
+        json_.item([&] {
+            json_.dictionary([&] {
+                json_.key("ph");
+                json_.string(phase);
+                json_.key("name");
+                json_.string(name);
+                json_.key("cat");
+                json_.string("cpu_instant_event");
+                number("pid", from_.device);
+                number("tid", e.thread);
+                json_.key("ts");
+                time(e.time);
+                if (*phase == 'i') {
+                    json_.key("s");
+                    json_.string("t");
+                }
+                json_.key("args");
+                json_.dictionary(arguments);
+            });
+        });
+    }
+    void number(char const* key, std::uint64_t value) {
+        json_.key(key);
+        json_.number(value);
+    }
+    /// Writes microseconds with three decimals.
+    void time(std::int64_t nanoseconds) {
+        auto const ns   = static_cast<std::uint64_t>(nanoseconds < 0 ? 0 : nanoseconds);
+        auto const part = static_cast<unsigned>(ns % 1000);
+        to_ << ns / 1000 << '.';
+        for (unsigned scale = 100; scale != 0; scale /= 10) { to_.byte('0' + part / scale % 10); }
+    }
+
+    history_record const& from_;
+    byte_file&            to_;
+    json_writer           json_;
+};
+
+} // namespace detail
+
+/// A `history_format`: Chrome's JSON for chrome://tracing, ui.perfetto.dev and TensorBoard.
+/// Counters "memory" and one for each tag, and an event "[memory]" for each block, as PyTorch's
+/// profiler writes them. `perfetto_trace` is a tenth of the size and has units.
+///
+///     memory.observer().write("run.json", chrome_trace);
+///
+/// Failure   Throws `file_error`, `std::bad_alloc`.
+/// Threads   Any thread may call.
+/// Cost      About 300 bytes in the file for each event.
+inline void chrome_trace(history_record const& record, detail::byte_file& to) {
+    detail::chrome_events{record, to}.write();
+}
+
+} // namespace vram

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `byte_file` is a new file that is written from the beginning to the end.
+
+#include <vram/data/file_error.hpp> // file_error
+
+#include <cerrno>       // errno
+#include <charconv>     // to_chars
+#include <concepts>     // integral
+#include <cstddef>      // size_t
+#include <cstdint>      // uint64_t, uint8_t
+#include <cstdio>       // FILE
+#include <cstring>      // memcpy
+#include <string>       // string
+#include <string_view>  // string_view
+#include <system_error> // generic_category
+#include <utility>      // move
+#include <vector>       // vector
+
+namespace vram {
+namespace detail {
+
+/// A new file. Its bytes are first written to a file of the same name with ".part" at the end.
+/// `close` renames that file, so that a file with the wanted name is always complete. Without
+/// `close` the destructor removes it.
+///
+///     byte_file out{path};
+///     out << "Thread,Time\n" << 17;
+///     out.close();
+///
+/// Failure   Throws `file_error`.
+/// Threads   One thread at a time.
+class byte_file {
+public:
+    explicit byte_file(std::string path) : path_{std::move(path)}, room_(1 << 16) {
+        file_ = std::fopen(part().c_str(), "wb");
+        if (file_ == nullptr) { fail(); }
+    }
+    byte_file(byte_file const&)            = delete;
+    byte_file& operator=(byte_file const&) = delete;
+    ~byte_file() {
+        if (file_ == nullptr) { return; }
+        static_cast<void>(std::fclose(file_));
+        static_cast<void>(std::remove(part().c_str()));
+    }
+
+    byte_file& operator<<(std::string_view text) {
+        put(text.data(), text.size());
+        return *this;
+    }
+    byte_file& operator<<(char c) {
+        put(&c, 1);
+        return *this;
+    }
+    /// Writes a number in decimal.
+    template <std::integral Number>
+    byte_file& operator<<(Number n) {
+        reserve(24);
+        auto const end = std::to_chars(room_.data() + used_, room_.data() + used_ + 24, n);
+        used_          = static_cast<std::size_t>(end.ptr - room_.data());
+        return *this;
+    }
+    /// Writes "0x" and the number in hexadecimal.
+    byte_file& hexadecimal(std::uint64_t n) {
+        *this << "0x";
+        reserve(24);
+        auto const end = std::to_chars(room_.data() + used_, room_.data() + used_ + 24, n, 16);
+        used_          = static_cast<std::size_t>(end.ptr - room_.data());
+        return *this;
+    }
+    void put(void const* from, std::size_t bytes) {
+        if (bytes > room_.size() - used_) {
+            flush();
+            if (bytes > room_.size()) { return write(from, bytes); }
+        }
+        if (bytes != 0) { std::memcpy(room_.data() + used_, from, bytes); }
+        used_ += bytes;
+    }
+    void byte(unsigned value) {
+        reserve(1);
+        room_[used_++] = static_cast<char>(static_cast<std::uint8_t>(value));
+    }
+
+    /// Writes what is buffered, and gives the file its name.
+    void close() {
+        flush();
+        std::FILE* const file = file_;
+        file_                 = nullptr;
+        if (std::fclose(file) != 0 || std::rename(part().c_str(), path_.c_str()) != 0) {
+            int const why = errno;
+            static_cast<void>(std::remove(part().c_str()));
+            errno = why;
+            fail();
+        }
+    }
+
+private:
+    [[nodiscard]] std::string part() const { return path_ + ".part"; }
+    void                      reserve(std::size_t bytes) {
+        if (bytes > room_.size() - used_) { flush(); }
+    }
+    void flush() {
+        write(room_.data(), used_);
+        used_ = 0;
+    }
+    void write(void const* from, std::size_t bytes) {
+        errno                  = 0;
+        std::size_t const done = std::fwrite(from, 1, bytes, file_);
+        if (done != bytes) { fail(bytes, done); }
+        written_ += bytes;
+    }
+    [[noreturn]] void fail(std::size_t wanted = 0, std::size_t done = 0) const {
+        throw file_error{
+            {errno != 0 ? errno : EIO, std::generic_category()}, path_, written_, wanted, done};
+    }
+
+    std::string       path_;
+    std::FILE*        file_ = nullptr;
+    std::vector<char> room_;
+    std::size_t       used_    = 0;
+    std::size_t       written_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

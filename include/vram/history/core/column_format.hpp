@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `column_format` describes the file of `history_columns`, and encodes and decodes its numbers.
+
+#include <vram/data/file_error.hpp> // file_error
+
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t, int64_t
+#include <string>      // string
+#include <string_view> // string_view
+
+namespace vram {
+namespace detail {
+
+/// The file: the eight characters of `magic`, then numbers (seven bits in each byte, the lowest
+/// first, with the highest bit set except in the last byte) and texts (their size and bytes).
+///
+///     device, overwritten
+///     tags:      count, then texts; the empty entry 0 of each table is left out
+///     sites:     count, then file, function, line
+///     resources: count, then name, identity
+///     stacks:    count, then the number of addresses and the addresses
+///     chunks:    count, then memory, bytes, resource, grows
+///     contexts:  count, then kind, has_stream, thread, tag, site, resource, stack, stream
+///     events:    count, the shift of addresses, and four columns, each with its size in bytes:
+///                index of the context; difference of times; difference of addresses, shifted;
+///                bytes + 1, or 0 for the bytes of the last event at the address
+///
+/// Differences are relative to the event before. 0, -1, 1, -2 are stored as 0, 1, 2, 3.
+struct column_format {
+    static constexpr std::string_view magic = "VRAMHIS1";
+
+    [[nodiscard]] static std::uint64_t zigzag(std::uint64_t difference) noexcept {
+        return difference << 1 ^ (std::uint64_t{0} - (difference >> 63));
+    }
+    [[nodiscard]] static std::uint64_t unzigzag(std::uint64_t stored) noexcept {
+        return stored >> 1 ^ (std::uint64_t{0} - (stored & 1));
+    }
+    static void append(std::string& to, std::uint64_t n) {
+        for (; n > 0x7F; n >>= 7) { to += static_cast<char>(n | 0x80); }
+        to += static_cast<char>(n);
+    }
+    static void append(std::string& to, std::string_view text) {
+        append(to, std::uint64_t{text.size()});
+        to += text;
+    }
+};
+
+/// Reads numbers and texts from memory. A read beyond the end, or a number of more than 64 bits,
+/// throws `file_error`.
+class column_reader {
+public:
+    column_reader(std::string_view from, std::string const& path, std::size_t offset = 0) noexcept
+        : from_{from}, path_{path}, offset_{offset} {}
+
+    [[nodiscard]] std::uint64_t number() {
+        std::uint64_t n = 0;
+        for (unsigned shift = 0; shift < 64; shift += 7) {
+            if (at_ == from_.size()) { fail(file_error::reason::ends_early); }
+            auto const byte = static_cast<unsigned char>(from_[at_++]);
+            if (shift == 63 && byte > 1) { break; }
+            n |= std::uint64_t{byte & 0x7FU} << shift;
+            if ((byte & 0x80) == 0) { return n; }
+        }
+        fail(file_error::reason::damaged);
+    }
+    /// Returns a number that is at most `most`.
+    [[nodiscard]] std::uint64_t number(std::uint64_t most) {
+        std::uint64_t const n = number();
+        if (n > most) { fail(file_error::reason::damaged); }
+        return n;
+    }
+    /// Returns a number of entries that need at least `each` bytes.
+    [[nodiscard]] std::size_t count(std::size_t each) {
+        std::uint64_t const n = number();
+        if (n > (from_.size() - at_) / each) { fail(file_error::reason::ends_early); }
+        return static_cast<std::size_t>(n);
+    }
+    [[nodiscard]] std::string_view text() {
+        std::size_t const size = count(1);
+        at_ += size;
+        return from_.substr(at_ - size, size);
+    }
+    /// Returns a reader of the next part, which begins with its size.
+    [[nodiscard]] column_reader part() {
+        std::string_view const bytes = text();
+        return {bytes, path_, offset_ + at_ - bytes.size()};
+    }
+    [[noreturn]] void fail(file_error::reason why) const {
+        throw file_error{why, path_, offset_ + at_, 1};
+    }
+    [[nodiscard]] bool at_end() const noexcept { return at_ == from_.size(); }
+
+private:
+    std::string_view   from_;
+    std::string const& path_;
+    std::size_t        offset_; ///< of `from_` in the file
+    std::size_t        at_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `event_ring` is a bounded store of records of a fixed number of words, written by many threads.
+
+#include <vram/base/core/thread_number.hpp> // thread_number
+
+#include <algorithm> // clamp
+#include <atomic>    // atomic
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t, uint32_t
+#include <memory>    // unique_ptr
+#include <mutex>     // mutex, lock_guard
+#include <new>       // nothrow
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// Keeps at least the last `capacity` records of `width` words; later ones overwrite the oldest.
+/// The memory is divided into pages. Each thread fills a page of its own, and takes the oldest page
+/// that no thread fills when its own is full.
+///
+///     event_ring ring{1 << 18, 2};
+///     ring.append(thread_number(), [&](event_ring::place to) { to.store(0, time); to.store(1, bytes); });
+///
+/// Failure   `append` never throws: a record for which there is no host memory is counted as
+///           overwritten.
+/// Threads   Any thread may call any function. `read` takes no lock, and skips a page that is
+///           overwritten at the same time.
+/// Cost      `append`: one store for each word, and no atomic operation. One call in 256 takes a
+///           mutex. Memory is allocated page by page when it is first used.
+class event_ring {
+    using word = std::atomic<std::uint64_t>;
+
+public:
+    event_ring(std::size_t capacity, std::size_t width)
+        : width_{width},
+          page_records_{static_cast<std::uint32_t>(
+              std::clamp(capacity / 16, std::size_t{8}, std::size_t{256}))},
+          pages_((capacity + page_records_ - 1) / page_records_ + 64) {}
+    event_ring(event_ring const&)            = delete;
+    event_ring& operator=(event_ring const&) = delete;
+
+    /// Returns the number of words of each record.
+    [[nodiscard]] std::size_t width() const noexcept { return width_; }
+
+    /// Stores a record of the thread with the number `number`, the calling one: `fill(to)` stores
+    /// all of its words at `to`, a `place`.
+    template <class Fill>
+    [[gnu::always_inline]] void append(unsigned number, Fill const& fill) noexcept {
+        if (number < most_first) [[likely]] {
+            put(first_[number], fill);
+        } else {
+            put_by_other(number, fill);
+        }
+    }
+
+    /// The place of a record. The words that are not stored are those of an overwritten record.
+    class place {
+    public:
+        [[gnu::always_inline]] void store(std::size_t index, std::uint64_t value) const noexcept {
+            at_[index].store(value, std::memory_order_release);
+        }
+
+    private:
+        friend event_ring;
+        explicit place(word* at) noexcept : at_{at} {}
+        word* at_;
+    };
+
+    /// Calls `take(words)` for each record, those of one page in order. The words are valid during
+    /// the call.
+    template <class Take>
+    void read(Take const& take) const {
+        std::vector<std::uint64_t> copy(width_ * page_records_);
+        for (page const& each : pages_) {
+            word const* const from = each.words.load(std::memory_order_acquire);
+            if (from == nullptr) { continue; }
+            std::uint64_t const lap   = each.lap.load(std::memory_order_acquire);
+            std::uint32_t const count = page_records_ - each.left.load(std::memory_order_acquire);
+            for (std::size_t i = 0; i != count * width_; ++i) {
+                copy[i] = from[i].load(std::memory_order_acquire);
+            }
+            // A word of a later lap was stored after the lap: this load then reads the later lap.
+            if (each.lap.load(std::memory_order_relaxed) != lap) { continue; }
+            for (std::size_t i = 0; i != count; ++i) { take(copy.data() + i * width_); }
+        }
+    }
+
+    /// Returns the number of records that were overwritten, or for which there was no memory.
+    [[nodiscard]] std::uint64_t overwritten() const noexcept {
+        return overwritten_.load(std::memory_order_relaxed);
+    }
+    /// Returns the number of calls of `append`.
+    [[nodiscard]] std::uint64_t appended() const noexcept {
+        std::uint64_t sum = overwritten();
+        for (page const& each : pages_) {
+            if (each.words.load(std::memory_order_acquire) == nullptr) { continue; }
+            sum += page_records_ - each.left.load(std::memory_order_relaxed);
+        }
+        return sum;
+    }
+
+private:
+    static constexpr unsigned most_first = 64;
+
+    struct page {
+        std::atomic<std::uint64_t> lap{0}; ///< how often the page was overwritten
+        /// Number of records for which the page has room.
+        std::atomic<std::uint32_t> left{0};
+        bool                       in_use = false; ///< a writer fills the page; guarded by `turn_`
+        std::atomic<word*>         words{nullptr};
+        std::unique_ptr<word[]>    owner;
+    };
+    /// The place of the next record of the threads with one number. Only one thread at a time has a
+    /// number below `most_thread_numbers`, so that it needs no lock.
+    struct alignas(64) writer {
+        word*         at   = nullptr;
+        page*         into = nullptr;
+        std::uint32_t left = 0; ///< records for which the page has room
+    };
+
+    template <class Fill>
+    [[gnu::always_inline]] void put(writer& w, Fill const& fill) noexcept {
+        if (w.left == 0) [[unlikely]] {
+            if (!next(w)) { return; }
+        }
+        fill(place{w.at});
+        w.at += width_;
+        w.into->left.store(--w.left, std::memory_order_release);
+    }
+    template <class Fill>
+    [[gnu::noinline]] void put_by_other(unsigned number, Fill const& fill) noexcept {
+        if (number >= most_thread_numbers) { // several threads may have this number
+            std::lock_guard const held{last_lock_};
+            return put(last_, fill);
+        }
+        if (writer* const group = others(number / most_first - 1)) {
+            put(group[number % most_first], fill);
+        }
+    }
+    /// Returns the writers of a group of numbers, or null without host memory.
+    [[gnu::noinline]] writer* others(unsigned group) noexcept {
+        if (writer* const made = others_[group].load(std::memory_order_acquire)) { return made; }
+        std::lock_guard const held{turn_};
+        if (owners_[group] == nullptr) {
+            owners_[group].reset(new (std::nothrow) writer[most_first]);
+            if (owners_[group] == nullptr) { overwritten_.fetch_add(1, std::memory_order_relaxed); }
+            others_[group].store(owners_[group].get(), std::memory_order_release);
+        }
+        return owners_[group].get();
+    }
+
+    /// Gives `w` the page after the last one that a writer got and that no other writer fills.
+    [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
+        std::lock_guard const held{turn_};
+        if (w.into != nullptr) { w.into->in_use = false; }
+        w.into             = nullptr;
+        std::size_t passed = 0;
+        while (passed != pages_.size() && pages_[cursor_].in_use) {
+            cursor_ = (cursor_ + 1) % pages_.size();
+            ++passed;
+        }
+        page& found = pages_[cursor_];
+        if (passed != pages_.size() && found.owner == nullptr) {
+            found.owner.reset(new (std::nothrow) word[width_ * page_records_]);
+        }
+        if (passed == pages_.size() || found.owner == nullptr) {
+            overwritten_.fetch_add(1, std::memory_order_relaxed);
+            return false;
+        }
+        cursor_ = (cursor_ + 1) % pages_.size();
+        if (found.words.load(std::memory_order_relaxed) != nullptr) {
+            overwritten_.fetch_add(page_records_ - found.left.load(std::memory_order_relaxed),
+                                   std::memory_order_relaxed);
+        }
+        found.left.store(page_records_, std::memory_order_relaxed);
+        found.lap.fetch_add(1, std::memory_order_release); // a reader of this lap reads that number
+        found.words.store(found.owner.get(), std::memory_order_release);
+        found.in_use = true;
+        w.into       = &found;
+        w.at         = found.owner.get();
+        w.left       = page_records_;
+        return true;
+    }
+
+    std::size_t                width_;
+    std::uint32_t              page_records_;
+    std::vector<page>          pages_;
+    std::mutex                 turn_;
+    std::size_t                cursor_ = 0; ///< guarded by `turn_`
+    std::atomic<std::uint64_t> overwritten_{0};
+    writer                     first_[most_first];
+    /// Writers of the numbers from `most_first` on, allocated when they are first used.
+    std::atomic<writer*>      others_[most_thread_numbers / most_first - 1]{};
+    std::unique_ptr<writer[]> owners_[most_thread_numbers / most_first - 1];
+    std::mutex                last_lock_;
+    writer                    last_; ///< of all larger numbers; guarded by `last_lock_`
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `history_state` stores the events of a `history`, and makes records of them.
+
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/call_stack.hpp>         // call_stack
+#include <vram/base/core/lock.hpp>          // lock
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/base/tag.hpp>                // memory_tag
+#include <vram/concepts/observer.hpp>       // memory_event_kind
+#include <vram/history/core/byte_file.hpp>  // byte_file
+#include <vram/history/core/event_ring.hpp> // event_ring
+#include <vram/history/history_record.hpp>  // history_record
+#include <vram/probe/core/tick_clock.hpp>   // tick_clock
+
+#include <algorithm>     // sort
+#include <atomic>        // atomic
+#include <bit>           // bit_cast
+#include <cstddef>       // size_t
+#include <cstdint>       // uint64_t, uintptr_t
+#include <map>           // map
+#include <set>           // set
+#include <string>        // string
+#include <type_traits>   // is_trivially_copyable_v
+#include <unordered_map> // unordered_map
+#include <utility>       // pair, move
+#include <vector>        // vector
+
+namespace vram {
+namespace detail {
+
+/// The words of an event in the ring. The last one exists only in a history with call stacks.
+struct history_words {
+    enum index : std::size_t { time, about, memory, bytes, stream, resource, name, site, stack };
+
+    std::uint64_t at[stack + 1];
+
+    void store(std::size_t which, std::uint64_t word) noexcept { at[which] = word; }
+
+    /// Returns the word `about`: the kind, the thread, whether there is a stream, and the tag.
+    [[nodiscard]] static std::uint64_t pack(memory_event_kind kind, unsigned thread,
+                                            bool has_stream, std::uint32_t tag) noexcept {
+        return static_cast<std::uint64_t>(kind) | std::uint64_t{has_stream} << 8 |
+               std::uint64_t{thread & 0xFFFFU} << 16 | std::uint64_t{tag} << 32;
+    }
+
+    /// Returns a word that stands for a call stack, and the call stack of such a word.
+    [[nodiscard]] static std::uint64_t pack(call_stack of) noexcept {
+        return std::bit_cast<std::uintptr_t>(of);
+    }
+    [[nodiscard]] static call_stack stack_of(std::uint64_t word) noexcept {
+        return std::bit_cast<call_stack>(static_cast<std::uintptr_t>(word));
+    }
+
+    /// Returns a word that stands for a line of the program, and the line of such a word.
+    [[nodiscard]] static std::uint64_t pack(call_site at) noexcept {
+        if constexpr (sizeof(call_site) == sizeof(std::uint64_t)) {
+            return std::bit_cast<std::uint64_t>(at);
+        } else {
+            return 0;
+        }
+    }
+    [[nodiscard]] static call_site line(std::uint64_t word) noexcept {
+        if constexpr (sizeof(call_site) == sizeof(std::uint64_t)) {
+            return std::bit_cast<call_site>(word);
+        } else {
+            return {};
+        }
+    }
+};
+
+class history_state;
+
+/// A file that a trigger writes, and its format.
+struct history_file {
+    std::string path;
+    void (*format)(history_record const&, byte_file&);
+
+    /// Writes the file. An error is reported to the error sink.
+    void write(history_state const& from) const noexcept;
+    /// Reports the exception that is being handled.
+    static void report() noexcept {
+        report_caught({.kind   = error_kind::lost_exception,
+                       .call   = "the write of a history",
+                       .advice = "The program continues; the file was not written."});
+    }
+};
+
+/// The part of a `history` that its triggers share with it.
+///
+/// Failure   `add` never throws. `record` throws `std::bad_alloc`.
+/// Threads   Any thread may call any function.
+class history_state {
+public:
+    history_state(std::size_t events, unsigned frames, std::uint32_t device)
+        : ring_{events, std::size_t{history_words::stack} + (frames != 0 ? 1U : 0U)},
+          frames_{frames},
+          device_{device} {}
+
+    /// Stores an event of the calling thread, which has the number `thread`. `fill(to)` stores its
+    /// words, except the time.
+    template <class Fill>
+    [[gnu::always_inline]] void append(unsigned thread, Fill const& fill) noexcept {
+        ring_.append(thread, [&](event_ring::place to) {
+            to.store(history_words::time, tick_clock::now());
+            fill(to);
+        });
+    }
+    /// Stores an event of another kind than `allocated` and `freed`.
+    template <class Fill>
+    [[gnu::noinline]] void append_rare(memory_event_kind kind, unsigned thread,
+                                       Fill const& fill) noexcept {
+        switch (kind) {
+        case memory_event_kind::chunk_added:
+        case memory_event_kind::chunk_removed:
+        case memory_event_kind::pages_mapped: {
+            history_words words{};
+            fill(words);
+            auto const held = lock_.hold();
+            append(thread, fill);
+            return change_chunks(kind, words.at);
+        }
+        case memory_event_kind::refused: append(thread, fill); return refused();
+        default: return append(thread, fill);
+        }
+    }
+
+    /// Makes each refusal write the files of `which` too, but not more often than once a second.
+    void write_on_refusal(history_file which) {
+        auto const held = lock_.hold();
+        on_refusal_.push_back(std::move(which));
+        writes_on_refusal_.store(true, std::memory_order_release);
+    }
+
+    [[nodiscard]] unsigned          frames() const noexcept { return frames_; }
+    [[nodiscard]] event_ring const& ring() const noexcept { return ring_; }
+
+    /// Returns the events until now, in order of time.
+    [[nodiscard]] history_record record() const {
+        history_record    made;
+        interned          names{made};
+        tick_clock::ticks until = 0;
+        made.device             = device_;
+        {
+            auto const held = lock_.hold();
+            until           = tick_clock::now();
+            for (auto const& [key, held_chunk] : chunks_) {
+                std::uint32_t const  resource = names.resource(held_chunk.name, key.first);
+                bool const           grows    = growing_.contains(key.first);
+                history_chunk* const last     = made.chunks.empty() ? nullptr : &made.chunks.back();
+                if (grows && last != nullptr && last->resource == resource &&
+                    last->memory + last->bytes == key.second) {
+                    last->bytes += held_chunk.bytes;
+                } else {
+                    made.chunks.push_back({key.second, held_chunk.bytes, resource, grows});
+                }
+            }
+        }
+        std::vector<std::uint64_t>                         copied;
+        std::vector<std::pair<std::uint64_t, std::size_t>> order;
+        made.overwritten = ring_.overwritten();
+        ring_.read([&](std::uint64_t const* words) {
+            if (words[history_words::time] > until) { return; }
+            order.emplace_back(words[history_words::time], copied.size());
+            copied.insert(copied.end(), words, words + ring_.width());
+        });
+        std::sort(order.begin(), order.end());
+        auto const clock = clock_.conversion();
+        made.events.reserve(order.size());
+        for (auto const& [time, at] : order) {
+            made.events.push_back(names.event(copied.data() + at, ring_.width()));
+            made.events.back().time = clock.nanoseconds(time);
+        }
+        return made;
+    }
+
+private:
+    /// Fills the tables of a record, each entry once.
+    class interned {
+    public:
+        explicit interned(history_record& into) : into_{into} {}
+
+        [[nodiscard]] history_event event(std::uint64_t const* words, std::size_t width) {
+            using w                   = history_words;
+            std::uint64_t const about = words[w::about];
+            history_event       e;
+            e.kind       = static_cast<memory_event_kind>(about & 0xFF);
+            e.has_stream = (about >> 8 & 1) != 0;
+            e.thread     = static_cast<std::uint16_t>(about >> 16);
+            e.tag        = tag(static_cast<std::uint32_t>(about >> 32));
+            e.site       = site(words[w::site]);
+            e.memory     = words[w::memory];
+            e.bytes      = words[w::bytes];
+            e.stream     = words[w::stream];
+            e.resource =
+                resource(std::bit_cast<char const*>(static_cast<std::uintptr_t>(words[w::name])),
+                         e.kind == memory_event_kind::marked ? 0 : words[w::resource]);
+            e.stack = width > w::stack ? stack(words[w::stack]) : 0;
+            return e;
+        }
+
+        [[nodiscard]] std::uint32_t resource(char const* name, std::uint64_t identity) {
+            auto const [found, fresh] = resources_.try_emplace({name, identity});
+            if (fresh) {
+                found->second = next(into_.resources);
+                into_.resources.push_back({name, identity});
+            }
+            return found->second;
+        }
+
+    private:
+        template <class Table>
+        [[nodiscard]] static std::uint32_t next(Table const& table) noexcept {
+            return static_cast<std::uint32_t>(table.size());
+        }
+        [[nodiscard]] std::uint32_t site(std::uint64_t word) {
+            if (word == last_site_.first) { return last_site_.second; }
+            auto const [found, fresh] = sites_.try_emplace(word);
+            if (fresh) {
+                call_site const at = history_words::line(word);
+                if (at.known()) {
+                    found->second = next(into_.sites);
+                    into_.sites.push_back({at.file(), at.function(), at.line()});
+                }
+            }
+            last_site_ = {word, found->second};
+            return found->second;
+        }
+        [[nodiscard]] std::uint32_t tag(std::uint32_t id) {
+            if (id == 0) { return 0; }
+            auto const [found, fresh] = tags_.try_emplace(id);
+            if (fresh) {
+                found->second = next(into_.tags);
+                into_.tags.push_back(name_of_tag(id));
+            }
+            return found->second;
+        }
+        [[nodiscard]] std::uint32_t stack(std::uint64_t word) {
+            if (word == 0) { return 0; }
+            auto const [found, fresh] = stacks_.try_emplace(word);
+            if (fresh) {
+                call_stack const of = history_words::stack_of(word);
+                found->second       = next(into_.stacks);
+                into_.stacks.emplace_back();
+                for (std::size_t i = 0; i < of.size(); ++i) {
+                    into_.stacks.back().push_back(std::bit_cast<std::uintptr_t>(of[i]));
+                }
+            }
+            return found->second;
+        }
+        [[nodiscard]] static std::string name_of_tag(std::uint32_t id) {
+            return memory_tag::of_id(id).path();
+        }
+
+        history_record&                                                into_;
+        std::map<std::pair<char const*, std::uint64_t>, std::uint32_t> resources_;
+        std::unordered_map<std::uint64_t, std::uint32_t>               sites_;
+        std::unordered_map<std::uint32_t, std::uint32_t>               tags_;
+        std::unordered_map<std::uint64_t, std::uint32_t>               stacks_;
+        std::pair<std::uint64_t, std::uint32_t>                        last_site_{0, 0};
+    };
+
+    struct chunk {
+        std::uint64_t bytes;
+        char const*   name;
+    };
+
+    /// Changes the table of chunks, which has the chunks that are older than the ring.
+    void change_chunks(memory_event_kind kind, std::uint64_t const* words) noexcept {
+        using w                      = history_words;
+        std::uint64_t const resource = words[w::resource];
+        std::uint64_t const memory   = words[w::memory];
+        if (kind == memory_event_kind::chunk_removed) { // all of its parts at once
+            auto const first = chunks_.lower_bound({resource, memory});
+            auto       last  = first;
+            while (last != chunks_.end() && last->first.first == resource &&
+                   last->first.second - memory < words[w::bytes]) {
+                ++last;
+            }
+            chunks_.erase(first, last);
+            return;
+        }
+        try {
+            if (kind == memory_event_kind::pages_mapped) {
+                growing_.insert(resource);
+                return;
+            }
+            auto const name             = static_cast<std::uintptr_t>(words[w::name]);
+            chunks_[{resource, memory}] = {words[w::bytes], std::bit_cast<char const*>(name)};
+        } catch (...) {} // no host memory: the record lacks the chunk once its event is overwritten
+    }
+    void refused() noexcept {
+        if (!writes_on_refusal_.load(std::memory_order_acquire)) { return; }
+        std::int64_t const now  = tick_clock::seconds();
+        std::int64_t       last = last_write_.load();
+        if (now == last || !last_write_.compare_exchange_strong(last, now)) { return; }
+        try {
+            std::vector<history_file> files;
+            {
+                auto const held = lock_.hold();
+                files           = on_refusal_;
+            }
+            for (history_file const& each : files) { each.write(*this); }
+        } catch (...) { history_file::report(); }
+    }
+
+    event_ring    ring_;
+    unsigned      frames_;
+    std::uint32_t device_;
+    tick_clock    clock_;
+    lock          lock_;
+    /// The chunks now, by resource and address. Guarded by `lock_`.
+    std::map<std::pair<std::uint64_t, std::uint64_t>, chunk> chunks_;
+    std::vector<history_file>                                on_refusal_; ///< guarded by `lock_`
+    std::set<std::uint64_t>   growing_; ///< resources with virtual memory; guarded by `lock_`
+    std::atomic<bool>         writes_on_refusal_{false};
+    std::atomic<std::int64_t> last_write_{-1};
+};
+
+inline void history_file::write(history_state const& from) const noexcept {
+    try {
+        byte_file out{path};
+        format(from.record(), out);
+        out.close();
+    } catch (...) { report(); }
+}
+
+} // namespace detail
+} // namespace vram

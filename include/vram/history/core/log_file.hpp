@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `log_file` is a text file to which many threads append lines, and which no crash shortens.
+
+#include <vram/base/core/lock.hpp>          // lock
+#include <vram/base/core/report_caught.hpp> // report_caught
+#include <vram/data/file_error.hpp>         // file_error
+
+#include <algorithm>    // min
+#include <atomic>       // atomic
+#include <cerrno>       // errno
+#include <cstddef>      // size_t
+#include <cstdint>      // uint64_t
+#include <cstdio>       // rename
+#include <cstring>      // memcpy, memset
+#include <fcntl.h>      // open, posix_fallocate
+#include <string>       // string, to_string
+#include <string_view>  // string_view
+#include <sys/mman.h>   // mmap
+#include <sys/types.h>  // off_t
+#include <system_error> // generic_category
+#include <unistd.h>     // close, ftruncate
+#include <utility>      // move
+
+namespace vram {
+namespace detail {
+
+/// Appends lines to a file through a mapped part of it: what was appended stays, also if the
+/// process is killed. The part that is not written yet consists of empty lines, which `close` and
+/// the destructor cut off. If a file would exceed `most_bytes`, it is renamed to PATH.1, the file
+/// before it to PATH.2, and so on up to `older_files`, and a new one begins.
+///
+///     log_file log{"run.csv", "Thread,Time\n", 0, 0};
+///     log.append("1,12:00\n");
+///
+/// Failure   The constructor throws `file_error`. `append` never throws: the first error is
+///           reported to the error sink, and further lines are discarded and counted.
+/// Threads   Any thread may append. A process that was forked must not.
+/// Cost      `append`: a lock and a copy. A call of the system for each mebibyte.
+class log_file {
+public:
+    log_file(std::string path, std::string header, std::size_t most_bytes, unsigned older_files)
+        : path_{std::move(path)},
+          header_{std::move(header)},
+          most_bytes_{most_bytes},
+          older_files_{older_files} {
+        open();
+    }
+    log_file(log_file const&)            = delete;
+    log_file& operator=(log_file const&) = delete;
+    ~log_file() { close(); }
+
+    void append(std::string_view line) noexcept {
+        auto const held = lock_.hold();
+        if (file_ < 0) {
+            lost_.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
+        try {
+            if (most_bytes_ != 0 && size_ > header_.size() && size_ + line.size() > most_bytes_) {
+                rotate();
+            }
+            put(line);
+        } catch (...) {
+            lost_.fetch_add(1, std::memory_order_relaxed);
+            close();
+            report_caught({.kind   = error_kind::lost_exception,
+                           .call   = "a line of a log",
+                           .advice = "The lines from now on are lost."});
+        }
+    }
+
+    /// Returns the number of lines that were discarded.
+    [[nodiscard]] std::uint64_t lost() const noexcept {
+        return lost_.load(std::memory_order_relaxed);
+    }
+
+private:
+    static constexpr std::size_t window = std::size_t{1} << 20;
+
+    [[noreturn]] void fail(int why) const {
+        throw file_error{{why, std::generic_category()}, path_, size_};
+    }
+    void open() {
+        file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (file_ < 0) { fail(errno); }
+        size_ = 0;
+        try {
+            put(header_);
+        } catch (...) {
+            close();
+            throw;
+        }
+    }
+    void put(std::string_view text) {
+        while (!text.empty()) {
+            std::size_t const at = size_ % window;
+            if (at == 0 && mapped_at_ != size_) { map(); }
+            std::size_t const n = std::min(text.size(), window - at);
+            std::memcpy(part_ + at, text.data(), n);
+            size_ += n;
+            text.remove_prefix(n);
+        }
+    }
+    /// Maps the part that begins at `size_`. Its disk space is allocated first: otherwise a full
+    /// disk would end the process by a signal.
+    void map() {
+        unmap();
+        int const why =
+            ::posix_fallocate(file_, static_cast<off_t>(size_), static_cast<off_t>(window));
+        if (why != 0) { fail(why); }
+        void* const part = ::mmap(nullptr, window, PROT_READ | PROT_WRITE, MAP_SHARED, file_,
+                                  static_cast<off_t>(size_));
+        if (part == MAP_FAILED) { fail(errno); }
+        part_      = static_cast<char*>(part);
+        mapped_at_ = size_;
+        std::memset(part_, '\n', window);
+    }
+    void unmap() noexcept {
+        if (part_ != nullptr) { ::munmap(part_, window); }
+        part_      = nullptr;
+        mapped_at_ = nowhere;
+    }
+    void close() noexcept {
+        unmap();
+        if (file_ < 0) { return; }
+        // If that fails, empty lines stay at the end.
+        [[maybe_unused]] int const cut = ::ftruncate(file_, static_cast<off_t>(size_));
+        ::close(file_);
+        file_ = -1;
+    }
+    void rotate() {
+        close();
+        for (unsigned i = older_files_; i != 0; --i) {
+            std::string const from = i == 1 ? path_ : path_ + "." + std::to_string(i - 1);
+            // A file that is not there yet is no error.
+            static_cast<void>(std::rename(from.c_str(), (path_ + "." + std::to_string(i)).c_str()));
+        }
+        open();
+    }
+
+    static constexpr std::size_t nowhere = ~std::size_t{0};
+
+    std::string                path_;
+    std::string                header_;
+    std::size_t                most_bytes_;
+    unsigned                   older_files_;
+    lock                       lock_;
+    int                        file_      = -1;
+    char*                      part_      = nullptr; ///< the mapped part
+    std::size_t                mapped_at_ = nowhere; ///< its offset in the file
+    std::size_t                size_      = 0;       ///< bytes of the file that are lines
+    std::atomic<std::uint64_t> lost_{0};
+};
+
+} // namespace detail
+} // namespace vram

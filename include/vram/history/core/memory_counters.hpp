@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `memory_counters` follows the steps of a story and sums bytes: live, reserved, and for each tag.
+
+#include <vram/history/core/block_story.hpp> // block_story, story_step
+#include <vram/history/history_record.hpp>   // history_record
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uint32_t
+#include <vector>  // vector
+
+namespace vram {
+namespace detail {
+
+/// The sums after each step. Blocks that are older than the record, and not freed in it, are not
+/// counted as live, and those that are freed in it belong to no tag.
+///
+/// Failure   Throws `std::bad_alloc` at construction.
+/// Threads   One thread at a time.
+class memory_counters {
+    using action = story_step::action;
+
+public:
+    memory_counters(history_record const& from, block_story const& story)
+        : from_{from},
+          live_{story.first_live()},
+          reserved_{story.first_reserved()},
+          of_tag_(from.tags.size()) {}
+
+    /// Adds a step. A block that a stream may still use is no longer live.
+    void follow(story_step const& step) noexcept {
+        live_changed_ = reserved_changed_ = false;
+        tag_                              = 0;
+        switch (step.what) {
+        case action::allocated:
+            tag_ = from_.events[step.event].tag;
+            live_ += step.bytes;
+            of_tag_[tag_] += step.bytes;
+            live_changed_ = true;
+            return;
+        case action::freed:
+        case action::free_requested:
+            live_ -= step.bytes;
+            if (step.origin != story_step::unknown) {
+                tag_ = from_.events[step.origin].tag;
+                of_tag_[tag_] -= step.bytes;
+            }
+            live_changed_ = true;
+            return;
+        case action::segment_added:
+        case action::segment_grown:
+            reserved_ += step.bytes;
+            reserved_changed_ = true;
+            return;
+        case action::segment_removed:
+            reserved_ -= step.bytes;
+            reserved_changed_ = true;
+            return;
+        default: return;
+        }
+    }
+
+    [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
+    [[nodiscard]] std::uint64_t reserved() const noexcept { return reserved_; }
+    [[nodiscard]] std::uint64_t of_tag(std::uint32_t tag) const noexcept { return of_tag_[tag]; }
+    /// Returns true if the last step changed `live()`, or `reserved()`.
+    [[nodiscard]] bool live_changed() const noexcept { return live_changed_; }
+    [[nodiscard]] bool reserved_changed() const noexcept { return reserved_changed_; }
+    /// Returns the tag of the block of the last step; 0 if it has none.
+    [[nodiscard]] std::uint32_t tag() const noexcept { return tag_; }
+
+private:
+    history_record const&      from_;
+    std::uint64_t              live_;
+    std::uint64_t              reserved_;
+    std::vector<std::uint64_t> of_tag_;
+    bool                       live_changed_     = false;
+    bool                       reserved_changed_ = false;
+    std::uint32_t              tag_              = 0;
+};
+
+/// Returns what a profiler shows of a step that is no change of memory, or null: the name of the
+/// event.
+[[nodiscard]] inline char const* name_of_instant(history_record const& from,
+                                                 story_step const&     step) noexcept {
+    history_event const& e = from.events[step.event];
+    switch (e.kind) {
+    case memory_event_kind::refused: return "refused";
+    case memory_event_kind::retried: return "retried";
+    case memory_event_kind::stream_waited: return e.has_stream ? "stream waits" : "host waits";
+    case memory_event_kind::marked: return from.resources[e.resource].name.c_str();
+    default: return nullptr;
+    }
+}
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pickle_writer` writes lists, dictionaries, strings and numbers as a Python pickle.
+
+#include <vram/history/core/byte_file.hpp> // byte_file
+#include <vram/history/core/utf8_text.hpp> // utf8_text
+
+#include <cstddef>       // size_t
+#include <cstdint>       // uint64_t, uint32_t
+#include <string>        // string
+#include <string_view>   // string_view
+#include <unordered_map> // unordered_map
+#include <vector>        // vector
+
+namespace vram {
+namespace detail {
+
+/// Writes one value in pickle's protocol 2, with the opcodes that PyTorch's memory viewer knows.
+/// Lists are written in pieces of 1000 elements: the viewer passes each piece to a function as
+/// arguments. Strings, and what `shared` writes, are stored once and referred to later.
+///
+///     pickle_writer to{file};
+///     to.list([&] { to.item([&] { to.number(1); }); });
+///     to.finish();
+///
+/// Failure   Throws `file_error`, `std::bad_alloc`.
+/// Threads   One thread at a time.
+class pickle_writer {
+public:
+    explicit pickle_writer(byte_file& to) : to_{to} { to_ << "\x80\x02"; }
+
+    /// Writes a list. `elements()` calls `item(element)` for each.
+    template <class Elements>
+    void list(Elements const& elements) {
+        to_ << ']';
+        counts_.push_back(0);
+        elements();
+        if (counts_.back() != 0) { to_ << 'e'; }
+        counts_.pop_back();
+    }
+    template <class Element>
+    void item(Element const& element) {
+        if (counts_.back() == 0) { to_ << '('; }
+        ++counts_.back();
+        element();
+        if (counts_.back() == piece) {
+            to_ << 'e';
+            counts_.back() = 0;
+        }
+    }
+    /// Writes a dictionary. `members()` calls `key(name)`, and writes a value, for each.
+    template <class Members>
+    void dictionary(Members const& members) {
+        to_ << "}(";
+        members();
+        to_ << 'u';
+    }
+    void key(char const* name) { string(name); }
+
+    void string(std::string_view text) {
+        auto const found = strings_.find(std::string{text});
+        if (found != strings_.end()) { return get(found->second); }
+        std::string const valid = utf8_text(text);
+        to_ << 'X';
+        little_endian(valid.size(), 4);
+        to_ << valid;
+        strings_.emplace(text, put());
+    }
+    void number(std::uint64_t n) {
+        if (n < 0x100) {
+            to_ << 'K';
+            little_endian(n, 1);
+        } else if (n < 0x10000) {
+            to_ << 'M';
+            little_endian(n, 2);
+        } else if (n < 0x80000000) {
+            to_ << 'J';
+            little_endian(n, 4);
+        } else { // signed: the highest bit of the last byte is 0
+            unsigned bytes = 4;
+            while (bytes < 9 && (bytes == 8 ? n >> 63 : n >> (8 * bytes - 1)) != 0) { ++bytes; }
+            to_ << '\x8a';
+            little_endian(bytes, 1);
+            little_endian(n, bytes < 9 ? bytes : 8);
+            if (bytes == 9) { to_ << '\0'; }
+        }
+    }
+    void truth(bool value) { to_ << (value ? '\x88' : '\x89'); }
+
+    /// Calls `write()` if no value with the number `which` was written before, and refers to it
+    /// otherwise.
+    template <class Write>
+    void shared(std::uint64_t which, Write const& write) {
+        auto const found = shared_.find(which);
+        if (found != shared_.end()) { return get(found->second); }
+        write();
+        shared_.emplace(which, put());
+    }
+
+    void finish() { to_ << '.'; }
+
+private:
+    static constexpr std::size_t piece = 1000;
+
+    void little_endian(std::uint64_t n, unsigned bytes) {
+        for (unsigned i = 0; i != bytes; ++i) { to_.byte(static_cast<unsigned>(n >> (8 * i))); }
+    }
+    [[nodiscard]] std::uint32_t put() {
+        to_ << (stored_ < 0x100 ? 'q' : 'r');
+        little_endian(stored_, stored_ < 0x100 ? 1 : 4);
+        return stored_++;
+    }
+    void get(std::uint32_t at) {
+        to_ << (at < 0x100 ? 'h' : 'j');
+        little_endian(at, at < 0x100 ? 1 : 4);
+    }
+
+    byte_file&                                     to_;
+    std::vector<std::size_t>                       counts_; ///< elements of the open lists' pieces
+    std::unordered_map<std::string, std::uint32_t> strings_;
+    std::unordered_map<std::uint64_t, std::uint32_t> shared_;
+    std::uint32_t                                    stored_ = 0;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `protobuf_message` collects the fields of one message in protobuf's wire format.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstdint>     // uint64_t
+#include <string>      // string
+#include <string_view> // string_view
+
+namespace vram {
+namespace detail {
+
+/// A message. A message within it is another object, which `message` adds.
+///
+/// Failure   Throws `std::bad_alloc`.
+/// Threads   One thread at a time.
+class protobuf_message {
+public:
+    /// Adds an integer, a truth value or an enumerator.
+    protobuf_message& number(unsigned field, std::uint64_t value) {
+        varint(std::uint64_t{field} << 3);
+        varint(value);
+        return *this;
+    }
+    protobuf_message& text(unsigned field, std::string_view value) {
+        varint(std::uint64_t{field} << 3 | 2);
+        varint(value.size());
+        bytes_ += value;
+        return *this;
+    }
+    protobuf_message& message(unsigned field, protobuf_message const& value) {
+        return text(field, value.bytes_);
+    }
+
+    [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
+    void                           clear() noexcept { bytes_.clear(); }
+
+private:
+    void varint(std::uint64_t value) {
+        for (; value > 0x7F; value >>= 7) { bytes_ += static_cast<char>(value | 0x80); }
+        bytes_ += static_cast<char>(value);
+    }
+
+    std::string bytes_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `history` is an observer that keeps the last events of a stack, for profilers and reports.
+
+#include <vram/base/call_stack.hpp>               // call_stack
+#include <vram/base/core/thread_number.hpp>       // thread_number
+#include <vram/base/tag.hpp>                      // current_tag
+#include <vram/concepts/observer.hpp>             // memory_event
+#include <vram/history/core/byte_file.hpp>        // byte_file
+#include <vram/history/core/history_state.hpp>    // history_state
+#include <vram/history/core/number_of_stream.hpp> // number_of_stream
+#include <vram/history/history_record.hpp>        // history_record
+
+#include <bit>     // bit_cast
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uint32_t, uintptr_t
+#include <memory>  // shared_ptr, make_shared
+#include <string>  // string
+#include <utility> // move
+
+namespace vram {
+
+/// Options of a `history`.
+struct history_options {
+    /// Number of events that are kept. Each takes 64 bytes of host memory once it is in use.
+    std::size_t events = 1 << 18;
+    /// Number of the device in the files that are written.
+    std::uint32_t device = 0;
+    /// Number of frames of the call stack that each event has. With frames an event takes 72 bytes,
+    /// and about 20 ns more, or some microseconds at a new place of the program.
+    unsigned frames = 0;
+};
+
+/// A function that writes a record to a file in one format: `viewer_pickle`, `perfetto_trace`, ...
+///
+///     history_format const format = small ? history_columns : viewer_pickle;
+using history_format = void (*)(history_record const&, detail::byte_file&);
+
+/// An observer that keeps the last events of the resources over it: time, kind, address, size,
+/// stream, thread, tag and line. `write` makes a file for a profiler or viewer.
+///
+///     auto memory = cuda_resource{} | with::stream_ordered |
+///                   with::observed(history{history_options{.events = 1 << 20}}) | with::pool;
+///     ...
+///     memory.observer().write("run.pickle", viewer_pickle); // for pytorch.org/memory_viz
+///
+/// If more events occur than are kept, the oldest are overwritten, and each file states their
+/// number. The chunks of the resources are always complete. A `history_trigger` writes at the end
+/// of the process, after a refusal, or on a signal.
+///
+/// Failure   `observe` never throws: an event for which there is no host memory counts as
+///           overwritten. `write` throws `file_error`, and then leaves no part of a file.
+/// Threads   Any thread may call any function at any time. Each writes to a part of its own.
+/// Cost      `observe`: less than 12 ns, without a lock that threads share. Host memory is
+///           allocated as events arrive. `record` copies and sorts all events.
+class history {
+public:
+    explicit history(history_options options = {})
+        : state_{std::make_shared<detail::history_state>(options.events, options.frames,
+                                                         options.device)} {}
+
+    /// Stores the event `e`.
+    template <class Stream>
+    void observe(memory_event<Stream> const& e) noexcept {
+        unsigned const thread = detail::thread_number();
+        if (e.kind <= memory_event_kind::freed) [[likely]] {
+            state_->append(thread, [&](auto&& to) { store(e, thread, state_->frames(), to); });
+        } else {
+            state_->append_rare(e.kind, thread,
+                                [&](auto&& to) { store(e, thread, state_->frames(), to); });
+        }
+    }
+
+    /// Returns a copy of the kept events, in order of time.
+    [[nodiscard]] history_record record() const { return state_->record(); }
+
+    /// Returns the number of events so far.
+    [[nodiscard]] std::uint64_t events() const noexcept { return state_->ring().appended(); }
+    /// Returns the number of events that were overwritten.
+    [[nodiscard]] std::uint64_t overwritten() const noexcept {
+        return state_->ring().overwritten();
+    }
+
+    /// Writes the kept events to the file `path` in a format. If it exists, the file is replaced
+    /// once the new one is complete.
+    void write(std::string path, history_format format) const {
+        detail::byte_file out{std::move(path)};
+        format(record(), out);
+        out.close();
+    }
+
+private:
+    friend class history_trigger;
+
+    template <class Stream, class Place>
+    [[gnu::always_inline]] static void store(memory_event<Stream> const& e, unsigned thread,
+                                             unsigned frames, Place& to) noexcept {
+        using w = detail::history_words;
+        to.store(w::about, w::pack(e.kind, thread, e.stream.has_value(), current_tag().id()));
+        to.store(w::memory, std::bit_cast<std::uintptr_t>(e.memory));
+        to.store(w::bytes, e.bytes);
+        to.store(w::stream, e.stream.has_value() ? detail::number_of_stream(*e.stream) : 0);
+        to.store(w::resource, std::bit_cast<std::uintptr_t>(e.resource));
+        to.store(w::name, std::bit_cast<std::uintptr_t>(e.name));
+        to.store(w::site, w::pack(e.at));
+        if (frames != 0) [[unlikely]] { to.store(w::stack, w::pack(call_stack::current(frames))); }
+    }
+
+    std::shared_ptr<detail::history_state> state_;
+};
+
+} // namespace vram

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `history_columns` writes a history to a small file, which `read_history` reads.
+
+#include <vram/history/core/byte_file.hpp>     // byte_file
+#include <vram/history/core/column_format.hpp> // column_format
+#include <vram/history/history_record.hpp>     // history_record
+
+#include <algorithm>     // min
+#include <bit>           // countr_zero
+#include <cstddef>       // size_t
+#include <cstdint>       // uint64_t, uint32_t
+#include <string>        // string
+#include <unordered_map> // unordered_map
+
+namespace vram {
+
+namespace detail {
+
+/// Encodes a record by columns: an event is an index of its context (kind, thread, line, ...) and
+/// three numbers.
+class column_encoder {
+public:
+    explicit column_encoder(history_record const& from) : from_{from} {
+        for (history_event const& e : from.events) {
+            if (e.memory != 0) {
+                shift_ = std::min(shift_, static_cast<unsigned>(std::countr_zero(e.memory)));
+            }
+        }
+        if (shift_ > 63) { shift_ = 0; }
+        for (history_event const& e : from.events) { add(e); }
+    }
+
+    void write(byte_file& to) {
+        using f = column_format;
+        std::string head{f::magic};
+        f::append(head, from_.device);
+        f::append(head, from_.overwritten);
+        table(head, from_.tags, [&](std::string const& tag) { f::append(head, tag); });
+        table(head, from_.sites, [&](history_site const& at) {
+            f::append(head, at.file);
+            f::append(head, at.function);
+            f::append(head, at.line);
+        });
+        table(head, from_.resources, [&](history_resource const& r) {
+            f::append(head, r.name);
+            f::append(head, r.identity);
+        });
+        table(head, from_.stacks, [&](auto const& stack) {
+            f::append(head, stack.size());
+            for (std::uint64_t const address : stack) { f::append(head, address); }
+        });
+        f::append(head, from_.chunks.size());
+        for (history_chunk const& c : from_.chunks) {
+            f::append(head, c.memory);
+            f::append(head, c.bytes);
+            f::append(head, c.resource);
+            f::append(head, c.grows);
+        }
+        f::append(head, ids_.size());
+        head += contexts_;
+        f::append(head, from_.events.size());
+        f::append(head, shift_);
+        to << head;
+        for (std::string const* column : {&context_, &time_, &memory_, &bytes_}) {
+            std::string size;
+            f::append(size, column->size());
+            to << size << *column;
+        }
+    }
+
+private:
+    template <class Table, class Write>
+    static void table(std::string& to, Table const& from, Write const& write) {
+        column_format::append(to, from.size() - 1);
+        for (std::size_t i = 1; i < from.size(); ++i) { write(from[i]); }
+    }
+
+    void add(history_event const& e) {
+        using f = column_format;
+        std::string key;
+        for (std::uint64_t const n :
+             {std::uint64_t{static_cast<unsigned char>(e.kind)}, std::uint64_t{e.has_stream},
+              std::uint64_t{e.thread}, std::uint64_t{e.tag}, std::uint64_t{e.site},
+              std::uint64_t{e.resource}, std::uint64_t{e.stack}, e.stream}) {
+            f::append(key, n);
+        }
+        auto const [context, fresh] = ids_.try_emplace(key, ids_.size());
+        if (fresh) { contexts_ += key; }
+        f::append(context_, context->second);
+        auto const time = static_cast<std::uint64_t>(e.time);
+        f::append(time_, f::zigzag(time - last_time_));
+        std::uint64_t const place = e.memory >> shift_;
+        f::append(memory_, f::zigzag(place - last_place_));
+        auto const [size, first] = sizes_.try_emplace(e.memory, e.bytes);
+        if (!first && size->second == e.bytes) {
+            f::append(bytes_, 0);
+        } else {
+            size->second = e.bytes;
+            f::append(bytes_, e.bytes + 1);
+        }
+        last_time_  = time;
+        last_place_ = place;
+    }
+
+    history_record const& from_;
+    unsigned              shift_      = 64; ///< zero bits at the end of all addresses
+    std::uint64_t         last_time_  = 0;
+    std::uint64_t         last_place_ = 0;
+    std::string           contexts_, context_, time_, memory_, bytes_;
+
+    std::unordered_map<std::string, std::size_t>     ids_;
+    std::unordered_map<std::uint64_t, std::uint64_t> sizes_; ///< of the last event at an address
+};
+
+} // namespace detail
+
+/// A `history_format`: a small file with everything that a record has. `read_history` returns the
+/// record again, and a program can then write it in another format.
+///
+///     memory.observer().write("run.vram", history_columns);
+///     history_record const same = read_history("run.vram");
+///
+/// Failure   Throws `file_error`, `std::bad_alloc`.
+/// Threads   Any thread may call.
+/// Cost      Less than 1 us, and at most 15 bytes in the file, for each event without a stack.
+inline void history_columns(history_record const& record, detail::byte_file& to) {
+    detail::column_encoder{record}.write(to);
+}
+
+} // namespace vram

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `history_record` is a list of events in order of time, taken from a `history` or read from a
+/// file.
+
+#include <vram/concepts/observer.hpp> // memory_event_kind
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uint32_t, uint16_t, int64_t
+#include <string>  // string
+#include <vector>  // vector
+
+namespace vram {
+
+/// One event of a `history_record`. Members that end in a name of a table are indices of it.
+struct history_event {
+    memory_event_kind kind{};
+    bool              has_stream = false; ///< false for functions without a stream
+    std::uint16_t     thread     = 0;     ///< small number of the thread, reused after its end
+    std::uint32_t     tag        = 0;     ///< index in `tags`; 0 is the empty tag
+    std::uint32_t     site       = 0;     ///< index in `sites`; 0 is the unknown line
+    std::uint32_t     resource   = 0;     ///< index in `resources`; for a mark, its text
+    std::uint32_t     stack      = 0;     ///< index in `stacks`; 0 is the empty stack
+    std::int64_t      time       = 0;     ///< nanoseconds since 1970
+    std::uint64_t     memory     = 0;     ///< address of the block or chunk
+    std::uint64_t     bytes      = 0;     ///< size that the caller requested
+    std::uint64_t     stream     = 0;     ///< handle or id of the stream
+
+    friend bool operator==(history_event const&, history_event const&) = default;
+};
+
+/// A line of the program in a `history_record`.
+struct history_site {
+    std::string file;     ///< empty if the line is unknown
+    std::string function; ///< empty if it is unknown
+    unsigned    line = 0; ///< 0 if the line is unknown
+
+    friend bool operator==(history_site const&, history_site const&) = default;
+};
+
+/// A resource of a `history_record`, or the text of a mark.
+struct history_resource {
+    std::string   name;         ///< kind of the resource, such as "pool"; text of the mark
+    std::uint64_t identity = 0; ///< tells resources of one kind apart
+
+    friend bool operator==(history_resource const&, history_resource const&) = default;
+};
+
+/// A chunk that a resource has at the end of the record.
+struct history_chunk {
+    std::uint64_t memory   = 0;
+    std::uint64_t bytes    = 0;
+    std::uint32_t resource = 0;     ///< index in `resources`
+    bool          grows    = false; ///< virtual memory, which grows and is removed at once
+
+    friend bool operator==(history_chunk const&, history_chunk const&) = default;
+};
+
+/// The events of a `history` up to one moment, and the tables to which they refer. Each table
+/// begins with an empty entry.
+///
+///     history_record const last = log.record();
+///     for (history_event const& e : last.events) {
+///         history_site const&     line = last.sites[e.site];
+///         history_resource const& by   = last.resources[e.resource];
+///         std::printf("%s %s:%u\n", by.name.c_str(), line.file.c_str(), line.line);
+///     }
+///     for (history_chunk const& c : last.chunks) { reserved += c.bytes; }
+struct history_record {
+    std::vector<history_event>              events; ///< in order of time
+    std::vector<history_chunk>              chunks; ///< chunks at the end, also older than `events`
+    std::vector<std::string>                tags      = {""};
+    std::vector<history_site>               sites     = {{}};
+    std::vector<history_resource>           resources = {{}};
+    std::vector<std::vector<std::uint64_t>> stacks    = {{}}; ///< return addresses, innermost first
+    std::uint64_t overwritten = 0; ///< number of events before `events` that were overwritten
+    std::uint32_t device      = 0; ///< number of the device, from `history_options`
+
+    friend bool operator==(history_record const&, history_record const&) = default;
+};
+
+} // namespace vram

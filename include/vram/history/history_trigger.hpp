@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `history_trigger` writes a history at the end of the process, after a refusal, or on a signal.
+
+#include <vram/history/core/history_state.hpp> // history_state, history_file
+#include <vram/history/core/signal_writer.hpp> // signal_writer
+#include <vram/history/history.hpp>            // history, history_format
+
+#include <cstdlib> // atexit
+#include <memory>  // shared_ptr
+#include <mutex>   // mutex, lock_guard
+#include <string>  // string
+#include <utility> // pair, move
+#include <vector>  // vector
+
+namespace vram {
+
+/// Writes the events of a `history` to a file when something happens. The file is replaced each
+/// time. The triggers stay until the end of the process, also if this object, the history and its
+/// stack have ended before.
+///
+///     history_trigger{memory.observer(), "run.pickle", viewer_pickle}
+///         .at_exit()
+///         .on_refusal()
+///         .on_signal(SIGUSR1);
+///
+/// Failure   Each function throws `std::bad_alloc`; `on_signal` also `std::system_error`. If the
+///           file cannot be written, that is reported to the error sink.
+/// Threads   Any thread may call. `on_signal` starts a thread.
+/// Cost      None until something happens.
+class history_trigger {
+public:
+    history_trigger(history const& log, std::string path, history_format format)
+        : state_{log.state_}, file_{std::move(path), format} {}
+
+    /// Writes when `exit` is called or `main` returns. `abort` and `_exit` write nothing.
+    history_trigger& at_exit() {
+        at_end::add(state_, file_);
+        return *this;
+    }
+    /// Writes after each refusal of a resource, but at most once a second. The thread that made the
+    /// request writes, and its request then continues: other resources may still grant it.
+    history_trigger& on_refusal() {
+        state_->write_on_refusal(file_);
+        return *this;
+    }
+#if __has_include(<semaphore.h>)
+    /// Writes when the process receives the signal. After SIGINT, SIGTERM, SIGABRT, SIGSEGV and
+    /// other signals that end a process, the handler that was installed before runs then.
+    history_trigger& on_signal(int signal) {
+        detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
+        return *this;
+    }
+#endif
+
+private:
+    using state = std::shared_ptr<detail::history_state>;
+
+    /// Files that are written at the end of the process.
+    class at_end {
+    public:
+        static void add(state const& of, detail::history_file const& file) {
+            at_end&               all = only();
+            std::lock_guard const held{all.mutex_};
+            all.files_.emplace_back(of, file);
+            [[maybe_unused]] static int const armed = std::atexit(&write);
+        }
+
+    private:
+        static at_end& only() {
+            static auto* const made = new at_end; // not destroyed before `write`
+            return *made;
+        }
+        static void write() {
+            at_end&               all = only();
+            std::lock_guard const held{all.mutex_};
+            for (auto const& [of, file] : all.files_) { file.write(*of); }
+            all.files_.clear();
+        }
+
+        std::mutex                                          mutex_;
+        std::vector<std::pair<state, detail::history_file>> files_;
+    };
+
+    state                state_;
+    detail::history_file file_;
+};
+
+} // namespace vram

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/history/core/byte_file.hpp> // first: the header stands alone
+
+#include "../recorded.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using vram::file_error;
+using vram::detail::byte_file;
+
+TEST_CASE("byte_file: the file has its name only when it is complete") {
+    recorded::file_name const name{"bytes"};
+    std::string const         large(100'000, 'x');
+    {
+        byte_file out{name.path()};
+        out << "a," << 17 << '\n' << -3 << ' ';
+        out.hexadecimal(255) << large;
+        out.byte(0x80);
+        CHECK_FALSE(name.exists());
+        out.close();
+    }
+    CHECK(name.contents() == "a,17\n-3 0xff" + large + "\x80");
+    { byte_file{name.path()} << "never closed"; }
+    CHECK(name.contents().size() > 100'000);
+    CHECK_FALSE(std::filesystem::exists(name.path() + ".part"));
+}
+
+TEST_CASE("byte_file: errors have the path") {
+    CHECK_THROWS_AS(byte_file{"/no/such/folder/file"}, file_error);
+    try {
+        byte_file out{"/proc/version"};
+        FAIL("a file in /proc");
+    } catch (file_error const& e) { CHECK(e.path() == "/proc/version"); }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/history/core/log_file.hpp> // first: the header stands alone
+
+#include "../../doubles/mishaps.hpp"
+#include "../recorded.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using vram::file_error;
+using vram::detail::log_file;
+
+TEST_CASE("log_file: lines longer than the mapped part, and the exact size at the end") {
+    recorded::file_name const name{"lines"};
+    std::string const         large(3 << 20, 'x');
+    {
+        log_file log{name.path(), "head\n", 0, 0};
+        log.append("a\n");
+        log.append(large + "\n");
+        log.append("b\n");
+    }
+    CHECK(name.contents() == "head\na\n" + large + "\nb\n");
+}
+
+TEST_CASE("log_file: no line is lost if the process is killed") {
+    recorded::file_name const name{"killed"};
+    std::fflush(nullptr);
+    pid_t const child = ::fork();
+    if (child == 0) {
+        log_file log{name.path(), "head\n", 0, 0};
+        for (int i = 0; i != 1000; ++i) { log.append(std::to_string(i) + "\n"); }
+        ::raise(SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    std::string text = name.contents();
+    CHECK(text.starts_with("head\n0\n1\n2\n"));
+    auto const last = text.find("\n999\n");
+    REQUIRE(last != text.npos);
+    CHECK(text.find_first_not_of('\n', last + 5) == text.npos); // empty lines
+}
+
+TEST_CASE("log_file: a file of the largest size is renamed, and the oldest one is replaced") {
+    recorded::file_name const name{"rotated"};
+    {
+        log_file log{name.path(), "head\n", 25, 2};
+        for (int i = 0; i != 10; ++i) { log.append("line " + std::to_string(i) + "\n"); }
+    }
+    CHECK(name.contents() == "head\nline 8\nline 9\n");
+    recorded::file_name const first{"rotated.1"};
+    recorded::file_name const second{"rotated.2"};
+    CHECK(first.contents() == "head\nline 6\nline 7\n");
+    CHECK(second.contents() == "head\nline 4\nline 5\n");
+    CHECK_FALSE(std::filesystem::exists(name.path() + ".3"));
+}
+
+TEST_CASE("log_file: a full disk is reported once, and the program continues") {
+    recorded::file_name const name{"full"};
+    std::fflush(nullptr);
+    pid_t const child = ::fork();
+    if (child == 0) {
+        std::signal(SIGXFSZ, SIG_IGN);
+        rlimit const limit{1 << 20, 1 << 20};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        doubles::mishaps const errors;
+        log_file               log{name.path(), "head\n", 0, 0};
+        std::string const      line(9999, 'x');
+        for (int i = 0; i != 200; ++i) { log.append(line + "\n"); }
+        bool const right = errors.count(vram::error_kind::lost_exception) == 1 &&
+                           errors.count() == 1 && log.lost() > 80 && log.lost() < 100;
+        ::_exit(right ? 7 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 7);
+    CHECK(name.contents().size() > 900'000);
+    CHECK_THROWS_AS((log_file{"/no/such/folder/log", "", 0, 0}), file_error);
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/history/history.hpp> // first: the header stands alone
+
+#include "recorded.hpp"
+
+#include <vram/base/tag.hpp>
+#include <vram/history/history_columns.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace vram;
+using kind = memory_event_kind;
+
+static_assert(observer<history, sim_stream_view>);
+
+namespace {
+std::size_t events_of_kind(history_record const& from, kind k) {
+    return static_cast<std::size_t>(
+        std::count_if(from.events.begin(), from.events.end(),
+                      [&](history_event const& e) { return e.kind == k; }));
+}
+} // namespace
+
+TEST_CASE("history: an event has its size, stream, tag, line and resource") {
+    sim_node const node;
+    sim_stream     s;
+    history        log;
+    pool           memory{observed{stream_ordered{sim_resource{}}, std::ref(log)}};
+    auto const     line = static_cast<unsigned>(__LINE__) + 3;
+    {
+        tagged const scope{"cache"};
+        void* const  p = memory.allocate(s, 1000);
+        memory.deallocate_sync(p, 1000);
+    }
+    auto const record = log.record();
+    REQUIRE(record.events.size() == 3);
+    CHECK(record.events[0].kind == kind::chunk_added);
+    history_event const& made = record.events[1];
+    CHECK(made.kind == kind::allocated);
+    CHECK(made.bytes == 1000);
+    CHECK(made.has_stream);
+    CHECK(made.stream == s.id());
+    CHECK(record.tags[made.tag] == "cache");
+    CHECK(record.sites[made.site].line == line);
+    CHECK(record.sites[made.site].file.ends_with("history.cpp"));
+    CHECK(record.resources[made.resource].name == "pool");
+    history_event const& freed = record.events[2];
+    CHECK(freed.kind == kind::freed);
+    CHECK(!freed.has_stream);
+    CHECK(freed.memory == made.memory);
+    CHECK(freed.time >= made.time);
+    CHECK(made.time > std::int64_t{1'500'000'000} * 1'000'000'000); // since 1970
+    REQUIRE(record.chunks.size() == 1);
+    CHECK(record.chunks[0].bytes == record.events[0].bytes);
+    CHECK(log.events() == 3);
+    CHECK(log.overwritten() == 0);
+}
+
+TEST_CASE("history: the last events are kept, and the others are counted") {
+    sim_node const node;
+    sim_stream     s;
+    for (std::size_t const kept : {1U, 64U, 1000U}) {
+        history log{{.events = kept}};
+        pool    memory{observed{stream_ordered{sim_resource{}}, std::ref(log)}};
+        for (std::size_t i = 1; i != 3001; ++i) { memory.deallocate(s, memory.allocate(s, i), i); }
+        auto const record = log.record();
+        CHECK(log.events() == 6001);
+        CHECK(record.events.size() >= kept);
+        CHECK(record.events.size() < kept + 20'000);
+        CHECK(record.events.size() + record.overwritten == 6001);
+        CHECK((record.overwritten > 0) == (kept < 1000 || record.events.size() < 6001));
+        for (std::size_t i = 0; i != std::min(kept, record.events.size()); ++i) {
+            history_event const& e = record.events[record.events.size() - 1 - i];
+            CHECK(e.bytes == 3000 - i / 2);
+        }
+        CHECK(record.chunks.size() == 1); // older than the events
+    }
+}
+
+TEST_CASE("history: memory is bounded however many events occur") {
+    sim_node const node;
+    sim_stream     s;
+    history        log{{.events = 256}};
+    pool           memory{observed{stream_ordered{sim_resource{}}, std::ref(log)}};
+    for (std::size_t i = 1; i != 20'001; ++i) { memory.deallocate(s, memory.allocate(s, i), i); }
+    CHECK(log.record().events.size() < 2000);
+    CHECK(log.overwritten() > 38'000);
+}
+
+TEST_CASE("history: threads write at the same time as a record is made") {
+    sim_node const           node;
+    history                  log{{.events = 4096}};
+    std::size_t const        pairs = 3000;
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t != 4; ++t) {
+        threads.emplace_back([&] {
+            sim_stream s;
+            pool       memory{observed{stream_ordered{sim_resource{}}, std::ref(log)}};
+            for (std::size_t i = 1; i <= pairs; ++i) {
+                memory.deallocate(s, memory.allocate(s, i), i);
+            }
+        });
+    }
+    for (int i = 0; i != 20; ++i) {
+        auto const record = log.record();
+        CHECK(std::is_sorted(record.events.begin(), record.events.end(),
+                             [](auto const& a, auto const& b) { return a.time < b.time; }));
+        for (history_event const& e : record.events) {
+            if (e.kind > kind::freed) { continue; }
+            if (e.bytes == 0 || e.bytes > pairs) { FAIL("a torn event"); }
+        }
+    }
+    for (std::thread& each : threads) { each.join(); }
+    auto const record = log.record();
+    CHECK(record.events.size() + record.overwritten == log.events());
+    CHECK(log.events() == 4 * (2 * pairs + 2)); // and a chunk added and removed
+    CHECK(record.chunks.empty());
+    CHECK(events_of_kind(record, kind::chunk_removed) == 4);
+}
+
+TEST_CASE("history: many threads one after the other use few pages") {
+    history log{{.events = 64}};
+    for (int i = 0; i != 300; ++i) {
+        std::thread{[&] {
+            log.observe(memory_event<sim_stream_view>{.kind = kind::marked, .name = "thread"});
+        }}.join();
+    }
+    CHECK(log.events() == 300);
+    CHECK(log.record().events.size() >= 64);
+}
+
+TEST_CASE("history: a file that cannot be written is an error, and leaves nothing") {
+    history const log;
+    CHECK_THROWS_AS(log.write("/no/such/folder/run.vram", history_columns), file_error);
+    recorded::file_name const file{"history"};
+    log.write(file.path(), history_columns);
+    CHECK(file.exists());
+    CHECK_FALSE(std::filesystem::exists(file.path() + ".part"));
+    CHECK_THROWS_AS(log.write(file.path(),
+                              [](history_record const&, detail::byte_file& to) {
+                                  to << "half";
+                                  throw file_error{file_error::reason::damaged, "x"};
+                              }),
+                    file_error);
+    CHECK(file.contents() != "half"); // the file from before
+    CHECK_FALSE(std::filesystem::exists(file.path() + ".part"));
+}
