@@ -376,6 +376,53 @@ PAIR(second_launch_while_an_allocation_is_live, refused(sim_status::invalid_valu
     memory.deallocate(s, p, 4096);
 }
 
+PAIR(free_in_a_capture_of_other_memory, foreign_free,
+     "cudaFreeAsync: during a capture, it must be passed the address of a graph allocation") {
+    sim_async_resource memory;
+    sim_stream const   s;
+    void* const        outside = right ? nullptr : memory.allocate(s, 4096);
+    sim_graph::begin(s);
+    void* const p = memory.allocate(s, 4096);
+    MISTAKE(memory.deallocate(s, right ? p : outside, 4096));
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    memory.deallocate(s, outside, 4096);
+    if (!right) { memory.deallocate(s, p, 4096); }
+}
+
+PAIR(graph_frees_what_another_graph_allocates, double_free,
+     "Memory of a graph may be freed by a launch of another graph, once for each launch") {
+    sim_async_resource memory;
+    sim_stream const   s;
+    sim_graph::begin(s);
+    void* const     p     = memory.allocate(s, 4096);
+    sim_graph const first = sim_graph::end(s);
+    sim_graph::begin(s);
+    MISTAKE(memory.deallocate(s, p, 4096));
+    sim_graph const second = sim_graph::end(s);
+    first.launch(s);
+    second.launch(s);
+    first.launch(s);
+    if (!right) { memory.deallocate(s, p, 4096); }
+    second.launch(s);
+}
+
+PAIR(graph_uses_what_another_graph_frees, use_after_free,
+     "Memory of a graph may be freed by a launch of another graph") {
+    sim_async_resource memory;
+    sim_stream const   s;
+    sim_graph::begin(s);
+    void* const     p     = memory.allocate(s, 4096);
+    sim_graph const first = sim_graph::end(s);
+    sim_graph::begin(s);
+    memory.deallocate(s, p, 4096);
+    sim_graph const second = sim_graph::end(s);
+    first.launch(s);
+    if (!right) { second.launch(s); }
+    MISTAKE(writes(s, {p, 4096}));
+    if (right) { second.launch(s); }
+}
+
 PAIR(graph_in_a_graph, race,
      "A graph that is launched during a capture becomes part of the graph") {
     block const      p;

@@ -675,6 +675,129 @@ PAIR(pool_block_of_the_legacy_stream_on_the_host, use_before_ready,
     memory.deallocate(legacy(), p, 4096);
 }
 
+// blocks of captured graphs
+
+static void captured_and_freed_outside(any memory, bool right) {
+    sim_stream const s;
+    sim_graph::begin(s);
+    void* const p = memory.allocate(s, 4096);
+    MISTAKE(writes(s, {p, 4096}));
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (right) { graph.launch(s); }
+    memory.deallocate(s, p, 4096);
+    if (!right) { graph.launch(s); }
+    sim_device{}.synchronize();
+}
+
+PAIR(pool_block_of_a_graph_freed_before_a_launch, use_after_free,
+     "vram: a block that is freed outside of a capture may be allocated again at once") {
+    pool memory{stream_ordered{sim_resource{}}, {.graphs = true}};
+    captured_and_freed_outside(memory, right);
+}
+
+PAIR(slab_block_of_a_graph_freed_before_a_launch, use_after_free,
+     "vram: a block that is freed outside of a capture may be allocated again at once") {
+    slab memory{stream_ordered{sim_resource{}}, 4096, {.graphs = true}};
+    captured_and_freed_outside(memory, right);
+}
+
+PAIR(pool_block_of_a_graph_freed_during_the_launch, free_before_last_use,
+     "vram: the stream of the free must follow every use, also by a graph") {
+    pool             memory{stream_ordered{sim_resource{}}, {.graphs = true}};
+    sim_stream const s, t;
+    sim_graph::begin(s);
+    void* const p = memory.allocate(s, 4096);
+    writes(s, {p, 4096});
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (right) { follows(t, s); }
+    MISTAKE(memory.deallocate(t, p, 4096));
+    sim_device{}.synchronize();
+}
+
+static void freed_in_a_capture(any memory, bool right) {
+    sim_stream const s;
+    void* const      p = memory.allocate(s, 4096);
+    writes(s, {p, 4096});
+    sim_graph::begin(s);
+    reads(s, {p, 4096});
+    memory.deallocate(s, p, 4096);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (!right) { MISTAKE(writes(s, {p, 4096})); }
+    graph.launch(s);
+    sim_device{}.synchronize();
+}
+
+PAIR(pool_block_freed_in_a_capture, use_after_free,
+     "vram: after a free in a capture, only the graph may use the block") {
+    pool memory{stream_ordered{sim_resource{}}, {.graphs = true}};
+    freed_in_a_capture(memory, right);
+}
+
+PAIR(arena_block_freed_in_a_capture, use_after_free,
+     "vram: after a free in a capture, only the graph may use the block") {
+    arena memory{stream_ordered{sim_resource{}}, {.key = arena_key::stream, .graphs = true}};
+    freed_in_a_capture(memory, right);
+}
+
+PAIR(stream_ordered_block_freed_in_a_capture, use_after_free,
+     "vram: after a free in a capture, only the graph may use the block") {
+    stream_ordered memory{sim_resource{}};
+    freed_in_a_capture(memory, right);
+}
+
+PAIR(pool_block_of_a_graph_used_by_a_kernel, use_after_free,
+     "vram: after a free in a capture, only the graph may use the block") {
+    pool             memory{stream_ordered{sim_resource{}}, {.graphs = true}};
+    sim_stream const s;
+    sim_graph::begin(s);
+    void* const p = memory.allocate(s, 4096);
+    writes(s, {p, 4096});
+    if (!right) { memory.deallocate(s, p, 4096); }
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    MISTAKE(reads(s, {p, 4096}));
+    if (right) { memory.deallocate(s, p, 4096); }
+    sim_device{}.synchronize();
+}
+
+PAIR(monotonic_block_of_a_graph_used_after_its_free, use_after_free,
+     "vram: monotonic keeps the memory of a freed block for graphs, and for nothing else") {
+    monotonic        memory{stream_ordered{sim_resource{}}};
+    sim_stream const s;
+    sim_graph::begin(s);
+    void* const p = memory.allocate(s, 4096);
+    writes(s, {p, 4096});
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    memory.deallocate(s, p, 4096);
+    graph.launch(s);
+    if (!right) { MISTAKE(reads(s, {p, 4096})); }
+    sim_device{}.synchronize();
+}
+
+PAIR(pool_block_that_two_graphs_share, use_after_free,
+     "vram: memory that a graph retains is kept after a free outside of a capture") {
+    pool             memory{stream_ordered{sim_resource{}}, {.graphs = true}};
+    sim_stream const s;
+    sim_graph::begin(s);
+    void* const p = memory.allocate(s, 4096);
+    writes(s, {p, 4096});
+    memory.deallocate(s, p, 4096);
+    sim_graph const first = sim_graph::end(s);
+    sim_graph::begin(s);
+    void* const q = memory.allocate(s, 4096); // the memory of `p`
+    writes(s, {q, 4096});
+    sim_graph const second = sim_graph::end(s);
+    second.launch(s);
+    memory.deallocate(s, q, 4096);
+    first.launch(s);
+    if (!right) { MISTAKE(reads(s, {q, 4096})); }
+    sim_device{}.synchronize();
+}
+
 // calls of the program within a call of a pool
 
 PAIR(order_that_a_retry_policy_makes, race,

@@ -627,9 +627,10 @@ TEST_CASE("monotonic: memory allocated in a capture belongs to the graph, whenev
             void* const before = mr.allocate(s, 1_MiB);
             sim_graph::begin(s);
             void* const p = mr.allocate(s, 1_MiB);
+            busy(s, p, 1_MiB, 5ms);
             if (freed) { mr.deallocate(s, p, 1_MiB); }
             sim_graph const graph = sim_graph::end(s);
-            busy(s, p, 1_MiB, 5ms);
+            graph.launch(s);
             if (retires) { mr.retire(s); }
             mr.reset(other);
             CHECK(mr.allocate(other, 1_MiB) == before);

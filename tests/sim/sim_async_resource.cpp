@@ -309,3 +309,30 @@ TEST_CASE(
     CHECK(node.figures().used == 0);
     CHECK(node.reports().empty());
 }
+
+TEST_CASE("sim_async_resource: each launch counts the memory of a graph that is freed outside") {
+    sim_node           node{{.on_report = sim_on_report::collect}};
+    sim_async_resource memory;
+    sim_stream         s, t;
+    sim_graph::begin(s);
+    void* const     p     = memory.allocate(s, 4096);
+    sim_graph const graph = sim_graph::end(s);
+    sim_graph::begin(t);
+    memory.deallocate(t, p, 4096);
+    sim_graph const frees = sim_graph::end(t);
+    CHECK(memory.usage().live == 4096);
+    for (int i = 0; i < 3; ++i) {
+        graph.launch(s);
+        CHECK(memory.usage().live == 4096);
+        CHECK(memory.usage().reserved >= 4096);
+        if (i == 1) {
+            frees.launch(s);
+        } else {
+            memory.deallocate(s, p, 4096);
+        }
+        s.synchronize();
+        CHECK(memory.usage().live == 0);
+    }
+    CHECK(memory.usage().peak_live == 4096);
+    CHECK(node.take_reports().empty());
+}

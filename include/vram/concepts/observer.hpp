@@ -59,6 +59,9 @@ struct memory_event {
     /// For `allocated`: true if any stream may use the block without a wait, as with
     /// `stream_ordered`. Otherwise streams other than `stream` must first wait for an event.
     bool any_stream = false;
+    /// For `freed`: the memory is not allocated again before `all_freed`, as with `monotonic`, so
+    /// that captured graphs may still use it.
+    bool until_reset = false;
 };
 
 /// An object that resources notify of events. `observe` must not throw, and must not call the

@@ -107,6 +107,7 @@ struct sim_event_of {
     bool host = false;
     /// True for a host function in a stream (`sim_call_host`).
     bool host_function = false;
+    bool graph         = false; ///< true for a node of a graph that was launched
     /// The part of vram that made the call, if it was not the program.
     sim_part      part   = sim_part::program;
     std::uint64_t number = 0; ///< number of the operation among all of the `sim_node`, from 1

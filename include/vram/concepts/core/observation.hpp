@@ -70,8 +70,8 @@ private:
 
 /// Notifies the observers of a resource: that of its upstream `R`, if there is one, and the
 /// platform, if that observes. The object exists during one call of the program. `identity` is an
-/// address in the resource that is not also an address of its upstream. `any_stream` is true if any
-/// stream may use the resource's blocks without a wait.
+/// address in the resource that is not also an address of its upstream. `any_stream` and
+/// `until_reset` are the members of each `memory_event`.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
@@ -86,7 +86,7 @@ public:
 
     static constexpr bool on = false; ///< true if there is an observer to notify
 
-    [[gnu::always_inline]] constexpr observation(R&, char const*, void const*,
+    [[gnu::always_inline]] constexpr observation(R&, char const*, void const*, bool = false,
                                                  bool = false) noexcept {}
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
@@ -121,9 +121,13 @@ public:
 
     static constexpr bool on = true;
 
-    observation(R& upstream, char const* name, void const* identity,
-                bool any_stream = false) noexcept
-        : name_{name}, upstream_{upstream}, identity_{identity}, any_stream_{any_stream} {}
+    observation(R& upstream, char const* name, void const* identity, bool any_stream = false,
+                bool until_reset = false) noexcept
+        : name_{name},
+          upstream_{upstream},
+          identity_{identity},
+          any_stream_{any_stream},
+          until_reset_{until_reset} {}
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
@@ -159,7 +163,8 @@ public:
 private:
     [[gnu::noinline]] void send(memory_event_kind kind, void* memory, std::size_t bytes,
                                 stream const* on_stream, call_site at) const noexcept {
-        memory_event<stream> e{kind, name_, identity_, memory, bytes, {}, at, any_stream_};
+        memory_event<stream> e{kind, name_, identity_,   memory,      bytes,
+                               {},   at,    any_stream_, until_reset_};
         if (on_stream != nullptr) { e.stream.emplace(*on_stream); }
         if constexpr (observed_resource<R>) {
             program_call<platform> const program;
@@ -174,7 +179,8 @@ private:
     char const* name_;
     R&          upstream_;
     void const* identity_;
-    bool        any_stream_; ///< true if any stream may use each block without a wait
+    bool        any_stream_; ///< these two are as in `memory_event`
+    bool        until_reset_;
 };
 
 } // namespace detail

@@ -64,6 +64,10 @@ public:
         });
     }
     monotonic_core(monotonic_core&&) = default;
+    /// Returns the object that notifies the observers: freed memory is kept until `all_freed`.
+    [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
+        return {this->upstream_, "monotonic", &this->lock_, false, true};
+    }
     /// Returns the chunks to the upstream, then takes over those of `other`.
     monotonic_core& operator=(monotonic_core&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

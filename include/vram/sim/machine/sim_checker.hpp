@@ -253,7 +253,8 @@ private:
             return rest.bytes == 0 || touch_parts(block, parts, step, clock, rest, access);
         }
         sim_inner_block* const part = parts.at(range.begin());
-        if (part != nullptr && !part->freed) {
+        bool const gone = part != nullptr && (part->freed || (part->graph_freed && !step.graph));
+        if (part != nullptr && !gone) {
             if (part->parts != nullptr) {
                 return touch_parts(*part, *part->parts, step, clock, range, access);
             }
@@ -262,7 +263,7 @@ private:
             }
         }
         if (unchecked.resource_events != 0) { return true; }
-        if (part != nullptr && part->freed) {
+        if (gone) {
             if (!on_.bounds) { return true; }
             report({sim_mistake::use_after_free, step, part->released, range.begin(), range.bytes,
                     "the memory was freed before", part->description()});

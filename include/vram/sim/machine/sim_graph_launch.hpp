@@ -4,13 +4,15 @@
 /// \file
 /// `sim_graph_launch` adds the nodes of a graph to a stream.
 
+#include <vram/sim/machine/sim_pool.hpp>
 #include <vram/sim/machine/sim_queue.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <memory>  // shared_ptr
-#include <utility> // move
-#include <vector>  // vector
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <memory>    // shared_ptr
+#include <utility>   // exchange, move
+#include <vector>    // vector
 
 namespace vram {
 namespace detail {
@@ -63,8 +65,9 @@ public:
             }
             places[i]                 = {&op, op.number};
             std::uint64_t const count = vclock[i].advance(slot);
-            change_memory(n, op, {s.device, slot, count}, vclock[i]);
-            queue_.inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i], s);
+            change_memory(n, op, {s.device, slot, count, true}, vclock[i]);
+            queue_.inspect(op, {n.task.copy ? s.device : n.task.device, slot, count, true},
+                           vclock[i], s);
             given.whole = true;
         }
         // This operation has no duration. It ends when all nodes of the graph have ended.
@@ -92,11 +95,36 @@ private:
         if (n.allocates != nullptr) {
             n.allocates->freed = false;
             m_.checker.allocated(*n.allocates, sim_queue::event_of(op, at));
+            count_live(*n.allocates);
         }
-        if (n.frees != nullptr) {
-            m_.checker.released(*n.frees, sim_queue::event_of(op, at), vclock, false);
-            n.frees->freed = true;
+        if (n.frees == nullptr) { return; }
+        sim_event_of step = sim_queue::event_of(op, at);
+        step.what         = sim_event_of::kind::release;
+        if (n.frees->freed) { // by another graph, or outside
+            if (!m_.checker.on().frees) { return; }
+            return m_.checker.report({sim_mistake::double_free, step, n.frees->released,
+                                      n.frees->begin, n.frees->bytes, "it was freed before",
+                                      n.frees->description()});
         }
+        m_.checker.released(*n.frees, step, vclock, false);
+        n.frees->freed = true;
+        if (std::shared_ptr<sim_pool> const pool = n.frees->graph_pool.lock()) {
+            if (std::exchange(n.frees->counted_live, false)) { pool->live -= n.frees->counted; }
+        }
+    }
+    /// Counts a block that a graph allocates and does not free as live in its pool, as the capture
+    /// of the allocation did, if it was freed since then.
+    void count_live(sim_block& block) {
+        std::shared_ptr<sim_pool> const pool = block.graph_pool.lock();
+        if (!block.outlives || block.counted_live || pool == nullptr) { return; }
+        block.counted_live = true;
+        pool->live += block.counted;
+        pool->peak_live          = std::max(pool->peak_live, pool->live);
+        std::size_t const needed = pool->live + pool->pending_bytes;
+        if (needed <= pool->reserved) { return; }
+        m_.at(pool->device).used += needed - pool->reserved;
+        pool->reserved      = needed;
+        pool->peak_reserved = std::max(pool->peak_reserved, needed);
     }
 
     /// Adds the nodes of the graph `g` to the graph that the stream `s` is being captured into.

@@ -15,6 +15,7 @@
 #include <memory>    // shared_ptr
 #include <new>       // bad_alloc
 #include <string>    // to_string
+#include <utility>   // exchange
 
 namespace vram {
 namespace detail {
@@ -97,16 +98,8 @@ public:
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
         call_.pay(m_.options.costs.free_async, bytes);
-        if (s.capture) {
-            if (sim_block* const block = captured_block(*s.capture, p)) {
-                free_captured(*pool, s, *block);
-                return true;
-            }
-            m_.acquire(s, *call_.host, call_.where);
-            m_.changed(s);
-        } else {
-            sim_queue{call_}.begin_action(s);
-        }
+        if (s.capture) { return free_in_capture(*pool, s, p, bytes); }
+        sim_queue{call_}.begin_action(s);
         sim_event_of const step = stream_step("free", s);
         sim_block* const   block =
             find(sim_kind::device_async, pool->device, p, bytes, step, pool.get());
@@ -114,7 +107,9 @@ public:
         m_.checker.released(*block, step, s.vclock, in_resource_call());
         std::uint64_t const ticket = ++pool->tickets;
         block->freed = block->busy = true;
-        pool->live -= block->counted;
+        if (!block->outlives || std::exchange(block->counted_live, false)) {
+            pool->live -= block->counted;
+        }
         try {
             pool->add({{}, s.vclock, s.slot, s.count, block->counted, ticket});
             sim_operation* const op = sim_queue{call_}.enqueue(
@@ -125,12 +120,7 @@ public:
                                ticket] { complete_free(*m, *pool, *block, ticket); },
                  .where     = call_.where},
                 true);
-            // Without a queued operation (during a capture), the free takes effect now.
-            if (op == nullptr) {
-                complete_free(m_, *pool, *block, ticket);
-            } else {
-                pool->pending.find(ticket)->second.place = {op, op->number};
-            }
+            pool->pending.find(ticket)->second.place = {op, op->number};
         } catch (std::bad_alloc const&) {
             sim_wait{call_}.await(s.tail);
             complete_free(m_, *pool, *block, ticket);
@@ -242,14 +232,16 @@ private:
         sim_block* const block =
             m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
         if (block == nullptr) { return refuse(pool.device, bytes); }
-        block->kind                       = sim_kind::device_async;
-        block->device                     = pool.device;
-        block->pool                       = &pool;
-        block->pool_peers                 = pool.peers;
-        block->graph                      = s.capture;
-        block->freed                      = true;
-        add_node(s, "allocate").allocates = block;
-        s.capture->live[block->begin]     = block;
+        block->kind       = sim_kind::device_async;
+        block->device     = pool.device;
+        block->pool       = &pool;
+        block->pool_peers = pool.peers;
+        block->graph      = s.capture;
+        block->freed      = true;
+        block->graph_pool = pool.weak_from_this();
+        block->outlives = block->counted_live = true;
+        add_node(s, "allocate").allocates     = block;
+        s.capture->live[block->begin]         = block;
         start(*block, counted);
         pool.reserved += counted;
         d.used += counted;
@@ -263,21 +255,40 @@ private:
     void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
         add_node(s, "free").frees = &block;
         s.capture->live.erase(block.begin);
+        block.outlives = block.counted_live = false;
         ++m_.schedule.figures(block.device).frees;
         pool.live -= block.counted;
         shrink(m_, pool);
+    }
+    /// Frees a block during the capture of the stream `s`. This capture, or that of another graph,
+    /// must have allocated it: the free of other memory cannot be captured, and returns false.
+    bool free_in_capture(sim_pool& pool, sim_stream_state& s, void* p, std::size_t bytes) {
+        auto const at = reinterpret_cast<std::uintptr_t>(p);
+        if (auto const own = s.capture->live.find(at); own != s.capture->live.end()) {
+            free_captured(pool, s, *own->second);
+            return true;
+        }
+        sim_space&       space = m_.memory.space(sim_kind::device_async, pool.device);
+        sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
+        bool const       known = block != nullptr && block->begin == at && block->pool == &pool;
+        if (known && block->outlives && !block->graph.expired()) {
+            add_node(s, "free").frees = block; // launches of this graph free it
+            return true;
+        }
+        if (m_.checker.on().frees) {
+            sim_event_of step = stream_step("free", s);
+            step.what         = sim_event_of::kind::release;
+            m_.checker.report({sim_mistake::foreign_free, step,
+                               known ? block->allocated : sim_event_of{}, at, bytes,
+                               known ? "a capture frees only memory that a graph allocates"
+                                     : "no block of this memory starts there"});
+        }
+        return false;
     }
     sim_graph_state::node& add_node(sim_stream_state& s, char const* name) {
         sim_queue{call_}.enqueue(s, {.name = name, .device = s.device, .where = call_.where});
         return s.capture->nodes.back();
     }
-    /// Returns the block that starts at `p` if this capture has allocated it and not freed it yet,
-    /// or null.
-    [[nodiscard]] static sim_block* captured_block(sim_graph_state const& g, void const* p) {
-        auto const found = g.live.find(reinterpret_cast<std::uintptr_t>(p));
-        return found != g.live.end() ? found->second : nullptr;
-    }
-
     sim_event_of stream_step(char const* name, sim_stream_state& s) {
         s.count = s.vclock.advance(s.slot);
         return {.name   = name,

@@ -182,7 +182,9 @@ private:
                                   found.collect(in.begin + from, in.begin + end, h);
                               });
         }
+        bool       shared  = false; // an earlier graph uses the memory as well
         auto const replace = [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t end) {
+            shared = shared || (graph && old.graph);
             if (graph || old.graph) { return; }
             if (!old.freed) { return sim_checker::collect(found, old, from, end); }
             if (!old.disputed) { found.look(from, end, old.released); }
@@ -199,6 +201,7 @@ private:
         }
         part->resource           = e.name;
         part->graph              = graph;
+        part->shared             = shared;
         part->allocated          = step;
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
@@ -214,14 +217,20 @@ private:
         // one first.
         if (part != nullptr && part->freed) { part->disputed = true; }
         // The resource refuses a double free, and a free with another size: they change nothing.
-        if (part == nullptr || part->freed || part->bytes != e.bytes) { return; }
-        sim_stream_state* const s = stream_of(e);
-        if (part->graph || (s != nullptr && s->capture)) {
-            part->graph = true; // stays accessible, because launches of the graph use the block
+        if (part == nullptr || part->freed || part->graph_freed) { return; }
+        if (part->bytes != e.bytes) { return; }
+        sim_stream_state* const s    = stream_of(e);
+        sim_event_of const      step = make_step(e, s, "free", sim_event_of::kind::release);
+        last_freed                   = part->begin;
+        bool const kept              = part->graph && (part->shared || e.until_reset);
+        if (kept || (s != nullptr && s->capture)) {
+            part->graph = part->graph_freed = true;
+            part->released                  = step;
             return;
         }
-        sim_event_of const step = make_step(e, s, "free", sim_event_of::kind::release);
-        sim_conflicts      found{step, clocks_};
+        // The resource may allocate the memory again: launches of the graph must not use it.
+        part->graph = false;
+        sim_conflicts found{step, clocks_};
         // If the stream was destroyed, the resource waits for the device.
         found.uses_only();
         if (e.stream.has_value() == (s != nullptr)) {
@@ -231,13 +240,14 @@ private:
         m_.checker.undo = {part->begin, {}};
         if (part->history.pieces() > 1) { m_.checker.undo.history.swap(part->history); }
         release(*part, step);
-        last_freed = part->begin;
         report_late(found, *part);
     }
     /// Makes the block at `p` live again: the resource refused this thread's last free.
     void keep(std::uintptr_t p) {
         sim_inner_block* const part = block_at(p);
-        if (part == nullptr || !part->freed || last_freed != p) { return; }
+        if (part == nullptr || last_freed != p) { return; }
+        part->graph_freed = false;
+        if (!part->freed) { return; }
         part->freed          = false;
         sim_checks const& on = m_.checker.on();
         if (part->history.size() != 0) { return; }

@@ -28,9 +28,13 @@ struct sim_inner_block {
     std::uintptr_t last     = 0;  ///< end of the piece of the block that is left
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
-    /// True if a captured graph may use the block. Then only races are checked, not the block's
-    /// life.
+    /// True if the block was allocated or freed during a capture, and launches of the graph may
+    /// still use it.
     bool graph = false;
+    /// True if it was freed so that only launches of graphs may use it: during a capture, or if the
+    /// resource keeps the memory for a graph.
+    bool graph_freed = false;
+    bool shared      = false; ///< true if an earlier graph uses the memory as well
     /// True if the block was freed twice, and it is not known which free is the wrong one.
     bool         disputed = false;
     sim_event_of allocated{};
@@ -47,11 +51,12 @@ struct sim_inner_block {
     }
     /// Makes this the object of a new block with the same range. The history is not changed.
     void restart() noexcept {
-        freed = graph = disputed = false;
-        parts                    = nullptr;
+        freed = graph = graph_freed = shared = disputed = false;
+        parts                                           = nullptr;
     }
     [[nodiscard]] sim_block_of description() const noexcept {
-        return {resource, begin, bytes, allocated, freed ? released : sim_event_of{},
+        bool const gone = freed || graph_freed;
+        return {resource, begin, bytes, allocated, gone ? released : sim_event_of{},
                 before,   {},    {},    {}};
     }
 };
@@ -163,6 +168,8 @@ private:
         rest.resource         = part.resource;
         rest.freed            = part.freed;
         rest.graph            = part.graph;
+        rest.graph_freed      = part.graph_freed;
+        rest.shared           = part.shared;
         rest.allocated        = part.allocated;
         rest.released         = part.released;
     }

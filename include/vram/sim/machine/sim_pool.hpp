@@ -11,7 +11,7 @@
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 #include <map>     // map
-#include <memory>  // shared_ptr
+#include <memory>  // shared_ptr, enable_shared_from_this
 #include <set>     // set
 #include <vector>  // vector
 
@@ -20,7 +20,7 @@ namespace detail {
 
 /// A pool like those of cudaMallocAsync: the memory that it has reserved, and the frees that are
 /// queued on streams.
-struct sim_pool {
+struct sim_pool : std::enable_shared_from_this<sim_pool> {
     struct waiting {
         sim_moment    place  = {};
         vector_clock  vclock = {};

@@ -214,11 +214,13 @@ private:
         int           device;
         std::size_t   slot;
         std::uint64_t count;
+        bool          graph = false; ///< true for a node of a graph
     };
 
     [[nodiscard]] static sim_event_of event_of(sim_operation const& op, place const& at) noexcept {
         return {.name          = op.task.name,
                 .host_function = op.task.host_function,
+                .graph         = at.graph,
                 .part          = op.task.part,
                 .number        = op.number,
                 .actor         = op.stream,
