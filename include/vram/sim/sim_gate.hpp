@@ -5,8 +5,9 @@
 /// `sim_gate` is a mutex with a condition variable in simulated time.
 
 #include <vram/base/core/report_caught.hpp>
-#include <vram/base/error.hpp>   // report_error
-#include <vram/sim/sim_node.hpp> // sim_node, detail::sim_host
+#include <vram/base/error.hpp>                   // report_error
+#include <vram/sim/machine/sim_outside_step.hpp> // sim_outside_step
+#include <vram/sim/sim_node.hpp>                 // sim_node, detail::sim_host
 
 #include <algorithm> // find, max
 #include <chrono>    // nanoseconds, milliseconds
@@ -265,7 +266,9 @@ private:
                     return notices_ != seen;
                 });
             } else {
-                while (notices_ == seen && came) { came = machine_->outside_step(held, patience); }
+                while (notices_ == seen && came) {
+                    came = detail::sim_outside_step(*machine_, held, patience);
+                }
             }
         } catch (...) {
             // Acquires the gate again, because the `guard` of the caller releases it.

@@ -4,9 +4,10 @@
 /// \file
 /// `sim_node` is a simulated machine with GPUs inside the process.
 
-#include <vram/sim/machine/sim_call.hpp>  // sim_call, sim_machine
-#include <vram/sim/machine/sim_queue.hpp> // sim_queue
-#include <vram/sim/machine/sim_wait.hpp>  // sim_wait
+#include <vram/sim/machine/sim_call.hpp>         // sim_call, sim_machine
+#include <vram/sim/machine/sim_outside_step.hpp> // sim_outside_step
+#include <vram/sim/machine/sim_queue.hpp>        // sim_queue
+#include <vram/sim/machine/sim_wait.hpp>         // sim_wait
 
 #include <algorithm>       // max
 #include <atomic>          // atomic
@@ -167,7 +168,7 @@ public:
             machine_.make_ordinary(held, *self);
         }
         while (machine_.schedule.next() != sim_time::max() || machine_.schedule.executing()) {
-            machine_.outside_step(held);
+            detail::sim_outside_step(machine_, held);
             bool const last = machine_.schedule.next() == sim_time::max();
             if (last && !machine_.schedule.executing() && machine_.schedule.stuck()) {
                 machine_.resolve_stuck();

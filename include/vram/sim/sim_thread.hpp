@@ -4,9 +4,10 @@
 /// \file
 /// `sim_thread` is a host thread in simulated time.
 
-#include <vram/base/core/trial_of_thread.hpp> // trial_of_thread, trial_scope
-#include <vram/base/tag.hpp>                  // current_tag, tagged
-#include <vram/sim/sim_device.hpp>            // sim_device
+#include <vram/base/core/trial_of_thread.hpp>    // trial_of_thread, trial_scope
+#include <vram/base/tag.hpp>                     // current_tag, tagged
+#include <vram/sim/machine/sim_outside_step.hpp> // sim_outside_step
+#include <vram/sim/sim_device.hpp>               // sim_device
 
 #include <algorithm> // max
 #include <exception> // exception
@@ -198,7 +199,7 @@ private:
         };
         // The calling thread is no `sim_thread`, and joins one that another thread started.
         if (me == nullptr) {
-            while (!gone()) { m.outside_step(held); }
+            while (!gone()) { detail::sim_outside_step(m, held); }
         } else {
             m.turns.block(held, *me, gone);
         }

@@ -21,10 +21,8 @@
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t
 #include <deque>           // deque
-#include <filesystem>      // directory_iterator
 #include <mutex>           // mutex, unique_lock
 #include <source_location> // source_location
-#include <system_error>    // error_code
 #include <unordered_map>   // unordered_map
 #include <utility>         // move
 #include <vector>          // vector
@@ -337,30 +335,6 @@ public:
         return devices[static_cast<std::size_t>(device)];
     }
 
-    /// One step of the wait of a thread that is no `sim_thread`. Advances simulated time if no
-    /// `sim_thread` does, otherwise blocks until one does. Returns false if no `sim_thread` calls
-    /// the device for `patience` of real time.
-    bool outside_step(std::unique_lock<std::mutex>& held,
-                      std::chrono::nanoseconds      patience = sim_turns::forever) {
-        if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
-            schedule.step(held);
-            turns.progress.notify_all();
-        } else if (patience == sim_turns::forever && schedule.stuck() && turns.outside_may_step()) {
-            std::uint64_t const seen = schedule.count();
-            bool const late = only_thread() || turns.progress.wait_for(held, stuck_patience) ==
-                                                   std::cv_status::timeout;
-            bool const same = schedule.count() == seen && schedule.next() == sim_time::max();
-            if (late && same && schedule.stuck()) { resolve_stuck(); }
-        } else if (patience == sim_turns::forever) {
-            turns.progress.wait(held);
-        } else {
-            std::uint64_t const seen = turns.activity();
-            bool const late = turns.progress.wait_for(held, patience) == std::cv_status::timeout;
-            return !late || turns.activity() != seen;
-        }
-        return true;
-    }
-
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
     /// Number of streams so far of which resources were notified that the owner was destroyed.
@@ -390,14 +364,6 @@ public:
     std::size_t managed_used = 0;
 
 private:
-    /// Returns true if the process has no other thread. Only Linux can tell; elsewhere returns
-    /// false.
-    [[nodiscard]] static bool only_thread() noexcept {
-        std::error_code                     failed;
-        std::filesystem::directory_iterator tasks{"/proc/self/task", failed};
-        return !failed && tasks != std::filesystem::directory_iterator{} &&
-               ++tasks == std::filesystem::directory_iterator{};
-    }
     void break_capture(sim_stream_state& s) noexcept {
         if (!s.capture) { return; }
         s.capture->broken = true;

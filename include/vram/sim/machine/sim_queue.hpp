@@ -4,6 +4,7 @@
 /// \file
 /// `sim_queue` adds operations to streams, and orders streams by events.
 
+#include <vram/sim/machine/name_part.hpp>
 #include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
 #include <vram/sim/machine/sim_late_waits.hpp>
 #include <vram/sim/machine/sim_submission.hpp>
@@ -58,7 +59,7 @@ public:
             return nullptr;
         }
         begin_action(s);
-        if (calling_part != nullptr) { name_part(task); }
+        name_part(task);
         sim_operation& op = make(std::move(task), s);
         sim_submission given{m_.schedule, op};
         depend(op, s);
@@ -255,26 +256,6 @@ private:
                 detail::effect_vclock = nullptr;
             };
         }
-    }
-
-    /// Returns the part of a report. `sim_part` is the public form of `part_kind`.
-    static constexpr sim_part part_of(part_kind part) noexcept {
-        switch (part) {
-        case part_kind::program: break;
-        case part_kind::handle: return sim_part::handle;
-        case part_kind::loader: return sim_part::loader;
-        case part_kind::unloader: return sim_part::unloader;
-        case part_kind::staging: return sim_part::staging;
-        }
-        return sim_part::program;
-    }
-    /// If a part of vram, such as a loader, queues the operation, names it after that work.
-    static void name_part(sim_task& task) noexcept {
-        part_work const& work = calling_part->work;
-        task.part             = part_of(work.part);
-        if (!task.copy || work.name == nullptr) { return; }
-        task.name = work.name;
-        if (work.item != part_work::none) { task.item = static_cast<std::uint32_t>(work.item); }
     }
 
     /// Counts a kernel or host function that declares no memory, so that it is not checked.

@@ -6,6 +6,7 @@
 
 #include <vram/base/error.hpp> // locks_held
 #include <vram/sim/machine/sim_choices.hpp>
+#include <vram/sim/machine/sim_deadlock.hpp>
 #include <vram/sim/machine/sim_host.hpp>
 #include <vram/sim/machine/sim_schedule.hpp>
 #include <vram/sim/sim_error.hpp>
@@ -18,7 +19,7 @@
 #include <deque>              // deque
 #include <functional>         // function
 #include <mutex>              // unique_lock
-#include <string>             // string, to_string
+#include <string>             // string
 #include <vector>             // vector
 
 namespace vram {
@@ -364,30 +365,12 @@ private:
     }
 
     /// Resolves a deadlock: all threads wait for each other, so one wait throws
-    /// `sim_error{deadlock}`. A thread that waits at a `sim_gate` is chosen before one that waits
-    /// for a `sim_lock`, because a lock may be acquired in a `noexcept` function, and the unwinding
-    /// of other threads releases locks.
+    /// `sim_error{deadlock}`.
     void resolve_deadlock() {
-        if (on_deadlock) { on_deadlock(waits_text()); }
-        sim_host* victim = nullptr;
-        for (sim_host* const h : hosts_) {
-            if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
-            victim = h;
-        }
-        if (victim == nullptr) { victim = hosts_.back(); }
+        if (on_deadlock) { on_deadlock(sim_deadlock_text(hosts_)); }
+        sim_host* const victim = sim_deadlock_victim(hosts_);
         wake(*victim, schedule_.now());
         victim->deadlocked = true;
-    }
-
-    [[nodiscard]] std::string waits_text() const {
-        std::string text;
-        for (sim_host const* const h : hosts_) {
-            text += (text.empty() ? "host thread " : ", host thread ") + std::to_string(h->number) +
-                    (h->locked_out        ? " waits for a lock"
-                     : h->gate != nullptr ? " waits at a gate"
-                                          : " waits for others to end");
-        }
-        return text;
     }
 
     sim_schedule&          schedule_;

@@ -5,6 +5,7 @@
 /// `sim_wait` implements the waits and queries of the host on simulated devices.
 
 #include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
+#include <vram/sim/machine/sim_outside_step.hpp>
 
 #include <algorithm> // max, none_of
 #include <cstddef>   // size_t
@@ -38,7 +39,7 @@ public:
             });
             return;
         }
-        while (m.pending()) { m_.outside_step(call_.held); }
+        while (m.pending()) { sim_outside_step(m_, call_.held); }
         h.clock = std::max(h.clock, m_.schedule.now());
     }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_deadlock_text` describes a deadlock of host threads; `sim_deadlock_victim` selects one.
+
+#include <vram/sim/machine/sim_host.hpp>
+
+#include <string> // string, to_string
+#include <vector> // vector
+
+namespace vram {
+namespace detail {
+
+/// Returns the waits of the threads `hosts`, which all wait for each other, as a text.
+[[nodiscard]] inline std::string sim_deadlock_text(std::vector<sim_host*> const& hosts) {
+    std::string text;
+    for (sim_host const* const h : hosts) {
+        text += (text.empty() ? "host thread " : ", host thread ") + std::to_string(h->number) +
+                (h->locked_out        ? " waits for a lock"
+                 : h->gate != nullptr ? " waits at a gate"
+                                      : " waits for others to end");
+    }
+    return text;
+}
+
+/// Returns the thread whose wait throws `sim_error{deadlock}`. A thread that waits at a `sim_gate`
+/// is selected before one that waits for a `sim_lock`, because a lock may be acquired in a
+/// `noexcept` function, and the unwinding of other threads releases locks.
+[[nodiscard]] inline sim_host* sim_deadlock_victim(std::vector<sim_host*> const& hosts) {
+    sim_host* victim = nullptr;
+    for (sim_host* const h : hosts) {
+        if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
+        victim = h;
+    }
+    return victim != nullptr ? victim : hosts.back();
+}
+
+} // namespace detail
+} // namespace vram
