@@ -18,7 +18,6 @@
 #include <vram/layer/with.hpp>                // with::word
 #include <vram/pool/binned_options.hpp>       // binned_options
 #include <vram/pool/core/large_blocks.hpp>    // large_blocks
-#include <vram/pool/core/size_classes.hpp>    // size_classes
 #include <vram/pool/core/slab_base.hpp>       // slab_base
 
 #include <concepts> // default_initializable, assignable_from
@@ -68,11 +67,7 @@ public:
         : base{"binned", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(options.largest != 0 && options.largest <= detail::slab_heap::largest,
                 "binned: `largest` must be from 1 to 2^56 bytes");
-        std::size_t const count = detail::size_classes::of(options.largest) + 1;
-        this->heaps_.reserve(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            this->heaps_.push(detail::size_classes::bytes(i));
-        }
+        this->heaps_.add_classes(options.largest);
     }
     /// A size alone does not compile: the error message names the options.
     template <detail::size_alone<Upstream> Size>
@@ -169,34 +164,20 @@ public:
         return this->heaps_.owns(p) || large_.owns(p);
     }
     /// Returns the size above which a request is passed to the upstream.
-    [[nodiscard]] std::size_t largest() const noexcept {
-        return this->heaps_[this->heaps_.size() - 1].stride();
-    }
+    [[nodiscard]] std::size_t largest() const noexcept { return this->heaps_.largest(); }
 
     /// Returns the block size of the size class of a request, or, for a large request, the size
     /// that the upstream allocates.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t alignment) const noexcept {
         if (bytes == 0) { return 0; }
-        std::size_t const index = class_of(bytes, alignment);
-        return index != this->heaps_.size()
-                   ? this->heaps_[index].stride()
-                   : detail::rounded_size(this->upstream_, bytes, alignment);
+        detail::slab_heap const* const heap = this->heaps_.for_request(bytes, alignment);
+        return heap != nullptr ? heap->stride()
+                               : detail::rounded_size(this->upstream_, bytes, alignment);
     }
 
 private:
     using typename base::request;
-
-    /// Returns the index of the request's size class, or the number of classes if it is large.
-    [[nodiscard]] std::size_t class_of(std::size_t bytes, std::size_t alignment) const noexcept {
-        std::size_t const classes = this->heaps_.size();
-        if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
-            return classes;
-        }
-        std::size_t const index = detail::size_classes::of(bytes, alignment);
-        if (index >= classes || alignment > this->heaps_[index].alignment()) { return classes; }
-        return index;
-    }
 
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get_any<true>({bytes, bytes, alignment, &s});
@@ -208,18 +189,16 @@ private:
     void* get_any(request r) {
         expects(valid_alignment(r.alignment), "binned: the alignment must be a power of two");
         if (r.asked == 0) { return nullptr; }
-        std::size_t const index = class_of(r.asked, r.alignment);
-        if (index == this->heaps_.size()) { return get_large<Throwing>(r); }
-        detail::slab_heap& heap = this->heaps_[index];
-        r.rounded               = heap.stride();
-        return this->template get<Throwing>(heap, r);
+        detail::slab_heap* const heap = this->heaps_.for_request(r.asked, r.alignment);
+        if (heap == nullptr) { return get_large<Throwing>(r); }
+        r.rounded = heap->stride();
+        return this->template get<Throwing>(*heap, r);
     }
     template <bool Throwing>
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
         // A stream that is being captured must not wait.
-        bool const captured = detail::is_captured<platform>(r.on);
-        if (!captured && this->trim() != 0) {
+        if (!detail::is_captured<platform>(r.on) && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
         }
         if constexpr (Throwing) {
@@ -248,11 +227,9 @@ private:
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }
-        auto              held  = this->lock_.hold();
-        std::size_t const index = class_of(bytes, alignment);
-        if (index != this->heaps_.size()) {
-            if (this->put(this->heaps_[index], p, bytes, alignment, on)) { return true; }
-        }
+        auto                     held = this->lock_.hold();
+        detail::slab_heap* const heap = this->heaps_.for_request(bytes, alignment);
+        if (heap != nullptr && this->put(*heap, p, bytes, alignment, on)) { return true; }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
         // The entry is removed before the upstream frees the block, because another thread may
@@ -296,16 +273,14 @@ private:
             auto held = this->lock_.hold();
             this->streams_.wait_for_all(true, held);
         }
-        std::size_t       out    = 0;
         std::size_t const blocks = large_.size();
-        while (auto const* const n = large_.front()) {
-            detail::large_blocks::entry const gone = *n;
-            large_.erase(gone.at);
+        std::size_t       out    = 0;
+        large_.drain([&](detail::large_blocks::entry const& gone) {
             this->count_back(gone.bytes, gone.bytes);
             seen.notify(memory_event_kind::chunk_removed, gone.at, gone.bytes);
             sited{this->upstream_}.deallocate_sync(gone.at, gone.bytes, gone.alignment);
             out += gone.bytes;
-        }
+        });
         report_error(
             {.kind = error_kind::leak, .bytes = out, .blocks = blocks, .resource = "binned"});
     }

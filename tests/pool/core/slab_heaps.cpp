@@ -49,3 +49,17 @@ TEST_CASE("slab_heaps: a rejected free is explained by the heap that has its add
     refused_free foreign{"slab", slab_address(0x30000), 256, 256};
     CHECK_FALSE(heaps.explain_refusal(foreign));
 }
+
+TEST_CASE("slab_heaps: a request gets the heap of its size class, or none if it is too large") {
+    slab_heaps heaps;
+    heaps.add_classes(4096);
+    CHECK(heaps.largest() == 4096);
+    CHECK(heaps.for_request(1, 256)->stride() == 256);
+    CHECK(heaps.for_request(1025, 256)->stride() == 1280);
+    CHECK(heaps.for_request(300, 1024)->stride() == 1024); // for the alignment
+    CHECK(heaps.for_request(4096, 256)->stride() == 4096);
+    CHECK(heaps.for_request(4097, 256) == nullptr);
+    CHECK(heaps.for_request(256, 8192) == nullptr);
+    CHECK(heaps.for_request(256, 3) == nullptr); // no alignment
+    CHECK(heaps.for_request(0, 256) == nullptr);
+}

@@ -75,8 +75,15 @@ public:
         return nullptr;
     }
     [[nodiscard]] std::size_t size() const noexcept { return by_address_.size(); }
-    /// Returns the descriptor of any live block, or null if there is none.
-    [[nodiscard]] entry const* front() const noexcept { return live_; }
+    /// Removes each live block, then calls `visit(descriptor)` for it.
+    template <class Visit>
+    void drain(Visit const& visit) {
+        while (live_ != nullptr) {
+            entry const gone = *live_;
+            erase(gone.at);
+            visit(gone);
+        }
+    }
 
 private:
     [[nodiscard]] static std::uintptr_t key(void const* p) noexcept {

@@ -4,8 +4,10 @@
 /// \file
 /// `slab_heaps` are the heaps of a slab or a `binned`, each for blocks of one size.
 
+#include <vram/base/align.hpp> // valid_alignment
 #include <vram/base/core/heap_array.hpp>
 #include <vram/concepts/core/refused_free.hpp>
+#include <vram/pool/core/size_classes.hpp>
 #include <vram/pool/core/slab_heap.hpp>
 #include <vram/pool/free_pieces.hpp>
 
@@ -21,6 +23,28 @@ namespace detail {
 /// Cost      Linear in the number of heaps, and of `free_memory` in the number of chunks.
 class slab_heaps : public heap_array<slab_heap> {
 public:
+    /// Adds a heap for each of the `size_classes` up to the one that holds `most` bytes.
+    void add_classes(std::size_t most) {
+        std::size_t const count = size_classes::of(most) + 1;
+        reserve(count);
+        for (std::size_t i = 0; i < count; ++i) { push(size_classes::bytes(i)); }
+    }
+    /// Returns the heap for a request, or null if its size or alignment exceeds the size `largest`
+    /// of the last heap. Requires the heaps of `add_classes`.
+    [[nodiscard]] slab_heap const* for_request(std::size_t bytes,
+                                               std::size_t alignment) const noexcept {
+        if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
+            return nullptr;
+        }
+        std::size_t const i = size_classes::of(bytes, alignment);
+        return i < size() && alignment <= (*this)[i].alignment() ? &(*this)[i] : nullptr;
+    }
+    [[nodiscard]] slab_heap* for_request(std::size_t bytes, std::size_t alignment) noexcept {
+        return const_cast<slab_heap*>(
+            static_cast<slab_heaps const*>(this)->for_request(bytes, alignment));
+    }
+    /// Returns the block size of the last heap.
+    [[nodiscard]] std::size_t largest() const noexcept { return (*this)[size() - 1].stride(); }
     /// Returns true if `p` lies in a chunk of one of the heaps.
     [[nodiscard]] bool owns(void const* p) const noexcept {
         for (slab_heap const& heap : *this) {

@@ -127,7 +127,10 @@ public:
     }
 
     friend bool operator==(actor_clock const& a, actor_clock const& b) noexcept {
-        return a.is_equal(b) && b.is_equal(a);
+        for (std::size_t i = std::max(a.size(), b.size()); i-- != 0;) {
+            if (a[i] != b[i]) { return false; }
+        }
+        return true;
     }
 
 private:
@@ -271,17 +274,6 @@ private:
             via_late_ |= (via_late >> i & 1U) << recent_;
             last_[recent_++] = last_[i];
         }
-    }
-
-    [[nodiscard]] bool is_equal(actor_clock const& other) const noexcept {
-        std::size_t const size = std::max(all_.size(), other.all_.size());
-        for (std::size_t i = 0; i < size; ++i) {
-            if ((*this)[i] != other[i]) { return false; }
-        }
-        for (unsigned i = 0; i < recent_; ++i) {
-            if (other[last_[i].actor] != (*this)[last_[i].actor]) { return false; }
-        }
-        return owner_ == none || other[owner_] == own_;
     }
 
     /// Counters of all actors but the owner; for an actor in `last_`, the count there is valid.
