@@ -61,6 +61,7 @@
 #include <vram/layer/segregated.hpp>
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/layer/stream_ordered_options.hpp>
 #include <vram/layer/with.hpp>
 
 #include <vram/pool/arena.hpp>

@@ -5,37 +5,28 @@
 /// `stream_ordered` makes the frees of a synchronous resource stream-ordered.
 
 #include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/core/report_caught.hpp>   // report_caught
+#include <vram/base/core/null_if_thrown.hpp>  // null_if_thrown
 #include <vram/base/core/smaller_of.hpp>      // larger_of
 #include <vram/base/error.hpp>                // report_error
 #include <vram/base/out_of_memory.hpp>        // out_of_memory
 #include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
+#include <vram/concepts/core/is_captured.hpp> // is_captured
 #include <vram/concepts/core/observation.hpp> // observation, resource_call
 #include <vram/concepts/observer.hpp>         // memory_event_kind
 #include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, trimmable_resource
 #include <vram/concepts/sited.hpp>   // sited
 #include <vram/layer/layer_base.hpp> // layer_base
-#include <vram/layer/with.hpp>       // with::word
-#include <vram/order/core/deferred_frees.hpp> // deferred_frees
-#include <vram/order/core/sure_wait.hpp>      // sure_wait
+#include <vram/layer/stream_ordered_options.hpp> // stream_ordered_options
+#include <vram/layer/with.hpp>                   // with::word
+#include <vram/order/core/deferred_frees.hpp>    // deferred_frees
+#include <vram/order/core/wait_for_user.hpp>     // wait_for_user
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
 #include <cstdint>  // uint64_t
-#include <new>      // bad_alloc
 #include <utility>  // move
 
 namespace vram {
-
-/// The options of `stream_ordered`.
-struct stream_ordered_options {
-    /// The number of frees of one stream that share an event. If it is 2 or more, a raw
-    /// `cudaStream_t` must be retired (`retire`) before it is destroyed.
-    std::size_t frees_per_event = 1;
-    /// Freed blocks that no stream uses any more are returned to the upstream once they have this
-    /// many bytes together, or if the upstream refuses a request.
-    std::size_t give_back_bytes = 0;
-};
 
 /// Makes a synchronous resource stream-ordered: a freed block is returned to the upstream after an
 /// event on its stream is complete.
@@ -122,12 +113,8 @@ public:
     {
         if (bytes == 0) { return nullptr; }
         auto const seen = this->seen();
-        return seen.allocate(bytes, &s, at, [&] {
-            return or_null([&] {
-                if (!platform::capturing(s)) { books_.collect(giving()); }
-                return try_allocate_now(bytes, alignment, at);
-            });
-        });
+        return seen.allocate(bytes, &s, at,
+                             [&] { return try_allocate_now(&s, bytes, alignment, at); });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
@@ -136,12 +123,8 @@ public:
     {
         if (bytes == 0) { return nullptr; }
         auto const seen = this->seen();
-        return seen.allocate(bytes, nullptr, at, [&] {
-            return or_null([&] {
-                books_.collect(giving());
-                return try_allocate_now(bytes, alignment, at);
-            });
-        });
+        return seen.allocate(bytes, nullptr, at,
+                             [&] { return try_allocate_now(nullptr, bytes, alignment, at); });
     }
 
     /// Returns memory of the upstream that the stream may use without a wait, or null if there is
@@ -172,7 +155,7 @@ public:
             seen.notify(memory_event_kind::free_refused, p, bytes, &s, at);
         }
         if (how != books::result::due) { return; }
-        if (wait_for_user(s)) {
+        if (detail::wait_for_user<platform>(s, this->upstream_)) {
             seen.notify(memory_event_kind::free_completed, p, bytes, &s, at);
             seen.notify(memory_event_kind::chunk_removed, p, bytes, nullptr, at);
             sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
@@ -278,44 +261,19 @@ private:
             }
         }
     }
-    void* try_allocate_now(std::size_t bytes, std::size_t alignment, call_site at)
+    void* try_allocate_now(stream const* on, std::size_t bytes, std::size_t alignment,
+                           call_site at) noexcept
         requires fallible_resource<Upstream>
     {
-        reservation held{books_, bytes};
-        do {
-            if (void* const p = sited{this->upstream_, at}.try_allocate_sync(bytes, alignment)) {
-                return kept(held, p, bytes, at);
-            }
-        } while (held.make_room(giving()));
-        return nullptr;
-    }
-
-    /// Makes the host wait for the stream, or if that fails for its device, because no event can be
-    /// recorded behind a freed block. Returns false if the stream may still use the block: both
-    /// waits failed, or the stream is being captured, so that a wait would break the capture.
-    [[nodiscard]] bool wait_for_user(stream s) const noexcept {
-        try {
-            if (platform::capturing(s)) { return false; }
-        } catch (...) {} // the wait below fails too, and reports the error
-        return detail::sure_wait<platform>(s, [&] {
-            try {
-                return platform::device_of(s);
-            } catch (...) { return detail::device_of_resource(this->upstream_); }
-        });
-    }
-
-    template <class Ask>
-    static void* or_null(Ask ask) noexcept {
-        try {
-            return ask();
-        } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-            detail::report_caught(
-                error{.kind     = error_kind::platform_error,
-                      .resource = "stream_ordered",
-                      .call     = "try_allocate",
-                      .advice   = "try_allocate returned null; allocate throws the error."});
+        return detail::null_if_thrown("stream_ordered", bytes, [&]() -> void* {
+            if (!detail::is_captured<platform>(on)) { books_.collect(giving()); }
+            reservation held{books_, bytes};
+            do {
+                void* const p = sited{this->upstream_, at}.try_allocate_sync(bytes, alignment);
+                if (p != nullptr) { return kept(held, p, bytes, at); }
+            } while (held.make_room(giving()));
             return nullptr;
-        }
+        });
     }
 
     /// Completes the numbers of an `out_of_memory` exception that the upstream threw: the stream

@@ -6,7 +6,7 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp> // broken_contract
-#include <vram/base/core/report_caught.hpp>
+#include <vram/base/core/null_if_thrown.hpp>
 #include <vram/base/core/type_name.hpp>
 #include <vram/base/error.hpp>      // error_kind
 #include <vram/concepts/powers.hpp> // resource and its powers
@@ -15,7 +15,6 @@
 
 #include <concepts>    // same_as
 #include <cstddef>     // size_t
-#include <new>         // bad_alloc
 #include <string_view> // string_view
 
 namespace vram {
@@ -69,16 +68,6 @@ struct calls_to {
     static R&       at(void* mr) noexcept { return *static_cast<R*>(mr); }
     static R const& at(void const* mr) noexcept { return *static_cast<R const*>(mr); }
 
-    /// Called in a `catch` block of `try_allocate`: reports the exception and returns null.
-    static void* failed(std::size_t bytes, call_site from) noexcept {
-        report_caught({.kind   = error_kind::platform_error,
-                       .bytes  = bytes,
-                       .caller = from,
-                       .call   = "try_allocate",
-                       .advice = "try_allocate returned null; allocate throws the exception."});
-        return nullptr;
-    }
-
     static void* allocate(void* mr, stream s, std::size_t bytes, std::size_t alignment,
                           call_site from) {
         return sited{at(mr), from}.allocate(s, bytes, alignment);
@@ -91,11 +80,8 @@ struct calls_to {
         if constexpr (fallible_resource<R>) {
             return sited{at(mr), from}.try_allocate(s, bytes, alignment);
         } else {
-            try {
-                return sited{at(mr), from}.allocate(s, bytes, alignment);
-            } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-                return failed(bytes, from);
-            }
+            auto const ask = [&] { return sited{at(mr), from}.allocate(s, bytes, alignment); };
+            return null_if_thrown(nullptr, bytes, ask, from);
         }
     }
     static void* try_allocate_sync(void* mr, std::size_t bytes, std::size_t alignment,
@@ -103,11 +89,8 @@ struct calls_to {
         if constexpr (fallible_resource<R>) {
             return sited{at(mr), from}.try_allocate_sync(bytes, alignment);
         } else {
-            try {
-                return sited{at(mr), from}.allocate_sync(bytes, alignment);
-            } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-                return failed(bytes, from);
-            }
+            auto const ask = [&] { return sited{at(mr), from}.allocate_sync(bytes, alignment); };
+            return null_if_thrown(nullptr, bytes, ask, from);
         }
     }
     static void deallocate(void* mr, stream s, void* p, std::size_t bytes, std::size_t alignment,

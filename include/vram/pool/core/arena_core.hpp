@@ -5,6 +5,7 @@
 /// `arena_core` passes the calls of an arena to its shards.
 
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/null_if_thrown.hpp>
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error.hpp>
 #include <vram/base/memory_usage.hpp>
@@ -112,17 +113,7 @@ protected:
         return get_elsewhere<Throwing>(mine, r);
     }
     [[nodiscard]] void* try_get(request const& r) noexcept {
-        try {
-            return get<false>(r);
-        } catch (std::bad_alloc const&) {
-        } catch (...) {
-            report_caught({.kind     = error_kind::platform_error,
-                           .bytes    = r.asked,
-                           .resource = "arena",
-                           .call     = "try_allocate",
-                           .advice   = "try_allocate returned null; allocate throws the error."});
-        }
-        return nullptr;
+        return null_if_thrown("arena", r.asked, [&] { return get<false>(r); });
     }
 
     /// Frees a block of the shard for this thread and stream. Returns false if the

@@ -5,7 +5,7 @@
 /// `growing_base` is the common part of pools: the limit, the lock, and the allocation of chunks
 /// from the upstream.
 
-#include <vram/base/core/report_caught.hpp>
+#include <vram/base/core/null_if_thrown.hpp>
 #include <vram/base/error.hpp> // report_error
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
@@ -22,7 +22,6 @@
 
 #include <concepts> // assignable_from
 #include <cstddef>  // size_t
-#include <new>      // bad_alloc
 #include <utility>  // move
 
 namespace vram {
@@ -157,17 +156,8 @@ protected:
     /// Returns the result of `attempt()`, or null if it throws. An exception other than
     /// `std::bad_alloc` is reported to the error sink.
     template <class Attempt>
-    static void* or_null(std::size_t asked, Attempt attempt) noexcept {
-        try {
-            return attempt();
-        } catch (std::bad_alloc const&) {
-        } catch (...) {
-            report_caught({.kind   = error_kind::platform_error,
-                           .bytes  = asked,
-                           .call   = "try_allocate of a pool",
-                           .advice = "try_allocate returned null; allocate throws the error."});
-        }
-        return nullptr;
+    void* or_null(std::size_t asked, Attempt attempt) const noexcept {
+        return null_if_thrown(name_, asked, attempt);
     }
 
     /// Reports a free that was rejected. `explain(error)`, called with the lock held, completes the

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `wait_for_user` waits on the host for the stream that uses a freed block.
+
+#include <vram/concepts/powers.hpp> // device_of_resource
+#include <vram/order/core/sure_wait.hpp>
+
+namespace vram {
+namespace detail {
+
+/// Makes the host wait for the stream `s`, or if that fails for its device, because no event can be
+/// recorded behind a freed block of the resource `mr`. If the device of the stream is unknown, the
+/// host waits for that of `mr`. Returns false if the stream may still use the block: both waits
+/// failed, or the stream is being captured, so that a wait would break the capture.
+///
+/// Failure   Each failed wait is reported to the error sink.
+/// Threads   Any thread may call, without holding a lock.
+/// Cost      One wait of the host; after a failure, one for the whole device.
+template <class Platform, class R>
+[[nodiscard]] bool wait_for_user(typename Platform::stream s, R const& mr) noexcept {
+    try {
+        if (Platform::capturing(s)) { return false; }
+    } catch (...) {} // the wait below fails too, and reports the error
+    return sure_wait<Platform>(s, [&] {
+        try {
+            return Platform::device_of(s);
+        } catch (...) { return device_of_resource(mr); }
+    });
+}
+
+} // namespace detail
+} // namespace vram
