@@ -104,8 +104,9 @@ TEST_CASE("nvcc: pools over an observed layer notify it") {
 
 TEST_CASE("nvcc: a stack in reading order, and a layer found in it") {
     machine const here;
-    auto          memory = cuda_resource{} | with::stream_ordered | with::limiting(1_GiB) |
-                  with::aligned(512) | with::statistics | with::locked;
+    auto          memory = cuda_resource{} |
+                  with::stream_ordered(stream_ordered_options{.frees_per_event = 1}) |
+                  with::limiting(1_GiB) | with::aligned(512) | with::statistics | with::locked;
     CHECK(wrong_words_in(memory) == 0);
     CHECK(ancestor<limiting>(memory).limit() == 1_GiB);
     CHECK(ancestor<statistics>(memory).overall().blocks.total == 300);
