@@ -6,8 +6,9 @@
 
 A program allocates and frees with each pool. It is compiled with the headers, and with a copy from which every
 statement is removed that creates an observation or notifies one. The functions of the fast paths must be equal in both.
-Compiled for an observing platform, each must call it. Only functions that must be inlined are inlined: otherwise the
-compiler's estimates of sizes, which count removed statements, decide which functions are compared.
+Compiled for an observing platform, each must call it. Nothing in the program may read the tag of a scope; with a layer
+`tracking` in the program, that layer must. Only functions that must be inlined are inlined: otherwise the compiler's
+estimates of sizes, which count removed statements, decide which functions are compared.
 """
 import argparse
 import pathlib
@@ -42,8 +43,12 @@ CALLS(arena, vram::arena<source>)
 CALLS(slab, vram::slab<source>)
 CALLS(binned, vram::binned<source>)
 CALLS(monotonic, vram::monotonic<source>)
+#ifdef TRACKED
+CALLS(tracked, vram::tracking<vram::pool<source>>)
+#endif
 """
 
+TAG = "_ZN4vram11current_tagEv"
 OBSERVATION = "6detail11observationI"  # in the mangled names of its functions
 INTERNAL = re.compile(r"9pool_core.*E(8allocate|13allocate_sync|14try_deallocate|19try_deallocate_sync|"
                       r"19try_allocate_cached)E|4slab.*E(9get_block|9put_block)|9monotonic.*E(3get|3put)[IE]|6binned.*E7get_any")
@@ -86,11 +91,11 @@ def copy_without(root, to):
     return removed
 
 
-def functions(compiler, root, folder, source):
+def functions(compiler, root, folder, source, *more):
     """The instructions of each function of the program, without addresses and without the numbers of lambdas."""
     program, made = folder / "program.cpp", folder / "program.o"
     program.write_text(PROGRAM)
-    subprocess.run([compiler, "-std=c++20", "-O2", "-fno-inline", "-DNDEBUG", "-fno-asynchronous-unwind-tables", f"-DSOURCE={source}",
+    subprocess.run([compiler, "-std=c++20", "-O2", "-fno-inline", "-DNDEBUG", "-fno-asynchronous-unwind-tables", f"-DSOURCE={source}", *more,
                     f"-I{root / 'include'}", f"-I{TOP / 'bench'}", "-c", str(program), "-o", str(made)], check=True)
     said = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", "--no-addresses", str(made)], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
@@ -110,7 +115,12 @@ def failures_of(compiler, root, folder):
     plain = functions(compiler, root, folder, "plain")
     stripped = functions(compiler, bare, folder, "plain")
     watched = functions(compiler, root, folder, "watched")
+    tracked = functions(compiler, root, folder, "plain", "-DTRACKED")
     failures = []
+    if any(TAG in code for code in plain.values()):
+        failures.append("a program without a probe reads the tag of a scope")
+    if not any(TAG in code for code in tracked.values()):
+        failures.append("a program with a layer tracking does not read the tag of a scope, so it proves nothing")
     fast = sorted(name for name in plain if PUBLIC.match(name) or INTERNAL.search(name))
     if len([name for name in fast if PUBLIC.match(name)]) != 20 or len(fast) < 28:
         failures.append(f"only {len(fast)} functions of the fast paths were found")
@@ -134,7 +144,7 @@ def main():
         failures = failures_of(args.compiler, args.directory, pathlib.Path(scratch))
     for failure in failures:
         print("FAILED:", failure)
-    print(f"{len(failures)} functions of the pools cost something for notifications")
+    print(f"{len(failures)} functions of the pools cost something for notifications or tags")
     return 1 if failures else 0
 
 

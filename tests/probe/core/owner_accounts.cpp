@@ -35,6 +35,8 @@ TEST_CASE("owner_accounts: blocks are counted for a thread, a tag and a line") {
     all.refund(*a, 100, true, two);
     CHECK(a->sums.live == 5);
     CHECK(a->sums.blocks == 1);
+    CHECK(a->of->sums.live == 15);
+    CHECK(a->account->sums.live == 16);
     CHECK(a->sums.peak == 105);
     CHECK(a->crossed == 1);
     CHECK(a->crossed_at.line() == two.line());
