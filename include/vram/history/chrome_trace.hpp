@@ -52,7 +52,7 @@ private:
         }
         if (sums.live_changed()) {
             bool const added = step.what == story_step::action::allocated;
-            event("i", "[memory]", e, [&] { // as PyTorch's profiler has them
+            event("i", "[memory]", e, [&] { // This event is the same as that of PyTorch's profiler.
                 number("Addr", step.memory);
                 json_.key("Bytes");
                 if (!added) { to_ << '-'; }
@@ -111,8 +111,8 @@ private:
 
 } // namespace detail
 
-/// A `history_format`: Chrome's JSON for chrome://tracing, ui.perfetto.dev and TensorBoard.
-/// Counters "memory" and one for each tag, and an event "[memory]" for each block, as PyTorch's
+/// A `history_format`: Chrome's JSON for chrome://tracing, ui.perfetto.dev and TensorBoard. It has
+/// a counter "memory", a counter for each tag, and an event "[memory]" for each block, as PyTorch's
 /// profiler writes them. `perfetto_trace` is a tenth of the size and has units.
 ///
 ///     memory.observer().write("run.json", chrome_trace);

@@ -19,7 +19,7 @@ namespace vram {
 
 namespace detail {
 
-/// Encodes a record by columns: an event is an index of its context (kind, thread, line, ...) and
+/// Encodes a record by columns: an event is the index of its context (kind, thread, line, ...) and
 /// three numbers.
 class column_encoder {
 public:
@@ -106,13 +106,15 @@ private:
     }
 
     history_record const& from_;
-    unsigned              shift_      = 64; ///< zero bits at the end of all addresses
-    std::uint64_t         last_time_  = 0;
-    std::uint64_t         last_place_ = 0;
-    std::string           contexts_, context_, time_, memory_, bytes_;
+    /// Number of bits at the end that are zero in all addresses.
+    unsigned      shift_      = 64;
+    std::uint64_t last_time_  = 0;
+    std::uint64_t last_place_ = 0;
+    std::string   contexts_, context_, time_, memory_, bytes_;
 
-    std::unordered_map<std::string, std::size_t>     ids_;
-    std::unordered_map<std::uint64_t, std::uint64_t> sizes_; ///< of the last event at an address
+    std::unordered_map<std::string, std::size_t> ids_;
+    /// Size of the last event at each address.
+    std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
 };
 
 } // namespace detail

@@ -43,7 +43,7 @@ struct history_site {
 /// A resource of a `history_record`, or the text of a mark.
 struct history_resource {
     std::string   name;         ///< kind of the resource, such as "pool"; text of the mark
-    std::uint64_t identity = 0; ///< tells resources of one kind apart
+    std::uint64_t identity = 0; ///< a number that differs for resources of one kind
 
     friend bool operator==(history_resource const&, history_resource const&) = default;
 };
@@ -52,8 +52,9 @@ struct history_resource {
 struct history_chunk {
     std::uint64_t memory   = 0;
     std::uint64_t bytes    = 0;
-    std::uint32_t resource = 0;     ///< index in `resources`
-    bool          grows    = false; ///< virtual memory, which grows and is removed at once
+    std::uint32_t resource = 0; ///< index in `resources`
+    /// True for virtual memory, which grows in parts and is removed as a whole.
+    bool grows = false;
 
     friend bool operator==(history_chunk const&, history_chunk const&) = default;
 };
@@ -69,12 +70,14 @@ struct history_chunk {
 ///     }
 ///     for (history_chunk const& c : last.chunks) { reserved += c.bytes; }
 struct history_record {
-    std::vector<history_event>              events; ///< in order of time
-    std::vector<history_chunk>              chunks; ///< chunks at the end, also older than `events`
-    std::vector<std::string>                tags      = {""};
-    std::vector<history_site>               sites     = {{}};
-    std::vector<history_resource>           resources = {{}};
-    std::vector<std::vector<std::uint64_t>> stacks    = {{}}; ///< return addresses, innermost first
+    std::vector<history_event> events; ///< in order of time
+    /// Chunks at the end of the record, including those older than `events`.
+    std::vector<history_chunk>    chunks;
+    std::vector<std::string>      tags      = {""};
+    std::vector<history_site>     sites     = {{}};
+    std::vector<history_resource> resources = {{}};
+    /// Return addresses of each call stack, innermost first.
+    std::vector<std::vector<std::uint64_t>> stacks = {{}};
     std::uint64_t overwritten = 0; ///< number of events before `events` that were overwritten
     std::uint32_t device      = 0; ///< number of the device, from `history_options`
 

@@ -17,9 +17,9 @@
 
 namespace vram {
 
-/// Writes the events of a `history` to a file when something happens. The file is replaced each
-/// time. The triggers stay until the end of the process, also if this object, the history and its
-/// stack have ended before.
+/// Writes the events of a `history` to a file when something happens: at the end of the process,
+/// after a refusal, or on a signal. The file is replaced each time. The trigger stays until the end
+/// of the process, even if this object, the history and its stack have ended before.
 ///
 ///     history_trigger{memory.observer(), "run.pickle", viewer_pickle}
 ///         .at_exit()
@@ -41,14 +41,14 @@ public:
         return *this;
     }
     /// Writes after each refusal of a resource, but at most once a second. The thread that made the
-    /// request writes, and its request then continues: other resources may still grant it.
+    /// request writes the file before its request continues: other resources may still grant it.
     history_trigger& on_refusal() {
         state_->write_on_refusal(file_);
         return *this;
     }
 #if __has_include(<semaphore.h>)
-    /// Writes when the process receives the signal. After SIGINT, SIGTERM, SIGABRT, SIGSEGV and
-    /// other signals that end a process, the handler that was installed before runs then.
+    /// Writes when the process receives the signal. If the signal ends a process (SIGINT, SIGTERM,
+    /// SIGABRT, SIGSEGV and others), the handler that was installed before runs after that.
     history_trigger& on_signal(int signal) {
         detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
         return *this;
@@ -70,7 +70,8 @@ private:
 
     private:
         static at_end& only() {
-            static auto* const made = new at_end; // not destroyed before `write`
+            // This object is never destroyed, because `write` needs it at the end of the process.
+            static auto* const made = new at_end;
             return *made;
         }
         static void write() {

@@ -112,7 +112,7 @@ public:
     }
 
     /// Returns memory of the upstream that the stream may use without a wait, or null if there is
-    /// none. Null has no line: the caller has not been refused yet.
+    /// none. A null result is not logged, because it is no refusal.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -140,7 +140,7 @@ public:
     [[nodiscard]] std::uint64_t lost() const noexcept { return file_->lost(); }
 
 private:
-    /// A request in progress. The destructor writes a refusal unless `got` was called with a block.
+    /// A request in progress. The destructor logs a refusal, unless `got` was called with a block.
     class attempt {
     public:
         attempt(logging& owner, std::size_t bytes, stream const* on, call_site at) noexcept
@@ -173,7 +173,7 @@ private:
                           .line());
     }
 
-    std::unique_ptr<detail::log_file> file_; // a pointer, so that the layer can be moved
+    std::unique_ptr<detail::log_file> file_; // is a pointer, so that the layer can be moved
 };
 
 namespace with {

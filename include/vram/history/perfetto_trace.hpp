@@ -39,7 +39,7 @@ public:
         event_.clear();
         write(time, event_.number(9, 4).number(11, track).number(30, value));
     }
-    /// Writes an instant event with the members of `event`, with annotations.
+    /// Writes an instant event, with the known members of `e` as annotations.
     void instant(std::int64_t time, std::uint64_t track, char const* name,
                  history_record const& from, history_event const& e) {
         event_.clear();
@@ -68,7 +68,7 @@ private:
         write(packet_.number(8, static_cast<std::uint64_t>(time)).message(11, event));
     }
     void write(protobuf_message& packet) {
-        packet.number(10, 1); // one sequence
+        packet.number(10, 1); // All packets are of one sequence.
         whole_.clear();
         to_ << whole_.message(1, packet).bytes();
     }

@@ -16,9 +16,9 @@ namespace vram {
 ///
 ///     memory.observer().write("run.pickle", viewer_pickle);
 ///
-/// Chunks of the innermost observed resource are segments, blocks of the outermost ones are blocks.
-/// A block that is older than the record does not appear until its free. Its free memory at a
-/// refusal is not known, and written as 0.
+/// Chunks of the innermost observed resources are segments; blocks are those of the outermost ones.
+/// A block that is older than the record does not appear until its free. The free memory of the
+/// device at a refusal is not known, and is written as 0.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
 /// Threads   Any thread may call.

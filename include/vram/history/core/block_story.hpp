@@ -24,13 +24,13 @@ namespace detail {
 /// One step of a `block_story`.
 struct story_step {
     enum class action : unsigned char {
-        none, ///< left out
+        none, ///< no step: it is left out
         allocated,
-        freed,          ///< `free_requested` and `free_completed` at once
-        free_requested, ///< a stream may still use the block
+        freed,          ///< a free that is complete at once
+        free_requested, ///< a free after which a stream may still use the block
         free_completed,
         segment_added,
-        segment_grown, ///< `bytes` more at the end of a segment, perhaps up to the next
+        segment_grown, ///< a segment got `bytes` more at its end, perhaps up to the next one
         segment_removed,
         refused,
         marked,
@@ -47,10 +47,10 @@ struct story_step {
     std::uint64_t bytes  = 0;
 };
 
-/// The blocks of the outermost resources, and the chunks of the innermost ones as segments. If a
-/// resource allocates a chunk from another observed resource, neither that chunk nor the block of
-/// the upstream appears. Each freed block was allocated, or is older than the record; a refused
-/// free does not appear; blocks that end with their chunk are freed.
+/// The events of a record as steps: blocks of the outermost resources, and chunks of the innermost
+/// ones, called segments. If a resource gets a chunk from another observed resource, neither that
+/// chunk nor the block of the upstream appears. Each freed block was allocated before, or is older
+/// than the record. A refused free does not appear. Blocks that end with their chunk are freed.
 ///
 /// Failure   Throws `std::bad_alloc`. Any record is accepted, also one with contradictions.
 /// Threads   One thread at a time.
@@ -70,7 +70,7 @@ public:
         std::uint64_t      memory   = 0;
         std::uint64_t      bytes    = 0;
         std::uint32_t      resource = 0;
-        std::vector<block> blocks; ///< in order of addresses
+        std::vector<block> blocks; ///< sorted by address
     };
 
     explicit block_story(history_record const& from) : from_{from} {
@@ -93,11 +93,11 @@ public:
     }
 
     [[nodiscard]] std::vector<story_step> const& steps() const noexcept { return steps_; }
-    /// Returns the segments at the end of the record, in order of addresses.
+    /// Returns the segments at the end of the record, sorted by address.
     [[nodiscard]] std::vector<segment> const& segments() const noexcept { return segments_; }
-    /// Returns the bytes of the segments at the begin of the record.
+    /// Returns the bytes of the segments at the start of the record.
     [[nodiscard]] std::uint64_t first_reserved() const noexcept { return first_reserved_; }
-    /// Returns the bytes of the blocks that are older than the record and freed in it.
+    /// Returns the bytes of the blocks that are older than the record and are freed in it.
     [[nodiscard]] std::uint64_t first_live() const noexcept { return first_live_; }
 
 private:
@@ -110,8 +110,8 @@ private:
     };
     static constexpr std::size_t first_step = ~std::size_t{0};
 
-    /// A block that is a chunk of another resource. `resource` is that of the block if `lender` is
-    /// true, and otherwise the one that had the chunk.
+    /// A block that is a chunk of another resource. `resource` is the resource of the block if
+    /// `lender` is true, and otherwise the resource that had the chunk.
     struct lent {
         std::uint32_t resource;
         bool          lender;
@@ -120,11 +120,11 @@ private:
         std::uint64_t bytes;
         std::uint32_t resource;
         std::uint64_t removed = 0;          ///< bytes of parts that were removed
-        std::size_t   step    = first_step; ///< that added the segment
+        std::size_t   step    = first_step; ///< step that added the segment
         std::size_t   last    = 0;          ///< step of the last growth, or `step`
     };
 
-    /// Finds the chunks at the begin: those at the end, changed by the events in reverse.
+    /// Finds the chunks at the start: undoes the events, from the chunks at the end.
     void begin() {
         std::map<key, std::uint64_t> at;
         for (history_chunk const& c : from_.chunks) { at[{c.resource, c.memory}] = c.bytes; }
@@ -139,7 +139,7 @@ private:
                 e.memory - found->first.second >= found->second) {
                 continue;
             }
-            // A chunk that was removed at once may have been added part by part.
+            // A chunk may have been added in parts and removed as a whole.
             std::uint64_t const before = e.memory - found->first.second;
             std::uint64_t const rest   = found->second - before;
             if (rest > e.bytes) { at[{e.resource, e.memory + e.bytes}] = rest - e.bytes; }
@@ -160,8 +160,8 @@ private:
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
     }
 
-    /// Two threads may notify within nanoseconds, so that the times of a free and of the next
-    /// allocation of the memory are in the wrong order. Exchanges them.
+    /// If the event `order[i]` is an allocation, and the free of the same memory follows it in the
+    /// record, moves the free before it: two threads may have notified in the wrong order.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
@@ -177,7 +177,7 @@ private:
             std::rotate(at(i), at(j), at(j + 1));
             return;
         }
-        free_block(order[i], e.memory, found->second.bytes); // its event is missing
+        free_block(order[i], e.memory, found->second.bytes); // the event of the free is missing
     }
 
     void follow(std::uint32_t i) {
@@ -200,7 +200,7 @@ private:
         }
     }
 
-    /// If a block lies in two adjacent segments of its resource, the second was growth of the first.
+    /// If the block of `e` lies in two adjacent segments of its resource, joins the segments.
     void join_ranges(history_event const& e) {
         auto next = ranges_.upper_bound(e.memory);
         if (next == ranges_.begin()) { return; }
@@ -208,7 +208,7 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // If the first has grown up to the second, that growth joins them.
+            // If the second segment was added last, that step was a growth of the first.
             if (next->second.step != first_step && its->second.last < next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -235,7 +235,7 @@ private:
             ++invalid_[e.memory];
             return;
         }
-        push(action::freed, i, e.memory, e.bytes); // a block that is older than the record
+        push(action::freed, i, e.memory, e.bytes); // the block is older than the record
         first_live_ += e.bytes;
         undo_.erase(e.memory);
         freed_[e.memory] = steps_.size() - 1;
@@ -310,7 +310,7 @@ private:
             std::uint64_t const distance = memory - before->first;
             range&              r        = before->second;
             if (r.resource == resource && growing_.contains(resource) && distance <= r.bytes) {
-                // Parts that were removed come back, and the segment may grow beyond its end.
+                // The chunk contains removed parts of the segment, and perhaps more at its end.
                 std::uint64_t const back = std::min(bytes, r.bytes - distance);
                 std::uint64_t const more = bytes - back;
                 std::uint64_t const end  = before->first + r.bytes;
@@ -322,9 +322,9 @@ private:
                 }
                 return;
             }
-            if (distance < r.bytes) { return; } // a part of another's block
+            if (distance < r.bytes) { return; } // in a block of another resource
         }
-        if (after != ranges_.end() && after->first - memory < bytes) { return; } // contradictory
+        if (after != ranges_.end() && after->first - memory < bytes) { return; } // overlapping
         ranges_[memory] = {bytes, resource};
         if (seen) {
             push(action::segment_added, i, memory, bytes);
@@ -363,10 +363,10 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // Otherwise the upstream, which is observed, frees its block now.
+        // If there is no such segment, an observed upstream frees its block next.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Frees the blocks of all resources in a segment that ends.
+    /// Frees the blocks of all resources in a segment that is removed.
     void end_blocks(std::uint32_t i, std::uint64_t memory, std::uint64_t bytes) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;
         for (auto each = live_.lower_bound(memory);
@@ -376,7 +376,7 @@ private:
         for (auto const& [at, size] : ended) { free_block(i, at, size); }
     }
 
-    /// Lists the segments with their blocks, and finds the frees for which a stream waits.
+    /// Lists the segments with their blocks, and finds the frees that are not complete.
     void end() {
         std::map<std::uint64_t, block> blocks;
         for (auto const& [memory, b] : live_) {
@@ -418,13 +418,13 @@ private:
     std::uint64_t           first_reserved_ = 0;
     std::uint64_t           first_live_     = 0;
 
-    std::unordered_set<std::uint32_t>              completing_; ///< notify `free_completed`
-    std::unordered_set<std::uint32_t>              growing_;    ///< have virtual memory
+    std::unordered_set<std::uint32_t>              completing_; ///< resources with `free_completed`
+    std::unordered_set<std::uint32_t>              growing_;    ///< resources with virtual memory
     std::map<std::uint64_t, live_block>            live_;
     std::unordered_map<std::uint64_t, live_block>  undo_;    ///< blocks as they were when freed
     std::unordered_map<std::uint64_t, std::size_t> freed_;   ///< step of the last free
-    std::unordered_map<std::uint64_t, lent>        lent_;    ///< blocks that are another's chunk
-    std::unordered_map<std::uint64_t, std::size_t> invalid_; ///< invalid frees, to be refused
+    std::unordered_map<std::uint64_t, lent>        lent_;    ///< blocks that are chunks as well
+    std::unordered_map<std::uint64_t, std::size_t> invalid_; ///< number of invalid frees
     std::map<key, std::uint64_t>                   chunks_;
     std::map<std::uint64_t, range>                 ranges_; ///< the segments now
 };

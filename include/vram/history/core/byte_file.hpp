@@ -23,8 +23,8 @@ namespace vram {
 namespace detail {
 
 /// A new file. Its bytes are first written to a file of the same name with ".part" at the end.
-/// `close` renames that file, so that a file with the wanted name is always complete. Without
-/// `close` the destructor removes it.
+/// `close` renames that file, so that a file with the wanted name is always complete. Without a
+/// call of `close`, the destructor removes the ".part" file.
 ///
 ///     byte_file out{path};
 ///     out << "Thread,Time\n" << 17;
@@ -83,7 +83,7 @@ public:
         room_[used_++] = static_cast<char>(static_cast<std::uint8_t>(value));
     }
 
-    /// Writes what is buffered, and gives the file its name.
+    /// Writes the buffered bytes, and gives the file its name.
     void close() {
         flush();
         std::FILE* const file = file_;

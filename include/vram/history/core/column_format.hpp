@@ -66,13 +66,14 @@ public:
         }
         fail(file_error::reason::damaged);
     }
-    /// Returns a number that is at most `most`.
+    /// Returns the next number, which must be at most `most`.
     [[nodiscard]] std::uint64_t number(std::uint64_t most) {
         std::uint64_t const n = number();
         if (n > most) { fail(file_error::reason::damaged); }
         return n;
     }
-    /// Returns a number of entries that need at least `each` bytes.
+    /// Returns the next number as a count of entries of at least `each` bytes: it must not exceed
+    /// those that the remaining bytes can contain.
     [[nodiscard]] std::size_t count(std::size_t each) {
         std::uint64_t const n = number();
         if (n > (from_.size() - at_) / each) { fail(file_error::reason::ends_early); }
@@ -96,7 +97,7 @@ public:
 private:
     std::string_view   from_;
     std::string const& path_;
-    std::size_t        offset_; ///< of `from_` in the file
+    std::size_t        offset_; ///< offset of `from_` in the file
     std::size_t        at_ = 0;
 };
 

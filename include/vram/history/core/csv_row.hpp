@@ -90,7 +90,7 @@ private:
         put('"');
         for (char const c : value) {
             if (c == '"') { put('"'); }
-            put(c == '\n' || c == '\r' ? ' ' : c); // one event is one line
+            put(c == '\n' || c == '\r' ? ' ' : c); // A line break would end the row.
         }
         put('"');
     }

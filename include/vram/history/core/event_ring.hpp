@@ -23,7 +23,10 @@ namespace detail {
 /// that no thread fills when its own is full.
 ///
 ///     event_ring ring{1 << 18, 2};
-///     ring.append(thread_number(), [&](event_ring::place to) { to.store(0, time); to.store(1, bytes); });
+///     ring.append(thread_number(), [&](event_ring::place to) {
+///         to.store(0, time);
+///         to.store(1, bytes);
+///     });
 ///
 /// Failure   `append` never throws: a record for which there is no host memory is counted as
 ///           overwritten.
@@ -46,8 +49,8 @@ public:
     /// Returns the number of words of each record.
     [[nodiscard]] std::size_t width() const noexcept { return width_; }
 
-    /// Stores a record of the thread with the number `number`, the calling one: `fill(to)` stores
-    /// all of its words at `to`, a `place`.
+    /// Stores a record of the calling thread, which has the number `number`. `fill(to)` stores all
+    /// words of the record at `to`, a `place`.
     template <class Fill>
     [[gnu::always_inline]] void append(unsigned number, Fill const& fill) noexcept {
         if (number < most_first) [[likely]] {
@@ -57,7 +60,7 @@ public:
         }
     }
 
-    /// The place of a record. The words that are not stored are those of an overwritten record.
+    /// The place of a record. Words that are not stored keep the value of an overwritten record.
     class place {
     public:
         [[gnu::always_inline]] void store(std::size_t index, std::uint64_t value) const noexcept {
@@ -70,8 +73,8 @@ public:
         word* at_;
     };
 
-    /// Calls `take(words)` for each record, those of one page in order. The words are valid during
-    /// the call.
+    /// Calls `take(words)` for each record. The records of one page come in order. The words are
+    /// valid during the call.
     template <class Take>
     void read(Take const& take) const {
         std::vector<std::uint64_t> copy(width_ * page_records_);
@@ -83,7 +86,8 @@ public:
             for (std::size_t i = 0; i != count * width_; ++i) {
                 copy[i] = from[i].load(std::memory_order_acquire);
             }
-            // A word of a later lap was stored after the lap: this load then reads the later lap.
+            // If a word was overwritten during the copy, this load sees the later lap, which was
+            // stored before the word. The copy is then discarded.
             if (each.lap.load(std::memory_order_relaxed) != lap) { continue; }
             for (std::size_t i = 0; i != count; ++i) { take(copy.data() + i * width_); }
         }
@@ -107,19 +111,20 @@ private:
     static constexpr unsigned most_first = 64;
 
     struct page {
-        std::atomic<std::uint64_t> lap{0}; ///< how often the page was overwritten
+        std::atomic<std::uint64_t> lap{0}; ///< how often the page was reused
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
-        bool                       in_use = false; ///< a writer fills the page; guarded by `turn_`
-        std::atomic<word*>         words{nullptr};
-        std::unique_ptr<word[]>    owner;
+        /// True while a writer fills the page; guarded by `turn_`.
+        bool                    in_use = false;
+        std::atomic<word*>      words{nullptr};
+        std::unique_ptr<word[]> owner;
     };
-    /// The place of the next record of the threads with one number. Only one thread at a time has a
-    /// number below `most_thread_numbers`, so that it needs no lock.
+    /// The place of the next record of the thread with one number. It needs no lock, because only
+    /// one thread at a time has a number below `most_thread_numbers`.
     struct alignas(64) writer {
         word*         at   = nullptr;
         page*         into = nullptr;
-        std::uint32_t left = 0; ///< records for which the page has room
+        std::uint32_t left = 0; ///< number of records for which the page has room
     };
 
     template <class Fill>
@@ -141,7 +146,7 @@ private:
             put(group[number % most_first], fill);
         }
     }
-    /// Returns the writers of a group of numbers, or null without host memory.
+    /// Returns the writers of a group of thread numbers, or null if there is no host memory.
     [[gnu::noinline]] writer* others(unsigned group) noexcept {
         if (writer* const made = others_[group].load(std::memory_order_acquire)) { return made; }
         std::lock_guard const held{turn_};
@@ -153,7 +158,7 @@ private:
         return owners_[group].get();
     }
 
-    /// Gives `w` the page after the last one that a writer got and that no other writer fills.
+    /// Gives the writer `w` the next page in the ring that no other writer fills.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
         std::lock_guard const held{turn_};
         if (w.into != nullptr) { w.into->in_use = false; }
@@ -177,7 +182,8 @@ private:
                                    std::memory_order_relaxed);
         }
         found.left.store(page_records_, std::memory_order_relaxed);
-        found.lap.fetch_add(1, std::memory_order_release); // a reader of this lap reads that number
+        // A reader that sees a word of this lap also sees its number.
+        found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
         found.in_use = true;
         w.into       = &found;
@@ -193,11 +199,11 @@ private:
     std::size_t                cursor_ = 0; ///< guarded by `turn_`
     std::atomic<std::uint64_t> overwritten_{0};
     writer                     first_[most_first];
-    /// Writers of the numbers from `most_first` on, allocated when they are first used.
+    /// The writers of the thread numbers from `most_first` on, allocated when they are first used.
     std::atomic<writer*>      others_[most_thread_numbers / most_first - 1]{};
     std::unique_ptr<writer[]> owners_[most_thread_numbers / most_first - 1];
     std::mutex                last_lock_;
-    writer                    last_; ///< of all larger numbers; guarded by `last_lock_`
+    writer                    last_; ///< writer of all larger numbers; guarded by `last_lock_`
 };
 
 } // namespace detail

@@ -108,7 +108,7 @@ public:
             fill(to);
         });
     }
-    /// Stores an event of another kind than `allocated` and `freed`.
+    /// Stores an event of a kind other than `allocated` and `freed`.
     template <class Fill>
     [[gnu::noinline]] void append_rare(memory_event_kind kind, unsigned thread,
                                        Fill const& fill) noexcept {
@@ -127,7 +127,7 @@ public:
         }
     }
 
-    /// Makes each refusal write the files of `which` too, but not more often than once a second.
+    /// From now on, each refusal also writes `which`, but at most once a second.
     void write_on_refusal(history_file which) {
         auto const held = lock_.hold();
         on_refusal_.push_back(std::move(which));
@@ -177,7 +177,7 @@ public:
     }
 
 private:
-    /// Fills the tables of a record, each entry once.
+    /// Fills the tables of a record. Equal entries are stored once.
     class interned {
     public:
         explicit interned(history_record& into) : into_{into} {}
@@ -267,12 +267,14 @@ private:
         char const*   name;
     };
 
-    /// Changes the table of chunks, which has the chunks that are older than the ring.
+    /// Applies an event to the table of chunks, which also has the chunks that are older than the
+    /// events in the ring.
     void change_chunks(memory_event_kind kind, std::uint64_t const* words) noexcept {
         using w                      = history_words;
         std::uint64_t const resource = words[w::resource];
         std::uint64_t const memory   = words[w::memory];
-        if (kind == memory_event_kind::chunk_removed) { // all of its parts at once
+        // All parts of the chunk are removed at once.
+        if (kind == memory_event_kind::chunk_removed) {
             auto const first = chunks_.lower_bound({resource, memory});
             auto       last  = first;
             while (last != chunks_.end() && last->first.first == resource &&
@@ -311,7 +313,7 @@ private:
     std::uint32_t device_;
     tick_clock    clock_;
     lock          lock_;
-    /// The chunks now, by resource and address. Guarded by `lock_`.
+    /// The chunks that exist now, by resource and address. Guarded by `lock_`.
     std::map<std::pair<std::uint64_t, std::uint64_t>, chunk> chunks_;
     std::vector<history_file>                                on_refusal_; ///< guarded by `lock_`
     std::set<std::uint64_t>   growing_; ///< resources with virtual memory; guarded by `lock_`

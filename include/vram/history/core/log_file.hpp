@@ -72,7 +72,7 @@ public:
         }
     }
 
-    /// Returns the number of lines that were discarded.
+    /// Returns the number of discarded lines.
     [[nodiscard]] std::uint64_t lost() const noexcept {
         return lost_.load(std::memory_order_relaxed);
     }
@@ -126,7 +126,7 @@ private:
     void close() noexcept {
         unmap();
         if (file_ < 0) { return; }
-        // If that fails, empty lines stay at the end.
+        // If the call fails, empty lines stay at the end of the file.
         [[maybe_unused]] int const cut = ::ftruncate(file_, static_cast<off_t>(size_));
         ::close(file_);
         file_ = -1;
@@ -135,7 +135,7 @@ private:
         close();
         for (unsigned i = older_files_; i != 0; --i) {
             std::string const from = i == 1 ? path_ : path_ + "." + std::to_string(i - 1);
-            // A file that is not there yet is no error.
+            // If there is no such file yet, nothing is renamed.
             static_cast<void>(std::rename(from.c_str(), (path_ + "." + std::to_string(i)).c_str()));
         }
         open();
@@ -143,15 +143,16 @@ private:
 
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
-    std::string                path_;
-    std::string                header_;
-    std::size_t                most_bytes_;
-    unsigned                   older_files_;
-    lock                       lock_;
-    int                        file_      = -1;
-    char*                      part_      = nullptr; ///< the mapped part
-    std::size_t                mapped_at_ = nowhere; ///< its offset in the file
-    std::size_t                size_      = 0;       ///< bytes of the file that are lines
+    std::string path_;
+    std::string header_;
+    std::size_t most_bytes_;
+    unsigned    older_files_;
+    lock        lock_;
+    int         file_      = -1;
+    char*       part_      = nullptr; ///< the mapped part
+    std::size_t mapped_at_ = nowhere; ///< its offset in the file
+    /// Number of bytes of the file that contain lines.
+    std::size_t                size_ = 0;
     std::atomic<std::uint64_t> lost_{0};
 };
 

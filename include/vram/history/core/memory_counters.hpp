@@ -29,7 +29,7 @@ public:
           reserved_{story.first_reserved()},
           of_tag_(from.tags.size()) {}
 
-    /// Adds a step. A block that a stream may still use is no longer live.
+    /// Adds a step. A block that is freed, but that a stream may still use, is no longer live.
     void follow(story_step const& step) noexcept {
         live_changed_ = reserved_changed_ = false;
         tag_                              = 0;
@@ -81,8 +81,8 @@ private:
     std::uint32_t              tag_              = 0;
 };
 
-/// Returns what a profiler shows of a step that is no change of memory, or null: the name of the
-/// event.
+/// Returns the name of the event of a step that changes no memory, for profilers. Returns null for
+/// all other events.
 [[nodiscard]] inline char const* name_of_instant(history_record const& from,
                                                  story_step const&     step) noexcept {
     history_event const& e = from.events[step.event];

@@ -89,8 +89,8 @@ public:
     }
     void truth(bool value) { to_ << (value ? '\x88' : '\x89'); }
 
-    /// Calls `write()` if no value with the number `which` was written before, and refers to it
-    /// otherwise.
+    /// Calls `write()` if no value with the number `which` was written before; otherwise writes a
+    /// reference to that value.
     template <class Write>
     void shared(std::uint64_t which, Write const& write) {
         auto const found = shared_.find(which);
@@ -117,9 +117,10 @@ private:
         little_endian(at, at < 0x100 ? 1 : 4);
     }
 
-    byte_file&                                     to_;
-    std::vector<std::size_t>                       counts_; ///< elements of the open lists' pieces
-    std::unordered_map<std::string, std::uint32_t> strings_;
+    byte_file& to_;
+    /// Number of elements in the present piece of each open list.
+    std::vector<std::size_t>                         counts_;
+    std::unordered_map<std::string, std::uint32_t>   strings_;
     std::unordered_map<std::uint64_t, std::uint32_t> shared_;
     std::uint32_t                                    stored_ = 0;
 };

@@ -13,13 +13,13 @@
 namespace vram {
 namespace detail {
 
-/// A message. A message within it is another object, which `message` adds.
+/// A message of protobuf. A message within it is another object, which `message` adds.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   One thread at a time.
 class protobuf_message {
 public:
-    /// Adds an integer, a truth value or an enumerator.
+    /// Adds an integer, a Boolean value or an enumerator.
     protobuf_message& number(unsigned field, std::uint64_t value) {
         varint(std::uint64_t{field} << 3);
         varint(value);

@@ -59,7 +59,7 @@ private:
         if (::sem_init(&wake_, 0, 0) != 0) { fail(errno); }
         sigset_t all;
         sigset_t before;
-        sigfillset(&all); // the new thread inherits the mask and so handles no signal
+        sigfillset(&all); // The new thread inherits this mask, so it handles no signal.
         ::pthread_sigmask(SIG_SETMASK, &all, &before);
         try {
             thread_ = posix_thread{[this] { run(); }};
@@ -70,7 +70,7 @@ private:
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         self_.store(this, std::memory_order_release);
     }
-    /// Never destroyed, because a signal may come until the end of the process.
+    /// The object is never destroyed, because a signal may come until the end of the process.
     static signal_writer& only() {
         static auto* const made = new signal_writer;
         return *made;

@@ -16,8 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// Writes the document with a `pickle_writer` or a `json_writer`: segments with their blocks, and
-/// one trace for the device. A block has a frame with its line, and one for its tag.
+/// Writes the document of PyTorch's memory viewer with a `pickle_writer` or a `json_writer`:
+/// segments with their blocks, and one trace for the device. A block has a frame for its line, and
+/// one for its tag.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -156,7 +157,7 @@ private:
             to_.dictionary([&] {
                 to_.key("action");
                 to_.string(name);
-                // The device's free memory is not known, and the viewer needs the member.
+                // The free memory of the device is not known, but the viewer needs this member.
                 number(step.what == action::refused ? "device_free" : "addr", step.memory);
                 number("size", step.bytes);
                 number("stream", of_blocks || step.what == action::refused ? e.stream : 0);
@@ -170,7 +171,8 @@ private:
         });
     }
 
-    /// Writes the list of frames of an event: its stack or line, its tag, and the resource.
+    /// Writes the list of frames of an event: its call stack or its line, its tag, and the
+    /// resource.
     void frames(history_event const& e) {
         bool const          mark = e.kind == memory_event_kind::marked;
         std::uint64_t const which =
