@@ -20,7 +20,7 @@ OTHER_NAMES = {"vram": None, "cuda": None, "sim": None, "version": "VRAM_VERSION
                "assertions": "VRAM_CHECK_NO_LEAK", "gtest": None, "catch2": None,
                "typed_source": "typed", "bytes": "_MiB", "tag": "tagged", "error": "error_sink", "contract": None, "align": None,
                "loader_statistics": "statistics", "sim_touch": None,
-               "requirements": None, "thrust": "thrust_universal_allocator", "cub": "cub_run", "rmm": "as_rmm", "expandable": "expandable_resource"}
+               "requirements": None, "thrust": "thrust_universal_allocator", "cub": "cub_run", "rmm": "as_rmm", "torch": "torch_allocator", "expandable": "expandable_resource"}
 
 
 def used(top):

@@ -30,7 +30,7 @@ ROW = re.compile(r"^(\s*///) (Failure|Threads|Streams|Cost|Units|Source)\s{2,}(.
 ROW_CONTINUED = re.compile(r"^(\s*///)\s{8,}(\S.*)$")
 UNDOCUMENTED = re.compile(r"^(?P<file>\S+?):(?P<line>\d+): warning: (?:Member (?P<member>.*) \((?P<kind>[\w ]+)\) of (?:\w+ )?(?P<of>.*)|"
                           r"Compound (?P<compound>.*)) is not documented\.$")
-EXAMPLES = ("*.cpp", "*.cu", "project/app.cu", "interop/*.cpp", "interop/*.cu")
+EXAMPLES = ("*.cpp", "*.cu", "project/app.cu", "interop/*.cpp", "interop/*.cu", "torch/*.cpp")
 
 
 # --- headers --------------------------------------------------------------------------------------------------------

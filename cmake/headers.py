@@ -31,7 +31,7 @@ HOSTILE = "".join(f"#define {name} @ {name} is a macro here @\n" for name in NAM
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror".split()
 
 # The libraries that a header of interop/ needs besides the Toolkit. Headers without an entry need none.
-NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "thrust": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "torch"}
+NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "thrust": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "toolkit"}
 
 
 def arguments():
@@ -67,8 +67,6 @@ class checker:
             return []
         if not self.toolkit and not self.nvcc:
             return "no CUDA Toolkit"
-        if need == "torch":
-            return "PyTorch's headers are not here"
         found = list(self.toolkit)
         if need == "rmm":
             if not self.wheels or not (self.wheels / "librmm").is_dir():

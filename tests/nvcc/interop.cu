@@ -5,6 +5,7 @@
 #include <vram/interop/dlpack.hpp>
 #include <vram/interop/mr.hpp>
 #include <vram/interop/thrust_allocator.hpp>
+#include <vram/interop/torch.hpp>
 #include <vram/vram.hpp>
 
 #include "kernels.hpp"
@@ -32,6 +33,7 @@ template class vram::mr<foreign_ref>;
 template class vram::mr_view<device_pool>;
 template class vram::thrust_allocator<float>;
 template class vram::dlpack<cuda_platform>;
+template class vram::torch_allocator<device_pool>;
 
 TEST_CASE("nvcc: CCCL uses a device_pool, and a device_pool uses CCCL's resource") {
     machine const here;
@@ -161,4 +163,32 @@ TEST_CASE("nvcc: kernels use the memory of a DLPack tensor, in the order of its 
         each->synchronize();
         memory.retire(*each);
     }
+}
+
+TEST_CASE("nvcc: the free of a block waits for each stream that was recorded, and delays none") {
+    machine const     here;
+    cuda_stream const s, other;
+    cuda_device const d = cuda_device::current();
+    {
+        torch_allocator memory{
+            [](cuda_device of) { return device_pool{stream_ordered{cuda_resource{of}}}; }};
+        for (int round = 0; round < 100; ++round) {
+            auto* const block = static_cast<float*>(memory.allocate(d, s, 4000));
+            cuda_fill(s, block, std::byte{0}, 4000);
+            cuda_event ready;
+            ready.record(s);
+            ready.wait(other);
+            tests::add_to_all<<<4, 256, 0, other>>>(block, 1000, 1.0F);
+            memory.record_stream(block, other);
+            memory.deallocate(d, s, block, 4000);
+            auto* const next =
+                static_cast<float*>(memory.allocate(d, s, 4000)); // while `other` runs
+            tests::add_to_all<<<4, 256, 0, s>>>(next, 1000, 1.0F);
+            memory.deallocate(d, s, next, 4000);
+        }
+        cuda_platform::synchronize(d);
+        CHECK(memory.stack(d).usage().live == 0);
+        CHECK(memory.trim() > 0);
+    }
+    cuda_check(cudaGetLastError());
 }

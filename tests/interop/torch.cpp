@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/interop/torch.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector> // vector
+
+namespace torch_tests {
+
+using namespace vram;
+
+using stack     = pool<stream_ordered<sim_resource>>;
+using allocator = torch_allocator<stack>;
+
+stack make_stack(sim_device d) { return stack{stream_ordered{sim_resource{d}}}; }
+
+constexpr std::size_t bytes = 4096;
+
+/// Makes `later` wait for the work of `first`, as `torch.cuda.Stream.wait_stream` does.
+void follow(sim_stream const& later, sim_stream const& first) {
+    sim_event now;
+    now.record(first);
+    now.wait(later);
+}
+
+/// A block of the stream `s` that the stream `other` reads for a long time. The block is freed, and
+/// `s` writes the next block. Returns true if the simulated device reports no race.
+bool is_safe(bool recorded) {
+    sim_node         node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    sim_stream const s, other;
+    {
+        allocator        memory{make_stack};
+        sim_device const d     = sim_device::current();
+        void* const      block = memory.allocate(d, s, bytes);
+        follow(other, s);
+        sim_launch(other,
+                   {.name = "read", .reads = {{block, bytes}}, .duration = sim_time{90'000}});
+        if (recorded) { memory.record_stream(block, other); }
+        memory.deallocate(d, s, block, bytes);
+        void* const next = memory.allocate(d, s, bytes);
+
+        sim_launch(s, {.name = "write", .writes = {{next, bytes}}, .duration = sim_time{100}});
+        s.synchronize();
+        if (recorded) { CHECK(node.now() < sim_time{90'000}); } // the free did not delay the stream
+        memory.deallocate(d, s, next, bytes);
+        sim_device::current().synchronize();
+    }
+    return node.reports().empty();
+}
+
+TEST_CASE("torch: a block that other streams use is freed after their work, and delays no stream") {
+    CHECK(is_safe(true));
+    CHECK_FALSE(is_safe(false));
+}
+
+TEST_CASE("torch: memory of a recorded stream is used again once its work is complete") {
+    sim_node         node;
+    sim_stream const s, other;
+    allocator        memory{make_stack};
+    sim_device const d     = sim_device::current();
+    void* const      block = memory.allocate(d, s, 1_MiB);
+    follow(other, s);
+    sim_launch(other, {.name = "read", .reads = {{block, 1_MiB}}, .duration = sim_time{9000}});
+    memory.record_stream(block, other);
+    memory.record_stream(block, other);
+    memory.record_stream(block, s);
+    memory.record_stream(nullptr, s);
+    memory.deallocate(d, s, block, 1_MiB);
+    memory.deallocate(d, s, nullptr, 0);
+    CHECK(memory.stack(d).usage().live == 0);
+    sim_device::current().synchronize();
+    CHECK(memory.trim() != 0);
+    CHECK(memory.stack(d).usage().reserved == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("torch: each device has its own stack, and 0 bytes have no block") {
+    sim_node         node{{.devices = 2}};
+    std::vector<int> made;
+    {
+        allocator memory{[&](sim_device d) {
+            made.push_back(d.index());
+            return make_stack(d);
+        }};
+        CHECK(made.empty());
+        for (int const number : {1, 0, 1}) {
+            sim_device const d{number};
+            sim_stream const s{d};
+            void* const      p = memory.allocate(d, s, bytes);
+            CHECK(memory.stack(d).owns(p));
+            CHECK(memory.allocate(d, s, 0) == nullptr);
+            memory.deallocate(d, s, p, bytes);
+            CHECK(sim_device::current().index() == 0); // the current device is unchanged
+        }
+        CHECK(made == std::vector<int>{1, 0});
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "torch: during a capture the free of a recorded block waits until the capture has ended") {
+    sim_node         node;
+    sim_stream const s, other;
+    allocator        memory{make_stack};
+    sim_device const d      = sim_device::current();
+    void* const      before = memory.allocate(d, s, bytes);
+    memory.record_stream(before, other);
+    sim_graph::begin(s);
+    memory.deallocate(d, s, before, bytes);
+    CHECK(memory.stack(d).usage().live == bytes); // it still is the block's
+    sim_graph const graph = sim_graph::end(s);
+    void* const     next  = memory.allocate(d, s, 8 * bytes); // frees it
+    CHECK(memory.stack(d).usage().live == 8 * bytes);
+    memory.deallocate(d, s, next, 8 * bytes);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("torch: a refusal is the exception of the stack") {
+    sim_node         node;
+    sim_stream const s;
+    torch_allocator  memory{[](sim_device d) { return limiting{make_stack(d), 1000}; }};
+    sim_device const d = sim_device::current();
+    CHECK_THROWS_AS((void)memory.allocate(d, s, 1001), over_limit);
+    CHECK(memory.stack(d).used() == 0);
+}
+
+} // namespace torch_tests
+
+template class vram::torch_allocator<torch_tests::stack>;
