@@ -179,8 +179,8 @@ private:
     char const* name_;
     R&          upstream_;
     void const* identity_;
-    bool        any_stream_; ///< these two are as in `memory_event`
-    bool        until_reset_;
+    bool        any_stream_;  ///< the member of each `memory_event`
+    bool        until_reset_; ///< the member of each `memory_event`
 };
 
 } // namespace detail

@@ -10,10 +10,13 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for the stream `s`, or if that fails for its device, because no event can be
-/// recorded behind a freed block of the resource `mr`. If the device of the stream is unknown, the
-/// host waits for that of `mr`. Returns false if the stream may still use the block: both waits
-/// failed, or the stream is being captured, so that a wait would break the capture.
+/// Makes the host wait for the stream `s`, which may still use a freed block of the resource `mr`,
+/// and behind which no event can be recorded. If that wait fails, the host waits for the device of
+/// Makes the host wait for the stream `s`, which may still use a freed block of the resource `mr`,
+/// and behind which no event can be recorded. If that wait fails, the host waits for the device of
+/// the stream, or, if that is unknown, of `mr`. Returns false if the stream may still use the
+/// block: both waits failed, or the stream is being captured, so that a wait would break the
+/// capture.
 ///
 /// Failure   Each failed wait is reported to the error sink.
 /// Threads   Any thread may call, without holding a lock.
@@ -22,7 +25,7 @@ template <class Platform, class R>
 [[nodiscard]] bool wait_for_user(typename Platform::stream s, R const& mr) noexcept {
     try {
         if (Platform::capturing(s)) { return false; }
-    } catch (...) {} // the wait below fails too, and reports the error
+    } catch (...) {} // The wait below fails too, and reports the error.
     return sure_wait<Platform>(s, [&] {
         try {
             return Platform::device_of(s);

@@ -64,7 +64,8 @@ public:
         });
     }
     monotonic_core(monotonic_core&&) = default;
-    /// Returns the object that notifies the observers: freed memory is kept until `all_freed`.
+    /// Returns the object that notifies the observers of this pool, which does not allocate freed
+    /// memory again before `all_freed`.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }

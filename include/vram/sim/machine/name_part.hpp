@@ -14,7 +14,7 @@
 namespace vram {
 namespace detail {
 
-/// Returns the part of a report. `sim_part` is the public form of `part_kind`.
+/// Returns the public form of `part`, for reports.
 [[nodiscard]] constexpr sim_part part_of(part_kind part) noexcept {
     switch (part) {
     case part_kind::program: break;

@@ -39,10 +39,11 @@ struct sim_block {
     /// The graph that has a node which allocates this block, if any.
     std::weak_ptr<void> graph;
     sim_pool const*     pool = nullptr; ///< the pool from which the block was allocated, if any
-    /// The same pool, for a block that a graph allocates and that is not freed in the same capture.
+    /// The pool, if a graph allocates the block and does not free it: such a block *outlives* the
+    /// launch.
     std::weak_ptr<sim_pool> graph_pool{};
-    bool                    outlives     = false; ///< true for such a block
-    bool                    counted_live = false; ///< true if the pool counts such a block as live
+    bool                    outlives     = false; ///< true for a block that outlives the launch
+    bool                    counted_live = false; ///< true if the pool counts it as live
     /// For each device: true if its kernels may access the memory of `pool`.
     std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.

@@ -100,7 +100,7 @@ private:
         if (n.frees == nullptr) { return; }
         sim_event_of step = sim_queue::event_of(op, at);
         step.what         = sim_event_of::kind::release;
-        if (n.frees->freed) { // by another graph, or outside
+        if (n.frees->freed) { // by another graph, or without one
             if (!m_.checker.on().frees) { return; }
             return m_.checker.report({sim_mistake::double_free, step, n.frees->released,
                                       n.frees->begin, n.frees->bytes, "it was freed before",
@@ -112,8 +112,8 @@ private:
             if (std::exchange(n.frees->counted_live, false)) { pool->live -= n.frees->counted; }
         }
     }
-    /// Counts a block that a graph allocates and does not free as live in its pool, as the capture
-    /// of the allocation did, if it was freed since then.
+    /// Counts a block as live in its pool if the graph allocates it and does not free it. The
+    /// capture has counted it already, unless it was freed since then.
     void count_live(sim_block& block) {
         std::shared_ptr<sim_pool> const pool = block.graph_pool.lock();
         if (!block.outlives || block.counted_live || pool == nullptr) { return; }

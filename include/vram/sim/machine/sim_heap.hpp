@@ -260,8 +260,8 @@ private:
         pool.live -= block.counted;
         shrink(m_, pool);
     }
-    /// Frees a block during the capture of the stream `s`. This capture, or that of another graph,
-    /// must have allocated it: the free of other memory cannot be captured, and returns false.
+    /// Frees a block during the capture of the stream `s`. Returns false if neither this capture
+    /// nor that of another graph has allocated it: the free of other memory cannot be captured.
     bool free_in_capture(sim_pool& pool, sim_stream_state& s, void* p, std::size_t bytes) {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (auto const own = s.capture->live.find(at); own != s.capture->live.end()) {

@@ -31,8 +31,8 @@ struct sim_inner_block {
     /// True if the block was allocated or freed during a capture, and launches of the graph may
     /// still use it.
     bool graph = false;
-    /// True if it was freed so that only launches of graphs may use it: during a capture, or if the
-    /// resource keeps the memory for a graph.
+    /// True if only launches of graphs may use the freed block: it was freed during a capture, or
+    /// the resource keeps its memory for a graph.
     bool graph_freed = false;
     bool shared      = false; ///< true if an earlier graph uses the memory as well
     /// True if the block was freed twice, and it is not known which free is the wrong one.
