@@ -11,6 +11,7 @@
 #include <vram/concepts/core/refused_free.hpp>   // refused_free
 #include <vram/probe/core/block_shards.hpp>      // block_shards
 #include <vram/probe/core/owner_accounts.hpp>    // owner_accounts
+#include <vram/probe/core/owner_list.hpp>        // merged_owners, sorted_owners
 #include <vram/probe/tracked_block.hpp>          // tracked_block
 #include <vram/probe/tracked_owner.hpp>          // tracked_owner
 #include <vram/probe/tracking_options.hpp>       // tracking_options
@@ -156,7 +157,7 @@ public:
                 add_crossed(all.back(), *each);
             }
         });
-        return sorted(std::move(all));
+        return sorted_owners(std::move(all));
     }
     [[nodiscard]] std::vector<tracked_owner> by_tag() const {
         std::vector<tracked_owner> all;
@@ -170,7 +171,7 @@ public:
                 }
             }
         });
-        return sorted(merged(std::move(all)));
+        return sorted_owners(merged_owners(std::move(all)));
     }
     [[nodiscard]] std::vector<tracked_owner> by_site() const {
         std::vector<tracked_owner> all;
@@ -183,7 +184,7 @@ public:
                 add_crossed(all.back(), *each);
             }
         });
-        return sorted(merged(std::move(all)));
+        return sorted_owners(merged_owners(std::move(all)));
     }
 
     /// Reports the live blocks to the error sink, one error for each tag and line, the largest
@@ -198,7 +199,7 @@ public:
             std::vector<void*>         example(all.size());
             blocks_.for_each([&](record const& r) {
                 for (std::size_t i = 0; i != all.size(); ++i) {
-                    if (same(all[i], r.owner->owner, r.owner->line)) { example[i] = r.memory; }
+                    if (is_of(all[i], r.owner->owner, r.owner->line)) { example[i] = r.memory; }
                 }
             });
             error rest{.kind = error_kind::leak, .resource = name};
@@ -276,47 +277,6 @@ private:
     static void add_crossed(tracked_owner& to, site_sums const& from) noexcept {
         to.crossed += from.crossed;
         if (from.crossed_at.known()) { to.crossed_at = from.crossed_at; }
-    }
-    [[nodiscard]] static bool same(tracked_owner const& a, memory_tag owner,
-                                   call_site at) noexcept {
-        return a.owner == owner && a.at.line() == at.line() &&
-               std::strcmp(a.at.file(), at.file()) == 0;
-    }
-    /// Adds up the figures of several threads for one tag and line.
-    [[nodiscard]] static std::vector<tracked_owner> merged(std::vector<tracked_owner> parts) {
-        std::sort(parts.begin(), parts.end(), [](tracked_owner const& a, tracked_owner const& b) {
-            if (a.owner != b.owner) { return a.owner.id() < b.owner.id(); }
-            int const order = std::strcmp(a.at.file(), b.at.file());
-            return order != 0 ? order < 0 : a.at.line() < b.at.line();
-        });
-        std::vector<tracked_owner> all;
-        for (tracked_owner const& each : parts) {
-            if (all.empty() || !same(all.back(), each.owner, each.at)) {
-                all.push_back(each);
-                continue;
-            }
-            tracked_owner& to = all.back();
-            to.live += each.live;
-            to.blocks += each.blocks;
-            to.peak += each.peak;
-            to.at_peak += each.at_peak;
-            to.allocations += each.allocations;
-            to.allocated += each.allocated;
-            to.crossed += each.crossed;
-            to.peak_is_exact = false;
-            if (each.crossed_at.known()) { to.crossed_at = each.crossed_at; }
-        }
-        return all;
-    }
-    [[nodiscard]] static std::vector<tracked_owner> sorted(std::vector<tracked_owner> all) {
-        std::sort(all.begin(), all.end(), [](tracked_owner const& a, tracked_owner const& b) {
-            if (a.live != b.live) { return a.live > b.live; }
-            if (a.at_peak != b.at_peak) { return a.at_peak > b.at_peak; }
-            if (a.peak != b.peak) { return a.peak > b.peak; }
-            int const order = std::strcmp(a.owner.path(), b.owner.path());
-            return order != 0 ? order < 0 : a.at.line() < b.at.line();
-        });
-        return all;
     }
 
     tracking_options     options_;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `owner_account` has the figures of the blocks that one thread allocated, by tag and by line.
+
+#include <vram/base/call_site.hpp>        // call_site
+#include <vram/base/core/address_map.hpp> // address_map
+#include <vram/base/core/smaller_of.hpp>  // larger_of
+#include <vram/base/tag.hpp>              // memory_tag
+#include <vram/probe/core/brief_lock.hpp> // brief_lock
+
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uint64_t, uint32_t
+
+namespace vram {
+namespace detail {
+
+/// The figures of one owner: a tag, a line or a thread. The sum of the live bytes of all owners has
+/// had peaks, which are numbered. `at_peak` is the owner's live bytes at the peak with the number
+/// `moment`. If there was a later peak, the owner has neither allocated nor freed since, so `live`
+/// is its value at that peak.
+struct owner_sums {
+    std::size_t   live        = 0; ///< live bytes
+    std::size_t   blocks      = 0;
+    std::size_t   peak        = 0; ///< the largest value of `live`
+    std::size_t   at_peak     = 0;
+    std::uint64_t allocations = 0;
+    std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
+    std::uint32_t moment      = 0;
+
+    void add(std::size_t bytes, std::uint32_t now) noexcept {
+        settle(now);
+        live += bytes;
+        peak = larger_of(peak, live);
+        allocated += bytes;
+        ++blocks;
+        ++allocations;
+    }
+    void sub(std::size_t bytes, std::uint32_t now) noexcept {
+        settle(now);
+        live -= bytes;
+        --blocks;
+    }
+    [[nodiscard]] std::size_t at_the_peak(std::uint32_t now) const noexcept {
+        return moment == now ? at_peak : live;
+    }
+    /// Adds the figures of the same owner in the account of another thread. The sum of the peaks is
+    /// an upper bound, because they may have been at different times.
+    void merge(owner_sums const& other) noexcept {
+        live += other.live;
+        blocks += other.blocks;
+        peak += other.peak;
+        at_peak += other.at_peak;
+        allocations += other.allocations;
+        allocated += other.allocated;
+    }
+
+private:
+    void settle(std::uint32_t now) noexcept {
+        if (moment == now) { return; }
+        at_peak = live;
+        moment  = now;
+    }
+};
+
+struct owner_account;
+
+/// The figures of one tag, in the account of one thread.
+struct tag_sums {
+    std::uint64_t key;
+    tag_sums*     next;
+    memory_tag    owner;
+    owner_sums    sums{};
+
+    [[nodiscard]] call_site at() const noexcept { return {}; }
+};
+
+/// The figures of one line that allocates for one tag, in the account of one thread.
+struct site_sums {
+    std::uint64_t  key;
+    site_sums*     next;
+    memory_tag     owner;
+    call_site      line;
+    tag_sums*      of;
+    owner_account* account;
+    owner_sums     sums{};
+    std::uint64_t  crossed = 0;  ///< frees on another stream than that of the allocation
+    call_site      crossed_at{}; ///< line of the last free on another stream
+
+    [[nodiscard]] call_site at() const noexcept { return line; }
+};
+
+/// The figures of the blocks that one thread allocated; any thread may free them.
+struct owner_account {
+    explicit owner_account(unsigned number) noexcept : thread{number} {}
+    owner_account(owner_account&&) = delete;
+    ~owner_account() {
+        while (site_sums* const each = sites) { sites = each->next, delete each; }
+        while (tag_sums* const each = tags) { tags = each->next, delete each; }
+    }
+
+    /// Returns the figures of a line and a tag. Throws `std::bad_alloc`. The lock must be held.
+    [[nodiscard]] site_sums& find(std::uint64_t key, memory_tag owner, call_site at) {
+        if (last != nullptr && last->key == key) [[likely]] { return *last; }
+        site_sums* found = site_map.find(key);
+        if (found == nullptr) { found = &make(key, owner, at); }
+        last = found;
+        return *found;
+    }
+
+    brief_lock             lock;
+    unsigned               thread;
+    owner_sums             sums{};
+    std::ptrdiff_t         pending = 0; ///< bytes not yet added to the sum of all accounts
+    site_sums*             last    = nullptr;
+    site_sums*             sites   = nullptr;
+    tag_sums*              tags    = nullptr;
+    address_map<site_sums> site_map;
+    address_map<tag_sums>  tag_map;
+
+private:
+    [[gnu::noinline]] site_sums& make(std::uint64_t key, memory_tag owner, call_site at) {
+        site_map.reserve(1);
+        tag_map.reserve(1);
+        std::uint64_t const of_tag = std::uint64_t{owner.id()} + 1;
+        tag_sums*           t      = tag_map.find(of_tag);
+        if (t == nullptr) {
+            t = new tag_sums{of_tag, tags, owner};
+            tag_map.insert(of_tag, t);
+            tags = t;
+        }
+        sites = new site_sums{key, sites, owner, at, t, this};
+        site_map.insert(key, sites);
+        return *sites;
+    }
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `owner_list` merges and sorts the figures of tags, lines and threads.
+
+#include <vram/base/call_site.hpp>      // call_site
+#include <vram/base/tag.hpp>            // memory_tag
+#include <vram/probe/tracked_owner.hpp> // tracked_owner
+
+#include <algorithm> // sort
+#include <cstring>   // strcmp
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// Returns true if the figures are those of this tag and this line. The objects of one line may
+/// differ between translation units, so the texts are compared.
+[[nodiscard]] inline bool is_of(tracked_owner const& a, memory_tag owner, call_site at) noexcept {
+    return a.owner == owner && a.at.line() == at.line() && std::strcmp(a.at.file(), at.file()) == 0;
+}
+/// Adds up the figures of several threads for one tag and line.
+[[nodiscard]] inline std::vector<tracked_owner> merged_owners(std::vector<tracked_owner> parts) {
+    std::sort(parts.begin(), parts.end(), [](tracked_owner const& a, tracked_owner const& b) {
+        if (a.owner != b.owner) { return a.owner.id() < b.owner.id(); }
+        int const order = std::strcmp(a.at.file(), b.at.file());
+        return order != 0 ? order < 0 : a.at.line() < b.at.line();
+    });
+    std::vector<tracked_owner> all;
+    for (tracked_owner const& each : parts) {
+        if (all.empty() || !is_of(all.back(), each.owner, each.at)) {
+            all.push_back(each);
+            continue;
+        }
+        tracked_owner& to = all.back();
+        to.live += each.live;
+        to.blocks += each.blocks;
+        to.peak += each.peak;
+        to.at_peak += each.at_peak;
+        to.allocations += each.allocations;
+        to.allocated += each.allocated;
+        to.crossed += each.crossed;
+        to.peak_is_exact = false;
+        if (each.crossed_at.known()) { to.crossed_at = each.crossed_at; }
+    }
+    return all;
+}
+/// Returns the list with the most live bytes first; then those with the most at the peak.
+[[nodiscard]] inline std::vector<tracked_owner> sorted_owners(std::vector<tracked_owner> all) {
+    std::sort(all.begin(), all.end(), [](tracked_owner const& a, tracked_owner const& b) {
+        if (a.live != b.live) { return a.live > b.live; }
+        if (a.at_peak != b.at_peak) { return a.at_peak > b.at_peak; }
+        if (a.peak != b.peak) { return a.peak > b.peak; }
+        int const order = std::strcmp(a.owner.path(), b.owner.path());
+        return order != 0 ? order < 0 : a.at.line() < b.at.line();
+    });
+    return all;
+}
+
+} // namespace detail
+} // namespace vram
