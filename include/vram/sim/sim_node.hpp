@@ -4,10 +4,9 @@
 /// \file
 /// `sim_node` is a simulated machine with GPUs inside the process.
 
-#include <vram/sim/machine/sim_call.hpp>         // sim_call, sim_machine
-#include <vram/sim/machine/sim_outside_step.hpp> // sim_outside_step
-#include <vram/sim/machine/sim_queue.hpp>        // sim_queue
-#include <vram/sim/machine/sim_wait.hpp>         // sim_wait
+#include <vram/sim/machine/sim_call.hpp>  // sim_call, sim_machine
+#include <vram/sim/machine/sim_queue.hpp> // sim_queue
+#include <vram/sim/machine/sim_wait.hpp>  // sim_wait
 
 #include <algorithm>       // max
 #include <atomic>          // atomic

@@ -12,6 +12,7 @@
 #include <vram/sim/machine/sim_late_order.hpp>
 #include <vram/sim/machine/sim_memory.hpp> // sim_memory, sim_block
 #include <vram/sim/machine/sim_names.hpp>
+#include <vram/sim/machine/sim_reach.hpp>
 #include <vram/sim/machine/sim_report_log.hpp>
 #include <vram/sim/machine/vector_clock.hpp>
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
@@ -21,6 +22,7 @@
 #include <cstddef>    // size_t
 #include <cstdint>    // uintptr_t, uint64_t
 #include <functional> // function
+#include <optional>   // optional
 #include <string>     // string
 #include <utility>    // move
 #include <vector>     // vector
@@ -358,26 +360,10 @@ private:
     /// kind and device. Otherwise reports the mistake and returns false.
     bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
                  bool peers) {
-        bool const on_device =
-            block.kind == sim_kind::device || block.kind == sim_kind::device_async;
-        if (!on_.residency || !on_device || copy) { return true; }
-        if (step.host || step.host_function) {
-            report({sim_mistake::host_access, step, block.allocated, range.begin(), range.bytes,
-                    "copy it to host memory first", block.description()});
-            return false;
-        }
-        bool const pooled = block.pool_peers != nullptr;
-        if (pooled) { peers = (*block.pool_peers)[static_cast<std::size_t>(step.device)]; }
-        if (block.device != step.device && !peers) {
-            std::string const from = "device " + std::to_string(step.device);
-            report({sim_mistake::peer_access, step, block.allocated, range.begin(), range.bytes,
-                    pooled ? "the pool must allow access from " + from + " (allow_access)"
-                           : "enable peer access from " + from + " to device " +
-                                 std::to_string(block.device),
-                    block.description()});
-            return false;
-        }
-        return true;
+        if (!on_.residency) { return true; }
+        std::optional<sim_report> mistake = sim_reach(step, block, range, copy, peers);
+        if (mistake) { report(std::move(*mistake)); }
+        return !mistake;
     }
 
     void report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,

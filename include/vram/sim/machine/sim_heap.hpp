@@ -5,6 +5,7 @@
 /// `sim_heap` allocates and frees simulated memory.
 
 #include <vram/base/align.hpp> // saturating_add, unsatisfiable
+#include <vram/sim/machine/sim_find_freed.hpp>
 #include <vram/sim/machine/sim_pool.hpp>
 #include <vram/sim/machine/sim_queue.hpp> // sim_queue, sim_call
 #include <vram/sim/machine/sim_wait.hpp>
@@ -56,7 +57,7 @@ public:
     /// false if `p` is not a live block.
     bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
         sim_event_of const step  = call_.host_step("free");
-        sim_block* const   block = find(kind, device, p, bytes, step);
+        sim_block* const   block = sim_find_freed(m_, kind, device, p, bytes, step);
         if (block == nullptr) { return false; }
         m_.checker.released(*block, step, call_.host->vclock, in_resource_call());
         block->freed = block->busy = true;
@@ -102,7 +103,7 @@ public:
         sim_queue{call_}.begin_action(s);
         sim_event_of const step = stream_step("free", s);
         sim_block* const   block =
-            find(sim_kind::device_async, pool->device, p, bytes, step, pool.get());
+            sim_find_freed(m_, sim_kind::device_async, pool->device, p, bytes, step, pool.get());
         if (block == nullptr) { return false; }
         m_.checker.released(*block, step, s.vclock, in_resource_call());
         std::uint64_t const ticket = ++pool->tickets;
@@ -299,47 +300,6 @@ private:
                 .where  = call_.where,
                 .slot   = s.slot,
                 .count  = s.count};
-    }
-
-    /// Returns the live block that starts at `p`. If there is none, or its kind of memory or its
-    /// pool differs, reports the mistake of the operation `step` and returns null. Reports a wrong
-    /// size but returns the block. Reports only if `frees` is checked.
-    sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of step,
-                    sim_pool const* pool = nullptr) {
-        auto const       at    = reinterpret_cast<std::uintptr_t>(p);
-        sim_space&       space = m_.memory.space(kind, device);
-        sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
-        step.what              = sim_event_of::kind::release;
-        if (block == nullptr || block->begin != at || block->kind != kind) {
-            if (m_.checker.on().frees) {
-                m_.checker.report({sim_mistake::foreign_free,
-                                   step,
-                                   {},
-                                   at,
-                                   bytes,
-                                   "no block of this memory starts there"});
-            }
-            return nullptr;
-        }
-        if (!block->freed && block->pool != pool) {
-            if (m_.checker.on().frees) {
-                m_.checker.report({sim_mistake::foreign_free, step, block->allocated, at, bytes,
-                                   "it was allocated from another pool"});
-            }
-            return nullptr;
-        }
-        if (block->freed) {
-            if (m_.checker.on().frees) {
-                m_.checker.report({sim_mistake::double_free, step, block->released, at,
-                                   block->bytes, "it was freed before"});
-            }
-            return nullptr;
-        }
-        if (block->bytes != bytes && m_.checker.on().frees) {
-            m_.checker.report({sim_mistake::wrong_size, step, block->allocated, at, bytes,
-                               "it was allocated with " + std::to_string(block->bytes) + " bytes"});
-        }
-        return block;
     }
 
     /// Makes `bytes` bytes of the pool available to stream `s`. Takes, in this order: free memory;

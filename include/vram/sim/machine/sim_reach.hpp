@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_reach` tells if a stream or host thread is able to access a block.
+
+#include <vram/sim/machine/sim_block.hpp>
+#include <vram/sim/sim_range.hpp>
+#include <vram/sim/sim_report.hpp>
+
+#include <cstddef>  // size_t
+#include <optional> // optional
+#include <string>   // string, to_string
+
+namespace vram {
+namespace detail {
+
+/// Returns nothing if the stream or host thread of `step` is able to access memory of the block's
+/// kind and device, else the report of the mistake. `copy` is true for copies by the device, which
+/// may access any memory. `peers` is true if a kernel may access the memory of other devices.
+[[nodiscard]] inline std::optional<sim_report> sim_reach(sim_event_of const& step,
+                                                         sim_block const& block, sim_range range,
+                                                         bool copy, bool peers) {
+    bool const on_device = block.kind == sim_kind::device || block.kind == sim_kind::device_async;
+    if (!on_device || copy) { return {}; }
+    bool const by_host = step.host || step.host_function;
+    bool const pooled  = block.pool_peers != nullptr;
+    if (pooled) { peers = (*block.pool_peers)[static_cast<std::size_t>(step.device)]; }
+    if (!by_host && (block.device == step.device || peers)) { return {}; }
+    sim_report mistake; // built member by member: nvcc 13.0 crashes on such an initializer
+    mistake.kind    = by_host ? sim_mistake::host_access : sim_mistake::peer_access;
+    mistake.second  = step;
+    mistake.first   = block.allocated;
+    mistake.address = range.begin();
+    mistake.bytes   = range.bytes;
+    mistake.block   = block.description();
+    if (by_host) {
+        mistake.missing = "copy it to host memory first";
+        return mistake;
+    }
+    std::string const from = "device " + std::to_string(step.device);
+    mistake.missing =
+        pooled ? "the pool must allow access from " + from + " (allow_access)"
+               : "enable peer access from " + from + " to device " + std::to_string(block.device);
+    return mistake;
+}
+
+} // namespace detail
+} // namespace vram
