@@ -12,8 +12,6 @@ namespace detail {
 
 /// Makes the host wait for the stream `s`, which may still use a freed block of the resource `mr`,
 /// and behind which no event can be recorded. If that wait fails, the host waits for the device of
-/// Makes the host wait for the stream `s`, which may still use a freed block of the resource `mr`,
-/// and behind which no event can be recorded. If that wait fails, the host waits for the device of
 /// the stream, or, if that is unknown, of `mr`. Returns false if the stream may still use the
 /// block: both waits failed, or the stream is being captured, so that a wait would break the
 /// capture.
