@@ -46,7 +46,9 @@ public:
           node_{{.capacity         = options.capacity,
                  .backed           = options.backed,
                  .host_bandwidth   = 55'000'000'000,
-                 .device_bandwidth = 4'800'000'000'000}} {}
+                 .device_bandwidth = 4'800'000'000'000,
+                 // Without memory there is no access to check, and a pool's events take time.
+                 .checks = {.races = options.backed, .bounds = options.backed}}} {}
 
     [[nodiscard]] std::string name() const {
         return fmt::format("the simulated device ({})", vram::bytes{capacity_}.text().c_str());
