@@ -38,11 +38,12 @@ namespace vram {
 ///     }
 ///     extern "C" void my_record_stream(void* p, cudaStream_t s) { memory.record_stream(p, s); }
 ///
-/// The stack of a device is made when its memory is first requested. PyTorch frees tensors until the
-/// process has ended, so the object must never be destroyed: hold it by a reference to a `new` one.
+/// The stack of a device is made when its memory is first requested. PyTorch frees tensors until
+/// the process has ended, so the object must never be destroyed: hold it by a reference to a `new`
+/// one.
 ///
-/// Failure   `allocate` throws the exceptions of the stack. `deallocate` reports errors to the error
-///           sink.
+/// Failure   `allocate` throws the exceptions of the stack. `deallocate` reports errors to the
+///           error sink.
 /// Threads   Any thread may call, if any thread may call the stack.
 /// Streams   A block is allocated and freed on the stream that PyTorch passes. If other streams use
 ///           it as well, `record_stream` announces each of them. The free then takes effect after
@@ -131,7 +132,7 @@ public:
     }
 
 private:
-    /// A free that waits for the work of `others`, besides that of `on`.
+    /// A free that waits for the work of `others`, and of its own stream `on`.
     struct late_free {
         void*               p     = nullptr;
         std::size_t         bytes = 0;
@@ -145,9 +146,9 @@ private:
 
         device                        where;
         std::unique_ptr<R>            stack;
-        typename platform::own_stream joined; ///< waits for the streams of a block, and frees it
+        typename platform::own_stream joined; ///< waits for a block's other streams, and frees it
         std::mutex                    mutex;
-        std::vector<late_free>        late; ///< frees that wait for the end of a capture
+        std::vector<late_free>        late; ///< frees that are kept until the end of a capture
         std::atomic<std::size_t>      waiting{0};
     };
 
@@ -184,7 +185,8 @@ private:
         return streams;
     }
 
-    /// Frees a block after the work of all its streams, or keeps it until no capture is in the way.
+    /// Frees a block after the work of all its streams, or keeps it if one of them is being
+    /// captured.
     void free_after(part& here, late_free late) {
         if (captured(late)) {
             std::lock_guard const lock{here.mutex};
@@ -212,7 +214,7 @@ private:
         for (stream const other : late.others) { found = found || platform::capturing(other); }
         return found;
     }
-    /// Frees the blocks whose streams are no longer captured.
+    /// Frees the kept blocks, except those with a stream that is still being captured.
     void free_late(part& here) {
         std::vector<late_free> all;
         {

@@ -15,12 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if the figures are those of this tag and this line. The objects of one line may
-/// differ between translation units, so the texts are compared.
+/// Returns true if the figures are those of this tag and this line. Translation units may have
+/// different objects for the same line, so the texts are compared.
 [[nodiscard]] inline bool is_of(tracked_owner const& a, memory_tag owner, call_site at) noexcept {
     return a.owner == owner && a.at.line() == at.line() && std::strcmp(a.at.file(), at.file()) == 0;
 }
-/// Adds up the figures of several threads for one tag and line.
+/// Adds up the figures that several threads have for the same tag and line.
 [[nodiscard]] inline std::vector<tracked_owner> merged_owners(std::vector<tracked_owner> parts) {
     std::sort(parts.begin(), parts.end(), [](tracked_owner const& a, tracked_owner const& b) {
         if (a.owner != b.owner) { return a.owner.id() < b.owner.id(); }
@@ -46,7 +46,7 @@ namespace detail {
     }
     return all;
 }
-/// Returns the list with the most live bytes first; then those with the most at the peak.
+/// Returns the list sorted by live bytes, and then by the bytes at the peak, the largest first.
 [[nodiscard]] inline std::vector<tracked_owner> sorted_owners(std::vector<tracked_owner> all) {
     std::sort(all.begin(), all.end(), [](tracked_owner const& a, tracked_owner const& b) {
         if (a.live != b.live) { return a.live > b.live; }

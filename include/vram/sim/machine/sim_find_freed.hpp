@@ -15,9 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// Returns the live block that starts at `p`. If there is none, or its kind of memory or its pool
-/// differs, reports the mistake of the operation `step` and returns null. Reports a wrong size but
-/// returns the block. Reports only if `frees` is checked.
+/// Returns the live block that starts at `p`, for a free of `bytes` bytes by the operation `step`.
+/// If there is none, or if it has another kind of memory or another pool, reports the mistake and
+/// returns null. A wrong size is also reported, but the block is returned. There are no reports if
+/// `frees` is not checked.
 inline sim_block* sim_find_freed(sim_machine& m, sim_kind kind, int device, void* p,
                                  std::size_t bytes, sim_event_of step,
                                  sim_pool const* pool = nullptr) {

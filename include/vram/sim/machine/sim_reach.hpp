@@ -15,9 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// Returns nothing if the stream or host thread of `step` is able to access memory of the block's
-/// kind and device, else the report of the mistake. `copy` is true for copies by the device, which
-/// may access any memory. `peers` is true if a kernel may access the memory of other devices.
+/// Returns the report of the mistake if the stream or host thread of `step` is not able to access
+/// memory of the block's kind and device. Returns nothing if it is. `copy` is true for copies by
+/// the device, which may access any memory. `peers` is true if a kernel may access the memory of
+/// other devices.
 [[nodiscard]] inline std::optional<sim_report> sim_reach(sim_event_of const& step,
                                                          sim_block const& block, sim_range range,
                                                          bool copy, bool peers) {
@@ -27,7 +28,8 @@ namespace detail {
     bool const pooled  = block.pool_peers != nullptr;
     if (pooled) { peers = (*block.pool_peers)[static_cast<std::size_t>(step.device)]; }
     if (!by_host && (block.device == step.device || peers)) { return {}; }
-    sim_report mistake; // built member by member: nvcc 13.0 crashes on such an initializer
+    // The members are set one by one, because nvcc 13.0 crashes on such an initializer.
+    sim_report mistake;
     mistake.kind    = by_host ? sim_mistake::host_access : sim_mistake::peer_access;
     mistake.second  = step;
     mistake.first   = block.allocated;
