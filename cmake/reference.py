@@ -31,7 +31,7 @@ PUBLIC = {
     "unloader_options platform_clock",
     "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
     "probe": "memory_delta leak_check error_count device_delta report layer_name explain tracking tracking_options tracked_block tracked_owner survives_oom survives_oom_options oom_survival refusing "
-    "growth_watch growth_options memory_growth assertions doctest gtest catch2",
+    "timed profile profile_row growth_watch growth_options memory_growth assertions doctest gtest catch2",
     "history": "logging history history_record history_trigger viewer_pickle viewer_json perfetto_trace chrome_trace rmm_csv history_columns "
     "read_history",
     "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "

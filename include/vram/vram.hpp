@@ -144,10 +144,13 @@
 #include <vram/probe/memory_delta.hpp>
 #include <vram/probe/memory_growth.hpp>
 #include <vram/probe/oom_survival.hpp>
+#include <vram/probe/profile.hpp>
+#include <vram/probe/profile_row.hpp>
 #include <vram/probe/refusing.hpp>
 #include <vram/probe/report.hpp>
 #include <vram/probe/survives_oom.hpp>
 #include <vram/probe/survives_oom_options.hpp>
+#include <vram/probe/timed.hpp>
 #include <vram/probe/tracked_block.hpp>
 #include <vram/probe/tracked_owner.hpp>
 #include <vram/probe/tracking.hpp>

@@ -36,6 +36,8 @@ template class vram::wait_backoff<>;
 template class vram::logging<stack>;
 template class vram::refusing<later>;
 template class vram::growth_watch<stack>;
+template class vram::profile<cuda_platform>;
+template class vram::timed<cuda_platform, stack>;
 
 namespace {
 stack budgeted(std::size_t limit) { return stack{statistics{limiting{later{}, limit}}}; }
@@ -130,6 +132,27 @@ TEST_CASE("nvcc: survives_oom refuses each allocation of a function") {
     CHECK(survives_oom(chunks, [&] { return work(chunks); }));
     stream.synchronize();
     chunks.retire(stream);
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: timed measures kernels by events") {
+    machine const     here;
+    stack             memory = budgeted(64_MiB);
+    cuda_stream const stream;
+    profile           times{memory};
+    for (int i = 0; i < 3; ++i) {
+        timed const whole{times, stream};
+        timed const part{times, stream, "write", memory};
+        buffer      scratch{memory, stream, 1_MiB};
+        tests::write(stream, scratch.data(), scratch.size(), 1);
+    }
+    std::vector<profile_row> const rows = times.rows();
+    CHECK(rows.size() == 2);
+    CHECK(rows[1].device.count == 3);
+    CHECK(rows[1].peak == 1_MiB);
+    CHECK(rows[0].device.total >= rows[1].device.total);
+    CHECK(times.text().find("write") != std::string::npos);
+    stream.synchronize();
     memory.retire(stream);
 }
 

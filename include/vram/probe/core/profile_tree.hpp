@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `profile_tree` stores the scopes of a `profile`, and the events of their ends.
+
+#include <vram/base/core/smaller_of.hpp>        // larger_of
+#include <vram/concepts/core/observation.hpp>   // resource_call
+#include <vram/concepts/core/platform_lock.hpp> // platform_lock
+#include <vram/concepts/platform.hpp>           // platform
+#include <vram/probe/profile_row.hpp>           // profile_row
+
+#include <concepts>    // same_as
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t
+#include <memory>      // unique_ptr, make_unique
+#include <string>      // string
+#include <string_view> // string_view
+#include <utility>     // move
+#include <vector>      // vector
+
+namespace vram {
+namespace detail {
+
+/// A platform whose events measure time.
+template <class P>
+concept times_events = requires(typename P::device d, typename P::event const& e) {
+    { P::timed_event(d) } -> std::same_as<typename P::event>;
+    P::elapsed(e, e);
+};
+
+/// A scope of the program, in the scope that contains it. `threads` has the figures of each thread.
+struct profile_scope {
+    std::string                                 name{};
+    std::vector<profile_row>                    threads{};
+    std::vector<std::unique_ptr<profile_scope>> inner{};
+
+    [[nodiscard]] profile_row& of_thread(unsigned thread) {
+        for (profile_row& each : threads) {
+            if (each.thread == thread) { return each; }
+        }
+        threads.push_back({.thread = thread});
+        return threads.back();
+    }
+};
+
+/// The scopes of a profile. A scope that has ended on the host but not on the device waits in a
+/// list with its two events. The events are read without a wait if many are in the list, and with
+/// one for a table.
+///
+/// Failure   Functions throw `std::bad_alloc` and errors of the platform. `end` keeps the figures of
+///           the host then.
+/// Threads   Any thread.
+/// Cost      A lock for each function. `end` queries events if 64 or more are in the list.
+template <platform Platform>
+class profile_tree {
+    using device_type = typename Platform::device;
+
+public:
+    /// The events of one run of a scope.
+    struct events {
+        typename Platform::event from, to;
+        device_type              where;
+    };
+
+    /// Returns the scope `name` in `outer`, or at the top if that is null.
+    [[nodiscard]] profile_scope& enter(profile_scope* outer, std::string_view name) {
+        auto const held  = lock_.hold();
+        auto&      where = (outer != nullptr ? *outer : top_).inner;
+        for (auto const& each : where) {
+            if (each->name == name) { return *each; }
+        }
+        where.push_back(std::make_unique<profile_scope>());
+        where.back()->name = name;
+        return *where.back();
+    }
+
+    /// Returns two events of a device, which no other run uses.
+    [[nodiscard]] events take_events(device_type where) {
+        {
+            auto const held = lock_.hold();
+            for (std::size_t i = spare_.size(); i-- != 0;) {
+                if (!(spare_[i].where == where)) { continue; }
+                events out = std::move(spare_[i]);
+                if (i + 1 != spare_.size()) { spare_[i] = std::move(spare_.back()); }
+                spare_.pop_back();
+                return out;
+            }
+        }
+        return {Platform::timed_event(where), Platform::timed_event(where), where};
+    }
+
+    /// Adds the figures of a run that has ended on the host.
+    void add(profile_scope& scope, unsigned thread, profile_row const& run) {
+        auto const held = lock_.hold();
+        scope.of_thread(thread).merge(run);
+    }
+    /// Adds the events of a run, of which the second is recorded.
+    void add(profile_scope& scope, unsigned thread, events&& of) {
+        auto const held = lock_.hold();
+        waiting_.push_back({&scope, thread, std::move(of)});
+        if (waiting_.size() < enough_) { return; }
+        read(false);
+        enough_ = larger_of(std::size_t{64}, 2 * waiting_.size());
+    }
+
+    /// Waits for the ends of all runs on the device, and returns the scopes in the order of their
+    /// first runs, each followed by those in it.
+    [[nodiscard]] std::vector<profile_row> rows(bool by_thread) {
+        auto const               held = lock_.hold();
+        std::vector<profile_row> out;
+        read(true);
+        for (auto const& each : top_.inner) { list(out, *each, 0, by_thread); }
+        return out;
+    }
+    /// Sets all figures to zero. Scopes that are open are counted when they end.
+    void clear() {
+        auto const held = lock_.hold();
+        read(true);
+        reset(top_);
+    }
+
+private:
+    /// A run whose end on the device was not read yet.
+    struct unread {
+        profile_scope* scope;
+        unsigned       thread;
+        events         of;
+    };
+
+    void read([[maybe_unused]] bool waits) {
+        if constexpr (times_events<Platform>) {
+            resource_call<Platform> const internal;
+            std::size_t                   kept = 0;
+            spare_.reserve(spare_.size() + waiting_.size());
+            for (std::size_t i = 0; i != waiting_.size(); ++i) {
+                unread& each = waiting_[i];
+                if (waits) { Platform::synchronize(each.of.to); }
+                if (!waits && !Platform::done(each.of.to)) {
+                    if (kept != i) { waiting_[kept] = std::move(each); }
+                    ++kept;
+                    continue;
+                }
+                each.scope->of_thread(each.thread)
+                    .device.add(
+                        static_cast<std::uint64_t>(Platform::elapsed(each.of.from, each.of.to)));
+                spare_.push_back(std::move(each.of));
+            }
+            while (waiting_.size() != kept) { waiting_.pop_back(); }
+        }
+    }
+    static void list(std::vector<profile_row>& out, profile_scope const& scope, std::size_t depth,
+                     bool by_thread) {
+        profile_row all{.name = scope.name, .depth = depth};
+        for (profile_row each : scope.threads) {
+            all.merge(each);
+            each.name  = scope.name;
+            each.depth = depth;
+            if (by_thread) { out.push_back(std::move(each)); }
+        }
+        if (!by_thread) { out.push_back(std::move(all)); }
+        for (auto const& each : scope.inner) { list(out, *each, depth + 1, by_thread); }
+    }
+    static void reset(profile_scope& scope) noexcept {
+        scope.threads.clear();
+        for (auto const& each : scope.inner) { reset(*each); }
+    }
+
+    platform_lock<Platform> lock_;
+    profile_scope           top_; ///< contains the scopes that no other one contains
+    std::vector<unread>     waiting_;
+    std::vector<events>     spare_;
+    std::size_t             enough_ = 64;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `profile` collects the time and the memory of `timed` scopes, and prints them as a table.
+
+#include <vram/base/core/smaller_of.hpp>    // larger_of
+#include <vram/concepts/platform.hpp>       // platform
+#include <vram/concepts/resource.hpp>       // synchronous_resource
+#include <vram/probe/core/profile_tree.hpp> // profile_tree
+#include <vram/probe/core/table.hpp>        // table
+#include <vram/probe/core/text_of_site.hpp> // text_of_size
+#include <vram/probe/core/text_of_time.hpp> // text_of_time
+#include <vram/probe/profile_row.hpp>       // profile_row
+
+#include <cstddef> // size_t
+#include <string>  // string, to_string
+#include <vector>  // vector
+
+namespace vram {
+
+/// Collects the time and the memory of the scopes that objects of `timed` mark.
+///
+///     profile times{memory}; // or profile<cuda_platform> times;
+///     { timed const scope{times, stream, "forward", memory}; forward(memory, stream); }
+///     std::fputs(times.text().c_str(), stdout);
+///
+/// A scope within another one is a row below that one. The runs of a scope are added up; runs of
+/// several threads are merged, or listed for each thread.
+///
+/// Failure   Functions throw `std::bad_alloc` and errors of the platform.
+/// Threads   Any thread. The object outlives all scopes.
+/// Streams   `text`, `rows` and `clear` wait for the ends of all runs on the device.
+/// Cost      Two events for each run whose end on the device was not read yet.
+template <platform Platform>
+class profile {
+public:
+    profile() = default;
+    /// Creates a profile for the platform of a resource.
+    template <synchronous_resource R>
+        requires std::same_as<typename R::platform, Platform>
+    explicit profile(R const&) noexcept {}
+    profile(profile&&) = delete;
+    ~profile()         = default;
+
+    /// Returns the scopes in the order of their first runs, each followed by those in it. With
+    /// `by_thread` there is a row for each thread.
+    [[nodiscard]] std::vector<profile_row> rows(bool by_thread = false) {
+        return tree_.rows(by_thread);
+    }
+
+    /// Returns the scopes as a table: runs; the total, mean, shortest and longest time on the
+    /// device; the total time on the host; the change of live bytes, the peak and the allocations.
+    [[nodiscard]] std::string text(bool by_thread = false) {
+        detail::table out{by_thread ? std::size_t{11} : std::size_t{10}};
+        for (char const* each : {"scope", "thread", "runs", "device", "mean", "min", "max", "host",
+                                 "live", "peak", "allocations"}) {
+            if (by_thread || std::string_view{each} != "thread") { out.add(each); }
+        }
+        for (profile_row const& row : rows(by_thread)) {
+            bool const timed = row.device.count != 0;
+            auto const time  = [](std::uint64_t t) { return detail::text_of_time(t); };
+            out.add(std::string(2 * row.depth, ' ') + row.name);
+            if (by_thread) { out.add(std::to_string(row.thread)); }
+            out.add(std::to_string(row.runs));
+            out.add(timed ? time(row.device.total) : "");
+            out.add(timed ? time(row.device.mean()) : "");
+            out.add(timed ? time(row.device.least) : "");
+            out.add(timed ? time(row.device.most) : "");
+            out.add(time(row.host.total));
+            out.add(row.has_memory ? change(row.live) : "");
+            out.add(row.has_memory
+                        ? (row.peak_is_exact ? "" : "<= ") + detail::text_of_size(row.peak)
+                        : "");
+            out.add(row.has_memory ? std::to_string(row.allocations) : "");
+        }
+        return out.text();
+    }
+
+    /// Sets all figures to zero. A scope that is open is counted when it ends.
+    void clear() { tree_.clear(); }
+
+    /// Returns the stored scopes. The functions of the class are internal.
+    [[nodiscard]] detail::profile_tree<Platform>& tree() noexcept { return tree_; }
+
+private:
+    [[nodiscard]] static std::string change(std::ptrdiff_t bytes) {
+        std::size_t const size = bytes < 0 ? std::size_t{0} - static_cast<std::size_t>(bytes)
+                                           : static_cast<std::size_t>(bytes);
+        return (bytes < 0 ? "-" : "") + detail::text_of_size(size);
+    }
+
+    detail::profile_tree<Platform> tree_;
+};
+
+template <synchronous_resource R>
+profile(R const&) -> profile<typename R::platform>;
+
+} // namespace vram

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `profile_row` has the time and the memory of one scope of a `profile`.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uint64_t
+#include <string>  // string
+
+namespace vram {
+
+/// Durations in nanoseconds: their number, sum, least and greatest.
+struct profile_times {
+    std::uint64_t count = 0; ///< number of durations
+    std::uint64_t total = 0; ///< their sum
+    std::uint64_t least = 0; ///< the shortest one
+    std::uint64_t most  = 0; ///< the longest one
+
+    /// Returns the average; 0 if there is none.
+    [[nodiscard]] constexpr std::uint64_t mean() const noexcept {
+        return count != 0 ? total / count : 0;
+    }
+    /// Adds one duration.
+    constexpr void add(std::uint64_t time) noexcept {
+        merge({.count = 1, .total = time, .least = time, .most = time});
+    }
+    /// Adds all durations of `other`.
+    constexpr void merge(profile_times const& other) noexcept {
+        if (other.count == 0) { return; }
+        if (count == 0 || other.least < least) { least = other.least; }
+        if (other.most > most) { most = other.most; }
+        count += other.count;
+        total += other.total;
+    }
+};
+
+/// One row of a `profile`: a scope, with all its runs.
+///
+///     for (profile_row const& row : times.rows()) { total += row.device.total; }
+struct profile_row {
+    std::string   name{};     ///< the name of the scope
+    std::size_t   depth  = 0; ///< number of scopes that contain it
+    unsigned      thread = 0; ///< number of the thread; 0 in a list that merges threads
+    std::uint64_t runs   = 0; ///< number of runs of the scope that have ended
+    /// Durations on the stream, by events. A run in a stream capture has none.
+    profile_times device{};
+    profile_times host{}; ///< durations on the host thread
+
+    bool has_memory = false; ///< true if the memory of the scope was measured
+    /// Live bytes at the end of the runs minus those at their starts, the sum of all runs.
+    std::ptrdiff_t live = 0;
+    /// The largest rise of the live bytes over those at the start of a run.
+    std::size_t   peak          = 0;
+    bool          peak_is_exact = true; ///< false if `peak` is an upper bound
+    std::uint64_t allocations   = 0;    ///< number of allocations of all runs
+
+    /// Adds the figures of another thread.
+    void merge(profile_row const& other) noexcept {
+        runs += other.runs;
+        device.merge(other.device);
+        host.merge(other.host);
+        has_memory    = has_memory || other.has_memory;
+        peak_is_exact = peak_is_exact && other.peak_is_exact;
+        live += other.live;
+        if (other.peak > peak) { peak = other.peak; }
+        allocations += other.allocations;
+    }
+};
+
+} // namespace vram
