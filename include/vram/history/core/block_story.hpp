@@ -4,7 +4,9 @@
 /// \file
 /// `block_story` turns the events of a record into blocks and segments without contradictions.
 
-#include <vram/concepts/observer.hpp>      // memory_event_kind
+#include <vram/concepts/observer.hpp> // memory_event_kind
+#include <vram/history/core/first_chunks.hpp>
+#include <vram/history/core/story_step.hpp>
 #include <vram/history/history_record.hpp> // history_record
 
 #include <algorithm>     // max, min, rotate, sort
@@ -20,32 +22,6 @@
 
 namespace vram {
 namespace detail {
-
-/// One step of a `block_story`.
-struct story_step {
-    enum class action : unsigned char {
-        none, ///< no step: it is left out
-        allocated,
-        freed,          ///< a free that is complete at once
-        free_requested, ///< a free after which a stream may still use the block
-        free_completed,
-        segment_added,
-        segment_grown, ///< a segment got `bytes` more at its end, perhaps up to the next one
-        segment_removed,
-        refused,
-        marked,
-        other,
-    };
-
-    static constexpr std::uint32_t unknown = ~std::uint32_t{0};
-
-    action        what  = action::none;
-    std::uint32_t event = 0; ///< index of the event that caused the step
-    /// Index of the event that allocated the block; `unknown` if it is older than the record.
-    std::uint32_t origin = unknown;
-    std::uint64_t memory = 0;
-    std::uint64_t bytes  = 0;
-};
 
 /// The events of a record as steps: blocks of the outermost resources, and chunks of the innermost
 /// ones, called segments. If a resource gets a chunk from another observed resource, neither that
@@ -108,7 +84,8 @@ private:
         std::uint32_t resource;
         std::uint64_t bytes;
     };
-    static constexpr std::size_t first_step = ~std::size_t{0};
+    static constexpr std::size_t   first_step    = ~std::size_t{0};
+    static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
     /// A block that is a chunk of another resource. `resource` is the resource of the block if
     /// `lender` is true, and otherwise the resource that had the chunk.
@@ -124,37 +101,9 @@ private:
         std::size_t   last    = 0;          ///< step of the last growth, or `step`
     };
 
-    /// Finds the chunks at the start: undoes the events, from the chunks at the end.
+    /// Adds the chunks at the start of the record.
     void begin() {
-        std::map<key, std::uint64_t> at;
-        for (history_chunk const& c : from_.chunks) { at[{c.resource, c.memory}] = c.bytes; }
-        for (std::size_t i = from_.events.size(); i-- != 0;) {
-            history_event const& e = from_.events[i];
-            if (e.kind == kind::chunk_removed) { at[{e.resource, e.memory}] = e.bytes; }
-            if (e.kind != kind::chunk_added) { continue; }
-            auto after = at.upper_bound({e.resource, e.memory});
-            if (after == at.begin()) { continue; }
-            auto const found = std::prev(after);
-            if (found->first.first != e.resource ||
-                e.memory - found->first.second >= found->second) {
-                continue;
-            }
-            // A chunk may have been added in parts and removed as a whole.
-            std::uint64_t const before = e.memory - found->first.second;
-            std::uint64_t const rest   = found->second - before;
-            if (rest > e.bytes) { at[{e.resource, e.memory + e.bytes}] = rest - e.bytes; }
-            if (before != 0) {
-                found->second = before;
-            } else {
-                at.erase(found);
-            }
-        }
-        std::vector<history_chunk> sorted;
-        for (auto const& [k, bytes] : at) { sorted.push_back({k.second, bytes, k.first}); }
-        std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) {
-            return a.memory != b.memory ? a.memory < b.memory : a.bytes > b.bytes;
-        });
-        for (history_chunk const& c : sorted) {
+        for (history_chunk const& c : first_chunks(from_)) {
             add_chunk(c.memory, c.bytes, c.resource, 0, false);
         }
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
@@ -280,12 +229,13 @@ private:
         std::uint32_t const origin = step.origin; // `push` may move the steps
         push(action::free_completed, i, e.memory, step.bytes, origin);
     }
+    /// Frees the blocks in a range of addresses: those of `resource`, or of all resources.
     void free_range(std::uint32_t i, std::uint64_t memory, std::uint64_t bytes,
-                    std::uint32_t resource) {
+                    std::uint32_t resource = all_resources) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;
         for (auto each = live_.lower_bound(memory);
              each != live_.end() && each->first - memory < bytes; ++each) {
-            if (each->second.resource == resource) {
+            if (resource == all_resources || each->second.resource == resource) {
                 ended.emplace_back(each->first, each->second.bytes);
             }
         }
@@ -359,23 +309,13 @@ private:
                 ++each;
                 continue;
             }
-            end_blocks(i, each->first, r.bytes);
+            free_range(i, each->first, r.bytes);
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
         // If there is no such segment, an observed upstream frees its block next.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Frees the blocks of all resources in a segment that is removed.
-    void end_blocks(std::uint32_t i, std::uint64_t memory, std::uint64_t bytes) {
-        std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;
-        for (auto each = live_.lower_bound(memory);
-             each != live_.end() && each->first - memory < bytes; ++each) {
-            ended.emplace_back(each->first, each->second.bytes);
-        }
-        for (auto const& [at, size] : ended) { free_block(i, at, size); }
-    }
-
     /// Lists the segments with their blocks, and finds the frees that are not complete.
     void end() {
         std::map<std::uint64_t, block> blocks;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `story_step` is one step of a `block_story`.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstdint> // uint32_t, uint64_t
+
+namespace vram {
+namespace detail {
+
+/// One step of a `block_story`.
+struct story_step {
+    enum class action : unsigned char {
+        none, ///< no step: it is left out
+        allocated,
+        freed,          ///< a free that is complete at once
+        free_requested, ///< a free after which a stream may still use the block
+        free_completed,
+        segment_added,
+        segment_grown, ///< a segment got `bytes` more at its end, perhaps up to the next one
+        segment_removed,
+        refused,
+        marked,
+        other,
+    };
+
+    static constexpr std::uint32_t unknown = ~std::uint32_t{0};
+
+    action        what  = action::none;
+    std::uint32_t event = 0; ///< index of the event that caused the step
+    /// Index of the event that allocated the block; `unknown` if it is older than the record.
+    std::uint32_t origin = unknown;
+    std::uint64_t memory = 0;
+    std::uint64_t bytes  = 0;
+};
+
+} // namespace detail
+} // namespace vram
