@@ -173,14 +173,14 @@ public:
     /// blocks, may still use them. The mark stays valid. If the use by `s` can be neither recorded
     /// nor waited for, reports a leak and frees nothing.
     void unwind(monotonic_mark to, stream s) { core_.unwind(to.serial_, &s); }
-    /// Frees all blocks allocated since the mark `to`, as `unwind` does, if only streams that
-    /// allocated or freed some of these blocks may still use them.
+    /// Frees all blocks allocated since the mark `to`, as `unwind` does. The caller promises that
+    /// only streams that allocated or freed some of these blocks may still use them.
     void unwind_sync(monotonic_mark to) { core_.unwind(to.serial_, nullptr); }
     /// Frees all blocks. Earlier work of the stream `s`, and of streams that allocated or freed
     /// some of them, may still use them. Chunks are kept, and every mark becomes invalid.
     void reset(stream s) noexcept { core_.reset(&s); }
-    /// Frees all blocks, if only streams that allocated or freed some of them may still use them.
-    /// Chunks are kept, and every mark becomes invalid.
+    /// Frees all blocks. The caller promises that only streams that allocated or freed some of the
+    /// blocks may still use them. Chunks are kept, and every mark becomes invalid.
     void reset_sync() noexcept { core_.reset(nullptr); }
     /// Frees all blocks as `reset_sync` does, then calls `trim`: returns the chunks to the
     /// upstream. The host waits for streams that may still use them. Returns the result of `trim`.

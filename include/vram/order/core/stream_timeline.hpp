@@ -313,7 +313,7 @@ private:
     /// is recorded. If the device was reset, the epoch ends without an event.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
-            end_epoch(); // an event would create a new context, and all work has ended
+            end_epoch(); // The reset has ended all work, and an event would create a context.
             return recorded::done;
         }
         entry* const one = recorded_.spare(device_);

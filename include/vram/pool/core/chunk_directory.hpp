@@ -131,8 +131,9 @@ public:
         std::size_t const most = budget_.most_reserved();
         if (figures.past_peak > most) { figures.past_peak = most; }
     }
-    /// Restarts the peak from the bytes that are reserved now, and returns the peaks until now.
-    /// `peak_live` is the value set by `raise_peaks`.
+    /// Restarts the peak of the reserved bytes from their present number, and returns the peaks
+    /// until now. The returned `peak_live` is not counted here: it is the value that `raise_peaks`
+    /// has stored.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage const before = budget_.usage.restart_peaks();

@@ -232,8 +232,9 @@ private:
         return sim_machine::follows(call_.host->vclock, slot, count);
     }
 
-    /// Returns the result of a query. If the work is complete, it happens before the next step of
-    /// the calling thread: `vclock` is joined, unless the thread has it already (`known`).
+    /// Returns the result of a query: true if the work is complete. The work then happens before
+    /// the next step of the calling thread, for which `vclock` is joined, unless the thread has it
+    /// already (`known`).
     bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;
