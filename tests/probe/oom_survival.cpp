@@ -8,13 +8,11 @@
 
 using namespace vram;
 
-namespace {
+namespace oom_survival_test {
 
 bool has(oom_survival const& result, char const* words) {
     return result.text().find(words) != std::string::npos;
 }
-
-} // namespace
 
 TEST_CASE("oom_survival: without a mistake it is true and names the numbers") {
     oom_survival const good{.requests = 3, .runs = 14};
@@ -76,3 +74,5 @@ TEST_CASE("oom_survival: it prints its text") {
     out << oom_survival{.requests = 1, .runs = 6};
     CHECK(out.str() == oom_survival{.requests = 1, .runs = 6}.text());
 }
+
+} // namespace oom_survival_test

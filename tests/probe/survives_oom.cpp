@@ -48,9 +48,6 @@ oom_survival result_of(Work work, survives_oom_options const& options = {}) {
     return survives_oom(memory, std::move(work), options);
 }
 
-} // namespace survives_oom_test
-using namespace survives_oom_test;
-
 // --- ten planted bugs, each with a correct twin --------------------------------------------------
 
 TEST_CASE("survives_oom: bug 1, a leak after a refusal") {
@@ -479,3 +476,5 @@ TEST_CASE("survives_oom: vram's own layers survive each refusal") {
     CHECK(result.requests >= 2);
     s.synchronize();
 }
+
+} // namespace survives_oom_test

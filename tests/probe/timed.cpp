@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -32,9 +33,6 @@ void named_function(profile<sim_platform>& times, sim_stream_view s) {
     timed const scope{times, s};
     kernel(s, 10us);
 }
-
-} // namespace timed_test
-using namespace timed_test;
 
 TEST_CASE("timed: the time between the events of a scope, and its memory") {
     sim_node   node;
@@ -251,3 +249,5 @@ TEST_CASE("timed: the name of a function is without type, arguments and namespac
     CHECK(detail::name_of_function("char* text(int)") == "text");
     CHECK(detail::name_of_function("lambda") == "lambda");
 }
+
+} // namespace timed_test

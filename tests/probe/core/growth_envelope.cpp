@@ -25,9 +25,6 @@ std::uint64_t alarms(growth_envelope& sizes, std::uint64_t steps, Size size) {
     return count;
 }
 
-} // namespace growth_envelope_test
-using namespace growth_envelope_test;
-
 TEST_CASE("growth_envelope: a growth is found with its begin and its height") {
     growth_envelope sizes;
     CHECK(alarms(sizes, 13, [](auto) { return 5000; }) == 0); // the last step before it is 12
@@ -126,3 +123,5 @@ TEST_CASE("growth_envelope: a growth over more steps than entries is still found
     CHECK(found.since == 999);
     CHECK(found.bytes() == 16 * found.steps());
 }
+
+} // namespace growth_envelope_test

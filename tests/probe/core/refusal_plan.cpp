@@ -13,12 +13,10 @@ using detail::refusal_plan;
 using detail::trial_scope;
 using detail::tried_free;
 
-namespace {
+namespace refusal_plan_test {
 
 /// An address that no block has.
 void* place(std::uintptr_t n) { return reinterpret_cast<void*>(n * 4096); }
-
-} // namespace
 
 TEST_CASE("refusal_plan: the selected request is refused, and with a number the ones after it") {
     refusal_plan      plan;
@@ -140,3 +138,5 @@ TEST_CASE("refusal_plan: a moved layer takes its plan along") {
     plan.end_trial();
     CHECK(three.active() == nullptr);
 }
+
+} // namespace refusal_plan_test

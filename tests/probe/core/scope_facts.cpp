@@ -26,9 +26,6 @@ bool names(std::string const& text, char const* words) {
     return text.find(words) != std::string::npos;
 }
 
-} // namespace scope_facts_test
-using namespace scope_facts_test;
-
 TEST_CASE("scope_facts: a true statement has no message") {
     statistics<doubles::archetype<>> memory;
     scope_facts const                facts{memory};
@@ -85,3 +82,5 @@ TEST_CASE("scope_facts: reported errors are counted, and the first one is named"
     CHECK(
         names(detail::no_errors(errors), "reports 2 errors, the first of which is: vram: double"));
 }
+
+} // namespace scope_facts_test

@@ -46,9 +46,6 @@ bool holds(std::string const& text, char const* words) {
     return text.find(words) != std::string::npos;
 }
 
-} // namespace site_marks_test
-using namespace site_marks_test;
-
 static_assert(detail::has_sites<with_sites> && detail::has_sites<limiting<with_sites>> &&
               detail::has_sites<shared<limiting<with_sites>>> &&
               !detail::has_sites<statistics<doubles::archetype<>>>);
@@ -128,3 +125,5 @@ TEST_CASE("site_marks: a stack with tracking names tags and lines, and frees on 
                                   "\n  1 frees"));
     memory.deallocate(one, before, 1_KiB);
 }
+
+} // namespace site_marks_test
