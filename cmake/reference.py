@@ -30,7 +30,8 @@ PUBLIC = {
     "transfer": "loader loader_options loader_error loader_statistics slot_states batch typed_source unloader "
     "unloader_options platform_clock",
     "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
-    "probe": "memory_delta leak_check error_count device_delta report layer_name explain tracking tracking_options tracked_block tracked_owner survives_oom survives_oom_options oom_survival refusing "
+    "probe": "memory_delta leak_check error_count device_delta report layer_name explain tracking tracking_options tracked_block tracked_owner survives_oom survives_oom_options oom_survival refusing guarded "
+    "guarded_options "
     "timed profile profile_row growth_watch growth_options memory_growth assertions doctest gtest catch2",
     "history": "logging history history_record history_trigger viewer_pickle viewer_json perfetto_trace chrome_trace rmm_csv history_columns "
     "read_history",

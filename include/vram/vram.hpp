@@ -139,6 +139,8 @@
 #include <vram/probe/explain.hpp>
 #include <vram/probe/growth_options.hpp>
 #include <vram/probe/growth_watch.hpp>
+#include <vram/probe/guarded.hpp>
+#include <vram/probe/guarded_options.hpp>
 #include <vram/probe/layer_name.hpp>
 #include <vram/probe/leak_check.hpp>
 #include <vram/probe/memory_delta.hpp>

@@ -16,10 +16,11 @@ TEST_CASE("error_kind: each kind has a different name") {
     for (auto const kind :
          {error_kind::foreign_pointer, error_kind::wrong_size, error_kind::dead_stream,
           error_kind::platform_error, error_kind::leak, error_kind::double_free,
-          error_kind::interior_pointer, error_kind::wrong_alignment, error_kind::lost_exception}) {
+          error_kind::interior_pointer, error_kind::wrong_alignment, error_kind::lost_exception,
+          error_kind::overrun}) {
         names.insert(name(kind));
     }
-    CHECK(names.size() == 9);
+    CHECK(names.size() == 10);
     CHECK_FALSE(names.contains("unknown error"));
 }
 

@@ -19,7 +19,8 @@ constexpr error_kind every_kind[] = {error_kind::foreign_pointer,
                                      error_kind::double_free,
                                      error_kind::interior_pointer,
                                      error_kind::wrong_alignment,
-                                     error_kind::lost_exception};
+                                     error_kind::lost_exception,
+                                     error_kind::overrun};
 
 std::string text(error const& e) { return error_text{e}.c_str(); }
 bool        has(std::string const& all, std::string const& part) {
@@ -142,4 +143,18 @@ TEST_CASE("error_text: a long message is truncated and terminated") {
         text({.kind = error_kind::platform_error, .cause = long_cause.c_str()});
     CHECK(said.size() == 1023);
     CHECK(said.ends_with("x"));
+}
+
+TEST_CASE("error_text: an overrun names the byte, the block and the allocation") {
+    error e{.kind        = error_kind::overrun,
+            .pointer     = at_address(0x1000),
+            .block       = at_address(0x1010),
+            .block_bytes = 100,
+            .tag         = "cache"};
+    CHECK(has(text(e), "the byte 0x1000, 16 before the block 0x1010 of 100 bytes was written; it "
+                       "was allocated for \"cache\". "));
+    e.pointer = at_address(0x1013);
+    CHECK(has(text(e), "number 3 of the freed block 0x1010"));
+    e.pointer = at_address(0x1010 + 102);
+    CHECK(has(text(e), "number 2 after the end of the block 0x1010"));
 }

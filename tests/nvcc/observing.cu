@@ -34,6 +34,7 @@ template class vram::peak_scope<stack>;
 template class vram::device_delta<cuda_platform>;
 template class vram::wait_backoff<>;
 template class vram::logging<stack>;
+template class vram::guarded<stack>;
 template class vram::refusing<later>;
 template class vram::growth_watch<stack>;
 template class vram::profile<cuda_platform>;
@@ -263,4 +264,23 @@ TEST_CASE("nvcc: a history of kernels' memory, in each format") {
         memory.retire(stream);
     }
     std::filesystem::remove(file);
+}
+
+TEST_CASE("nvcc: a kernel that writes after the end of a block is found when the block is freed") {
+    machine const     here;
+    cuda_stream const stream;
+    guarded           memory{budgeted(64_MiB), guarded_options{.fence = 64}};
+    for (std::size_t const beyond : {std::size_t{0}, std::size_t{1}}) {
+        error_count const errors;
+        void* const       p = memory.allocate(stream, 1000);
+        tests::write(stream, p, 1000 + beyond, 1);
+        memory.deallocate(stream, p, 1000);
+        memory.check();
+        CHECK(errors.count() == beyond);
+        if (beyond != 0) {
+            CHECK(std::string{errors.first()}.find("overrun") != std::string::npos);
+        }
+    }
+    stream.synchronize();
+    memory.retire(stream);
 }

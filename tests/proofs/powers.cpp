@@ -22,6 +22,7 @@
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
+#include <vram/probe/guarded.hpp>
 #include <vram/probe/refusing.hpp>
 #include <vram/probe/tracking.hpp>
 
@@ -57,6 +58,7 @@ inline constexpr bool loses_nothing =
 static_assert(loses_nothing<limiting<everything>>);
 static_assert(loses_nothing<statistics<everything>>);
 static_assert(loses_nothing<logging<everything>>);
+static_assert(loses_nothing<guarded<everything>>);
 static_assert(loses_nothing<tracking<everything>>);
 static_assert(loses_nothing<aligned<everything>>);
 static_assert(loses_nothing<locked<everything>>);

@@ -25,6 +25,8 @@ enum class error_kind {
     /// An exception that a loader's source, an unloader's sink or a callback threw, and that no
     /// later call of the loop could rethrow.
     lost_exception,
+    /// A byte next to a block of `guarded`, or a byte of a freed block, was written.
+    overrun,
 };
 using mishap = error_kind; ///< former name of `error_kind`
 
@@ -40,6 +42,7 @@ using mishap = error_kind; ///< former name of `error_kind`
     case error_kind::interior_pointer: return "interior pointer";
     case error_kind::wrong_alignment: return "wrong alignment";
     case error_kind::lost_exception: return "lost exception";
+    case error_kind::overrun: return "overrun";
     }
     return "unknown error";
 }

@@ -9,6 +9,7 @@
 #include <cinttypes> // PRIu64
 #include <cstdarg>   // va_list
 #include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
 #include <cstdio>    // vsnprintf
 
 namespace vram {
@@ -93,7 +94,27 @@ private:
             say_failure("a callback of the program");
             return advise("No later call can throw the exception.");
         case error_kind::leak: return say_leak();
+        case error_kind::overrun: return say_overrun();
         }
+    }
+    void say_overrun() noexcept {
+        auto const at    = reinterpret_cast<std::uintptr_t>(e_.pointer);
+        auto const begin = reinterpret_cast<std::uintptr_t>(e_.block);
+        auto const end   = begin + e_.block_bytes;
+        if (at == 0 || begin == 0) {
+            say("memory next to a block was written");
+        } else if (at < begin) {
+            say("the byte %p, %zu before the block", e_.pointer, std::size_t{begin - at});
+        } else if (at < end) {
+            say("the byte %p, number %zu of the freed block", e_.pointer, std::size_t{at - begin});
+        } else {
+            say("the byte %p, number %zu after the end of the block", e_.pointer,
+                std::size_t{at - end});
+        }
+        if (e_.block != nullptr) { say(" %p of %zu bytes", e_.block, e_.block_bytes); }
+        if (at != 0 && begin != 0) { say(" was written"); }
+        if (e_.stream.known()) { say_stream("; the block was freed on stream"); }
+        advise("compute-sanitizer names the kernel that writes it.");
     }
     void say_leak() noexcept {
         bool const one = e_.blocks == 1 || (e_.blocks == 0 && e_.pointer != nullptr);

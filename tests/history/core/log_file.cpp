@@ -85,3 +85,16 @@ TEST_CASE("log_file: a full disk is reported once, and the program continues") {
     CHECK(name.contents().size() > 900'000);
     CHECK_THROWS_AS((log_file{"/no/such/folder/log", "", 0, 0}), file_error);
 }
+
+TEST_CASE("log_file: devices are written directly") {
+    log_file nothing{"/dev/null", "head\n", 1, 1};
+    nothing.append("line\n");
+    CHECK(nothing.lost() == 0);
+    CHECK_THROWS_AS((log_file{"/dev/full", "head\n", 0, 0}), file_error);
+    doubles::mishaps const errors;
+    log_file               full{"/dev/full", "", 0, 0};
+    full.append("line\n");
+    full.append("line\n");
+    CHECK(full.lost() == 2);
+    CHECK(errors.count() == 1);
+}

@@ -19,6 +19,7 @@
 #include <string>       // string, to_string
 #include <string_view>  // string_view
 #include <sys/mman.h>   // mmap
+#include <sys/stat.h>   // fstat
 #include <sys/types.h>  // off_t
 #include <system_error> // generic_category
 #include <unistd.h>     // close, ftruncate
@@ -38,7 +39,8 @@ namespace detail {
 /// Failure   The constructor throws `file_error`. `append` never throws: the first error is
 ///           reported to the error sink, and further lines are discarded and counted.
 /// Threads   Any thread may append. A process that was forked must not.
-/// Cost      `append`: a lock and a copy. A call of the system for each mebibyte.
+/// Cost      `append`: a lock and a copy; for a pipe or a device, a call of the system. For files
+///           such a call for each mebibyte.
 class log_file {
 public:
     log_file(std::string path, std::string header, std::size_t most_bytes, unsigned older_files)
@@ -59,7 +61,8 @@ public:
             return;
         }
         try {
-            if (most_bytes_ != 0 && size_ > header_.size() && size_ + line.size() > most_bytes_) {
+            if (!direct_ && most_bytes_ != 0 && size_ > header_.size() &&
+                size_ + line.size() > most_bytes_) {
                 rotate();
             }
             put(line);
@@ -86,7 +89,9 @@ private:
     void open() {
         file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (file_ < 0) { fail(errno); }
-        size_ = 0;
+        struct stat what = {};
+        direct_          = ::fstat(file_, &what) == 0 && !S_ISREG(what.st_mode);
+        size_            = 0;
         try {
             put(header_);
         } catch (...) {
@@ -95,6 +100,7 @@ private:
         }
     }
     void put(std::string_view text) {
+        if (direct_) { return write(text); }
         while (!text.empty()) {
             std::size_t const at = size_ % window;
             if (at == 0 && mapped_at_ != size_) { map(); }
@@ -102,6 +108,17 @@ private:
             std::memcpy(part_ + at, text.data(), n);
             size_ += n;
             text.remove_prefix(n);
+        }
+    }
+    /// Writes to a pipe or a device, which cannot be mapped.
+    void write(std::string_view text) {
+        while (!text.empty()) {
+            auto const n = ::write(file_, text.data(), text.size());
+            if (n < 0 && errno != EINTR) { fail(errno); }
+            if (n > 0) {
+                size_ += static_cast<std::size_t>(n);
+                text.remove_prefix(static_cast<std::size_t>(n));
+            }
         }
     }
     /// Maps the part that begins at `size_`. Its disk space is allocated first: otherwise a full
@@ -127,7 +144,8 @@ private:
         unmap();
         if (file_ < 0) { return; }
         // If the call fails, empty lines stay at the end of the file.
-        [[maybe_unused]] int const cut = ::ftruncate(file_, static_cast<off_t>(size_));
+        [[maybe_unused]] int const cut =
+            direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
         ::close(file_);
         file_ = -1;
     }
@@ -149,6 +167,7 @@ private:
     unsigned    older_files_;
     lock        lock_;
     int         file_      = -1;
+    bool        direct_    = false;   ///< not a regular file
     char*       part_      = nullptr; ///< the mapped part
     std::size_t mapped_at_ = nowhere; ///< its offset in the file
     /// Number of bytes of the file that contain lines.

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `guard_checks` compares memory of a device with the byte with which it was filled.
+
+#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/core/report_caught.hpp>      // report_failed_call
+#include <vram/base/error.hpp>                   // report_error
+#include <vram/base/tag.hpp>                     // memory_tag
+#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/core/platform_lock.hpp>  // platform_lock
+#include <vram/concepts/platform.hpp>            // platform
+
+#include <algorithm> // min
+#include <cstddef>   // size_t, byte
+#include <deque>     // deque
+#include <optional>  // optional
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+namespace detail {
+
+/// A block of `guarded`. `p` is the address that the client has.
+struct guarded_block {
+    std::byte*  p         = nullptr;
+    std::size_t bytes     = 0;
+    std::size_t alignment = 0;
+    call_site   at{};       ///< the line that allocated it
+    memory_tag  tag{};      ///< the tag of the allocation
+    call_site   freed_at{}; ///< the line that freed it
+};
+
+/// Copies the fences of freed blocks to pinned memory, in the order of a stream, and compares them
+/// once the copies are complete.
+///
+/// Failure   The constructor throws if no pinned memory can be allocated. Other functions report
+///           errors of the platform to the error sink.
+/// Threads   Any thread may call.
+/// Cost      Two copies and an event for each block.
+template <platform Platform>
+class guard_checks {
+    using stream = typename Platform::stream;
+    using event  = typename Platform::event;
+
+public:
+    static constexpr std::byte fence_byte{0xFD};
+    static constexpr std::byte fresh_byte{0xCD};
+    static constexpr std::byte freed_byte{0xDD};
+
+    explicit guard_checks(std::size_t fence) : fence_{fence} {
+        memory_ = static_cast<std::byte*>(pinned_.allocate_sync(slots * 2 * fence_));
+        for (std::size_t i = 0; i != slots; ++i) { idle_.push_back(memory_ + i * 2 * fence_); }
+    }
+    guard_checks(guard_checks const&)            = delete;
+    guard_checks& operator=(guard_checks const&) = delete;
+    ~guard_checks() { pinned_.deallocate_sync(memory_, slots * 2 * fence_); }
+
+    [[nodiscard]] std::size_t fence() const noexcept { return fence_; }
+
+    /// Copies the fences of `block` behind the work of `s`, to be compared later.
+    void copy_fences(stream s, guarded_block const& block) noexcept {
+        std::byte* const slot = take_slot();
+        if (slot == nullptr) { return; }
+        try {
+            Platform::copy(s, slot, block.p - fence_, fence_);
+            Platform::copy(s, slot + fence_, block.p + block.bytes, fence_);
+            event copied{Platform::device_of(s)};
+            Platform::record(copied, s);
+            auto const held = lock_.hold();
+            pending_.push_back({std::move(copied), slot, block, name_of_stream<Platform>(s)});
+        } catch (...) {
+            report_failed_call("a check of a guarded block");
+            auto const held = lock_.hold();
+            idle_.push_back(slot);
+        }
+    }
+    /// Compares the fences whose copies are complete.
+    void compare_ready() noexcept {
+        while (std::optional<check> const done = next(false)) { compare(*done); }
+    }
+    /// Waits for all copies, and compares the fences.
+    void compare_all() noexcept {
+        while (std::optional<check> const done = next(true)) { compare(*done); }
+    }
+
+    /// Copies `bytes` bytes at `from` by the stream `own`, waits, and reports the first one that is
+    /// not `expected`.
+    void compare_now(stream own, std::byte const* from, std::size_t bytes, std::byte expected,
+                     guarded_block const& block) noexcept {
+        std::byte* const slot = take_slot();
+        if (slot == nullptr) { return; }
+        try {
+            for (std::size_t done = 0; done != bytes;) {
+                std::size_t const n = std::min(bytes - done, 2 * fence_);
+                Platform::copy(own, slot, from + done, n);
+                Platform::synchronize(own);
+                if (report_first(slot, n, expected, from + done, block, {})) { break; }
+                done += n;
+            }
+        } catch (...) { report_failed_call("a check of a guarded block"); }
+        auto const held = lock_.hold();
+        idle_.push_back(slot);
+    }
+
+private:
+    static constexpr std::size_t slots = 64;
+
+    struct check {
+        event         copied;
+        std::byte*    slot;
+        guarded_block block;
+        stream_name   on;
+    };
+
+    /// Returns an idle slot. If there is none, waits for the oldest check.
+    [[nodiscard]] std::byte* take_slot() noexcept {
+        for (;;) {
+            {
+                auto const held = lock_.hold();
+                if (!idle_.empty()) {
+                    std::byte* const slot = idle_.back();
+                    idle_.pop_back();
+                    return slot;
+                }
+            }
+            std::optional<check> const oldest = next(true);
+            if (!oldest) { return nullptr; } // other threads use all of them
+            compare(*oldest);
+        }
+    }
+    /// Returns the oldest check, whose copies are complete; none if `waits` is false and they are
+    /// not.
+    [[nodiscard]] std::optional<check> next(bool waits) noexcept {
+        std::optional<check> oldest;
+        try {
+            auto const held = lock_.hold();
+            if (pending_.empty()) { return oldest; }
+            if (!waits && !Platform::done(pending_.front().copied)) { return oldest; }
+            oldest.emplace(std::move(pending_.front()));
+            pending_.pop_front();
+        } catch (...) {
+            report_failed_call("a check of a guarded block");
+            return oldest;
+        }
+        if (waits) {
+            try {
+                Platform::synchronize(oldest->copied);
+            } catch (...) { report_failed_call("a check of a guarded block"); }
+        }
+        return oldest;
+    }
+    void compare(check const& c) noexcept {
+        guarded_block const& b = c.block;
+        if (!report_first(c.slot, fence_, fence_byte, b.p - fence_, b, c.on)) {
+            report_first(c.slot + fence_, fence_, fence_byte, b.p + b.bytes, b, c.on);
+        }
+        auto const held = lock_.hold();
+        idle_.push_back(c.slot);
+    }
+    /// Reports the first of `bytes` bytes, the copy of those at `from`, that is not `expected`.
+    static bool report_first(std::byte const* copy, std::size_t bytes, std::byte expected,
+                             std::byte const* from, guarded_block const& block,
+                             stream_name on) noexcept {
+        for (std::size_t i = 0; i != bytes; ++i) {
+            if (copy[i] == expected) { continue; }
+            report_error({.kind         = error_kind::overrun,
+                          .pointer      = from + i,
+                          .caller       = block.freed_at,
+                          .block        = block.p,
+                          .block_bytes  = block.bytes,
+                          .allocated_at = block.at,
+                          .tag          = block.tag.path(),
+                          .stream       = on,
+                          .resource     = "guarded"});
+            return true;
+        }
+        return false;
+    }
+
+    typename Platform::pinned_resource pinned_;
+    std::size_t                        fence_;
+    std::byte*                         memory_ = nullptr; ///< of all slots
+    platform_lock<Platform>            lock_;
+    std::vector<std::byte*>            idle_;    ///< guarded by `lock_`
+    std::deque<check>                  pending_; ///< in order of their copies; guarded by `lock_`
+};
+
+} // namespace detail
+} // namespace vram

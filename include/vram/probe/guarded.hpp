@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `guarded` is a layer that fills and fences device memory, and finds writes outside of blocks.
+
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/tag.hpp>                // current_tag
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/core/is_ending.hpp> // is_ending
+#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
+#include <vram/concepts/sited.hpp>          // sited
+#include <vram/layer/layer_base.hpp>        // layer_base
+#include <vram/layer/with.hpp>              // with::layer
+#include <vram/probe/core/guard_book.hpp>   // guard_book
+#include <vram/probe/core/guard_checks.hpp> // guard_checks, guarded_block
+#include <vram/probe/guarded_options.hpp>   // guarded_options
+
+#include <algorithm> // max
+#include <concepts>  // same_as
+#include <cstddef>   // size_t, byte
+#include <memory>    // unique_ptr, make_unique
+#include <optional>  // optional
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+
+/// A resource that allocates a fence before and after each block. When a block is freed, the fences
+/// are compared; a byte that was written is reported to the error sink, with the block and the line
+/// that allocated it. New memory is filled with 0xCD, so that reads of it are noticed by results.
+///
+///     guarded mr{pool{cuda_resource{}}};
+///     auto mr = source | with::pool | with::guarded({.quarantine = 64_MiB});
+///
+/// With a quarantine, freed blocks are kept back and filled with 0xDD. When a block leaves the
+/// quarantine, the layer waits for its copy, and reports a byte that was written after the free.
+///
+/// The layer finds no reads outside of a block, no write beyond the fence, and no write of the byte
+/// that is there already. It names the block, not the kernel: use compute-sanitizer, or the
+/// simulated device, for these. A free during a capture is not checked, and a graph that is
+/// launched again fills its blocks only then.
+///
+/// Failure   The functions fail as those of the upstream. A free of another address or with another
+///           size is reported and frees nothing. If a check fails by an error of the platform, that
+///           is reported.
+/// Threads   The rules are those of the upstream.
+/// Streams   Fills and copies are work of the stream of the call. A block that is allocated on one
+///           stream and used on another must be ordered by an event, as is always the case.
+/// Cost      Three fills per allocation, two copies and a fill per free, and twice the fence of
+///           device memory per block. The functions without a stream wait.
+template <class Upstream>
+    requires platform<typename Upstream::platform>
+class guarded : public layer_base<detail::checked_upstream<Upstream>> {
+    using base  = layer_base<Upstream>;
+    using where = typename Upstream::platform;
+    using block = detail::guarded_block;
+
+public:
+    using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
+
+    /// Creates the layer over `upstream`.
+    explicit guarded(Upstream upstream, guarded_options options = {})
+        : base{std::move(upstream)}, state_{std::make_unique<book>(options)} {}
+    guarded(guarded&&) = default;
+    guarded& operator=(guarded&& other) noexcept {
+        if (this != &other) {
+            end();
+            base::operator=(std::move(other));
+            state_ = std::move(other.state_);
+        }
+        return *this;
+    }
+    ~guarded() { end(); }
+
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    template <std::same_as<guarded> Same>
+    guarded(Same& other) : guarded{detail::refuse_copy(other)} {}
+    template <std::same_as<guarded> Same>
+    guarded& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
+        requires resource<Upstream>
+    {
+        std::size_t const all = total(bytes, alignment);
+        return fence(s, sited{this->upstream_, at}.allocate(s, all, alignment), bytes, alignment,
+                     at,
+                     [&](void* p) { sited{this->upstream_, at}.deallocate(s, p, all, alignment); });
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
+        std::size_t const all = total(bytes, alignment);
+        return fence_sync(sited{this->upstream_, at}.allocate_sync(all, alignment), bytes,
+                          alignment, at);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
+        requires resource<Upstream> && fallible_resource<Upstream>
+    {
+        std::size_t const all = total(bytes, alignment);
+        return or_null([&] {
+            return fence(
+                s, sited{this->upstream_, at}.try_allocate(s, all, alignment), bytes, alignment, at,
+                [&](void* p) { sited{this->upstream_, at}.deallocate(s, p, all, alignment); });
+        });
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
+        requires fallible_resource<Upstream>
+    {
+        std::size_t const all = total(bytes, alignment);
+        return or_null([&] {
+            return fence_sync(sited{this->upstream_, at}.try_allocate_sync(all, alignment), bytes,
+                              alignment, at);
+        });
+    }
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current())
+        requires reusing_resource<Upstream>
+    {
+        std::size_t const all = total(bytes, alignment);
+        return fence(s, sited{this->upstream_, at}.try_allocate_ready(s, all, alignment), bytes,
+                     alignment, at,
+                     [&](void* p) { sited{this->upstream_, at}.deallocate(s, p, all, alignment); });
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
+        requires resource<Upstream>
+    {
+        if (p == nullptr) { return sited{this->upstream_, at}.deallocate(s, p, bytes, alignment); }
+        std::optional<block> freed = state_->take(p, bytes, at);
+        if (!freed) { return; }
+        if (!book::is_capturing(s)) {
+            state_->checks.compare_ready();
+            state_->checks.copy_fences(s, *freed);
+            if (hold_back(s, *freed)) { return; }
+        }
+        state_->fill(s, freed->p, checks::freed_byte, bytes);
+        sited{this->upstream_, at}.deallocate(s, base_of(*freed), total(bytes, freed->alignment),
+                                              freed->alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        if (p == nullptr) {
+            return sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
+        }
+        std::optional<block> freed = state_->take(p, bytes, at);
+        if (!freed) { return; }
+        if (auto const own = state_->own_stream()) {
+            compare_fences(*own, *freed);
+            state_->fill(*own, freed->p, checks::freed_byte, bytes);
+            book::synchronize(*own);
+        }
+        sited{this->upstream_, at}.deallocate_sync(base_of(*freed), total(bytes, freed->alignment),
+                                                   freed->alignment);
+    }
+
+    /// Waits for all checks of freed blocks, and checks the fences of all live blocks and the bytes
+    /// of the blocks in the quarantine. No stream may write them in this time.
+    void check() noexcept {
+        state_->checks.compare_all();
+        auto const own = state_->own_stream();
+        if (!own) { return; }
+        std::vector<block> const live = state_->all_live();
+        for (block const& b : live) { compare_fences(*own, b); }
+    }
+
+    [[nodiscard]] bool owns(void const* p) const
+        requires owning_resource<Upstream>
+    {
+        if (state_->is_live(p)) { return true; }
+        return this->upstream_.owns(p);
+    }
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
+        requires rounding_resource<Upstream>
+    {
+        return this->upstream_.rounded_size(total(bytes, alignment), alignment);
+    }
+    /// Checks the blocks in the quarantine, frees them, and calls `trim` of the upstream.
+    std::size_t trim(std::size_t keep = 0)
+        requires trimmable_resource<Upstream>
+    {
+        release(0);
+        return this->upstream_.trim(keep);
+    }
+
+    /// Returns the bytes of the blocks in the quarantine.
+    [[nodiscard]] std::size_t quarantined() const noexcept {
+        auto const held = state_->lock.hold();
+        return state_->kept_bytes;
+    }
+
+private:
+    using checks     = detail::guard_checks<where>;
+    using book       = detail::guard_book<where>;
+    using kept_block = typename book::kept_block;
+
+    /// Returns the bytes before a block: a multiple of its alignment.
+    [[nodiscard]] std::size_t front(std::size_t alignment) const noexcept {
+        return std::max(alignment, state_->checks.fence());
+    }
+    [[nodiscard]] std::size_t total(std::size_t bytes, std::size_t alignment) const noexcept {
+        std::size_t const fences = front(alignment) + state_->checks.fence();
+        if (bytes == 0) { return 0; }
+        return bytes > ~std::size_t{0} - fences ? ~std::size_t{0} : bytes + fences;
+    }
+    [[nodiscard]] std::byte* base_of(block const& b) const noexcept {
+        return b.p - front(b.alignment);
+    }
+
+    template <class Make>
+    [[nodiscard]] static void* or_null(Make const& make) noexcept {
+        try {
+            return make();
+        } catch (...) { return nullptr; }
+    }
+    /// Fills the memory at `all`, which may be null, and returns the block in it. If that fails,
+    /// calls `undo(all)`.
+    template <class Undo>
+    [[nodiscard]] void* fence(stream s, void* all, std::size_t bytes, std::size_t alignment,
+                              call_site at, Undo const& undo) {
+        if (all == nullptr || bytes == 0) { return all; }
+        try {
+            std::byte* const  p = static_cast<std::byte*>(all) + front(alignment);
+            std::size_t const n = state_->checks.fence();
+            where::fill(s, p - n, checks::fence_byte, n);
+            where::fill(s, p + bytes, checks::fence_byte, n);
+            if (state_->options.fills) { where::fill(s, p, checks::fresh_byte, bytes); }
+            state_->add({p, bytes, alignment, at, current_tag(), {}});
+            return p;
+        } catch (...) {
+            undo(all);
+            throw;
+        }
+    }
+    [[nodiscard]] void* fence_sync(void* all, std::size_t bytes, std::size_t alignment,
+                                   call_site at) {
+        if (all == nullptr || bytes == 0) { return all; }
+        auto const undo = [&](void* p) {
+            sited{this->upstream_, at}.deallocate_sync(p, total(bytes, alignment), alignment);
+        };
+        std::optional<stream> own;
+        try {
+            own.emplace(state_->make_own_stream());
+        } catch (...) {
+            undo(all);
+            throw;
+        }
+        void* const p = fence(*own, all, bytes, alignment, at, undo);
+        book::synchronize(*own);
+        return p;
+    }
+
+    /// Puts a freed block into the quarantine, and frees the oldest ones beyond its size. Returns
+    /// false if there is none.
+    bool hold_back(stream s, block const& freed) noexcept {
+        if (state_->options.quarantine == 0) { return false; }
+        state_->fill(s, freed.p, checks::freed_byte, freed.bytes, true);
+        try {
+            typename where::event unused{where::device_of(s)};
+            where::record(unused, s);
+            auto const held = state_->lock.hold();
+            state_->kept.push_back({freed, std::move(unused)});
+            state_->kept_bytes += freed.bytes;
+        } catch (...) {
+            detail::report_failed_call("guarded: quarantine");
+            return false;
+        }
+        release(state_->options.quarantine);
+        return true;
+    }
+    /// Checks and frees the oldest blocks in the quarantine until it has at most `most` bytes.
+    void release(std::size_t most) noexcept {
+        for (;;) {
+            std::optional<kept_block> oldest;
+            {
+                auto const held = state_->lock.hold();
+                if (state_->kept.empty() || state_->kept_bytes <= most) { return; }
+                oldest.emplace(std::move(state_->kept.front()));
+                state_->kept.pop_front();
+                state_->kept_bytes -= oldest->freed.bytes;
+            }
+            block const& b = oldest->freed;
+            try {
+                where::synchronize(oldest->unused);
+            } catch (...) { detail::report_failed_call("guarded: quarantine"); }
+            if (auto const own = state_->own_stream()) {
+                state_->checks.compare_now(*own, b.p, b.bytes, checks::freed_byte, b);
+            }
+            sited{this->upstream_, b.freed_at}.deallocate_sync(
+                base_of(b), total(b.bytes, b.alignment), b.alignment);
+        }
+    }
+
+    void compare_fences(stream own, block const& b) noexcept {
+        std::size_t const n = state_->checks.fence();
+        state_->checks.compare_now(own, b.p - n, n, checks::fence_byte, b);
+        state_->checks.compare_now(own, b.p + b.bytes, n, checks::fence_byte, b);
+    }
+    /// Ends the checks. The memory of live blocks stays allocated.
+    void end() noexcept {
+        if (state_ == nullptr) { return; }
+        if (detail::is_ending<where>()) {
+            static_cast<void>(state_.release());
+            return;
+        }
+        state_->checks.compare_all();
+        release(0);
+        state_.reset();
+    }
+
+    std::unique_ptr<book> state_; // a pointer, so that the layer can be moved
+};
+
+namespace with {
+/// Puts a `guarded` layer over a resource: `source | with::pool | with::guarded()`.
+[[nodiscard]] inline auto guarded(guarded_options options = {}) {
+    return layer<vram::guarded>(options);
+}
+} // namespace with
+
+} // namespace vram

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/probe/core/guard_checks.hpp> // first: the header stands alone
+
+#include "../../doubles/mishaps.hpp"
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("guard_checks: more checks than slots, of which the last one fails") {
+    sim_node const                     node;
+    doubles::mishaps const             errors;
+    sim_stream                         s;
+    sim_resource                       memory;
+    detail::guard_checks<sim_platform> checks{16};
+    auto* const all = static_cast<std::byte*>(memory.allocate_sync(200 * 64));
+    sim_platform::fill(s, all, detail::guard_checks<sim_platform>::fence_byte, 200 * 64);
+    for (int i = 0; i != 200; ++i) {
+        std::byte* const p = all + i * 64 + 16;
+        if (i == 199) { sim_platform::fill(s, p + 32, std::byte{0}, 1); }
+        checks.copy_fences(s, {.p = p, .bytes = 32, .alignment = 1});
+    }
+    checks.compare_ready();
+    checks.compare_all();
+    CHECK(errors.count() == 1);
+    CHECK(errors.pointer() == all + 199 * 64 + 16 + 32);
+    checks.compare_now(s, all, 64, std::byte{1}, {.p = all, .bytes = 64});
+    CHECK(errors.count() == 2);
+    CHECK(errors.pointer() == all);
+    memory.deallocate_sync(all, 200 * 64);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/probe/guarded.hpp> // first: the header stands alone
+
+#include "../doubles/archetype.hpp"
+#include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
+#include "../laws/resource.hpp"
+
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/monotonic.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/pool/slab.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_resource.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace vram;
+
+template class vram::guarded<doubles::archetype<>>;
+
+namespace {
+
+/// A program writes the byte at `offset` of a block; returns the error that is reported.
+template <class Memory>
+error guarded_write(Memory& memory, std::ptrdiff_t offset, std::size_t& reports) {
+    sim_stream             s;
+    doubles::mishaps const errors;
+    auto* const            p = static_cast<std::byte*>(memory.allocate(s, 100));
+    sim_platform::fill(s, p + offset, std::byte{1}, 1);
+    memory.deallocate(s, p, 100);
+    memory.check();
+    reports = errors.count();
+    s.synchronize();
+    if constexpr (retiring_resource<Memory>) { memory.retire(s); }
+    if (reports != 0) {
+        CHECK(errors.last().pointer == p + offset);
+        CHECK(errors.last().block == p);
+    }
+    return errors.last();
+}
+
+/// Each write next to a block is found, and no write within it.
+template <class Make>
+void finds_overruns(char const* name, Make const& make) {
+    CAPTURE(std::string{name});
+    sim_node const node{{.on_report = sim_on_report::collect}};
+    auto           memory  = make();
+    std::size_t    reports = 0;
+    for (std::ptrdiff_t const offset : {-64, -1, 100, 101, 163}) {
+        CAPTURE(offset);
+        error const e = guarded_write(memory, offset, reports);
+        CHECK(reports == 1);
+        CHECK(e.kind == error_kind::overrun);
+        CHECK(e.block_bytes == 100);
+        CHECK(e.allocated_at.known());
+        CHECK(e.caller.known());
+    }
+    for (std::ptrdiff_t const offset : {0, 50, 99}) {
+        (void)guarded_write(memory, offset, reports);
+        CHECK(reports == 0);
+    }
+}
+
+/// A correct program causes no report, of the layer or of the simulated device.
+template <class Make>
+void accepts_correct_programs(char const* name, Make const& make) {
+    CAPTURE(std::string{name});
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    {
+        auto                                       memory = make();
+        sim_stream                                 s;
+        std::minstd_rand                           random{5};
+        std::vector<std::pair<void*, std::size_t>> live;
+        for (int i = 0; i != 300; ++i) {
+            if (live.size() < 20 && random() % 2 == 0) {
+                std::size_t const n = 1 + random() % 5000;
+                void* const p = random() % 4 == 0 ? memory.allocate_sync(n) : memory.allocate(s, n);
+                sim_platform::fill(s, p, std::byte{7}, n);
+                live.emplace_back(p, n);
+            } else if (!live.empty()) {
+                auto const [p, n] = live.back();
+                live.pop_back();
+                if (random() % 4 == 0) {
+                    s.synchronize();
+                    memory.deallocate_sync(p, n);
+                } else {
+                    memory.deallocate(s, p, n);
+                }
+            }
+            if (i % 100 == 50) {
+                s.synchronize();
+                memory.check();
+            }
+        }
+        for (auto const& [p, n] : live) { memory.deallocate(s, p, n); }
+        s.synchronize();
+    }
+    CHECK(errors.count() == 0);
+    CHECK(node.reports().empty());
+}
+
+auto device_memory() { return stream_ordered{sim_resource{}}; }
+
+} // namespace
+
+TEST_CASE("guarded: it keeps the laws of a resource") {
+    laws::options const roomy{
+        .room = 8_KiB, .largest = 1_KiB, .largest_alignment = 256, .may_refuse = true};
+    laws::resource([](auto up) { return guarded{std::move(up), {.fence = 16}}; }, roomy);
+    laws::resource([](auto up) { return guarded{std::move(up), {.fence = 16, .fills = false}}; },
+                   roomy);
+}
+
+TEST_CASE("guarded: a write next to a block is found under every pool and over every source") {
+    guarded_options const o{.fence = 64};
+    finds_overruns("pool", [&] { return guarded{pool{device_memory()}, o}; });
+    finds_overruns("slab", [&] { return guarded{slab{device_memory(), 4_KiB}, o}; });
+    finds_overruns("binned", [&] { return guarded{binned{device_memory()}, o}; });
+    finds_overruns("monotonic", [&] { return guarded{monotonic{device_memory()}, o}; });
+    finds_overruns("arena", [&] { return guarded{arena{device_memory()}, o}; });
+    finds_overruns("stream_ordered", [&] { return guarded{device_memory(), o}; });
+    finds_overruns("async", [&] { return guarded{sim_async_resource{}, o}; });
+    finds_overruns("virtual", [&] { return guarded{pool{sim_virtual_resource{}}, o}; });
+    finds_overruns("under a layer",
+                   [&] { return guarded{limiting{pool{device_memory()}, 1_GiB}, o}; });
+    finds_overruns("quarantine", [&] {
+        return guarded{pool{device_memory()}, {.fence = 64, .quarantine = 1_MiB}};
+    });
+}
+
+TEST_CASE("guarded: a correct program causes no report") {
+    guarded_options const late{.fence = 64, .quarantine = 20'000};
+    accepts_correct_programs("pool", [&] { return guarded{pool{device_memory()}}; });
+    accepts_correct_programs("quarantine", [&] { return guarded{pool{device_memory()}, late}; });
+    accepts_correct_programs("arena", [&] { return guarded{arena{device_memory()}, late}; });
+    accepts_correct_programs("stream_ordered", [&] { return guarded{device_memory(), late}; });
+    accepts_correct_programs(
+        "no fills", [&] { return guarded{pool{device_memory()}, {.fence = 16, .fills = false}}; });
+}
+
+TEST_CASE("guarded: a write to a freed block is found when it leaves the quarantine") {
+    sim_node const         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s;
+    guarded                memory{pool{device_memory()}, {.quarantine = 10'000}};
+    auto* const            p    = static_cast<std::byte*>(memory.allocate(s, 4000));
+    auto const             line = static_cast<unsigned>(__LINE__) + 1;
+    memory.deallocate(s, p, 4000);
+    CHECK(memory.quarantined() == 4000);
+    sim_platform::fill(s, p + 1234, std::byte{1}, 4);
+    s.synchronize();
+    memory.deallocate(s, memory.allocate(s, 5000), 5000);
+    CHECK(errors.count() == 0);
+    memory.deallocate(s, memory.allocate(s, 3000), 3000); // more than the quarantine has room for
+    CHECK(memory.quarantined() == 8000);
+    REQUIRE(errors.count(error_kind::overrun) == 1);
+    CHECK(errors.last().pointer == p + 1234);
+    CHECK(errors.last().block == p);
+    CHECK(errors.last().caller.line() == line);
+    memory.trim();
+    CHECK(memory.quarantined() == 0);
+    CHECK(memory.usage().live == 0);
+    CHECK(errors.count() == 1);
+}
+
+TEST_CASE("guarded: check compares the fences of live blocks") {
+    sim_node const         node;
+    doubles::mishaps const errors;
+    sim_stream             s;
+    guarded                memory{pool{device_memory()}};
+    auto* const            p = static_cast<std::byte*>(memory.allocate(s, 100));
+    s.synchronize();
+    memory.check();
+    CHECK(errors.count() == 0);
+    sim_platform::fill(s, p + 100, std::byte{1}, 1);
+    s.synchronize();
+    memory.check();
+    CHECK(errors.count(error_kind::overrun) == 1);
+    memory.deallocate(s, p, 100);
+    memory.check();
+    CHECK(errors.count(error_kind::overrun) == 2);
+}
+
+TEST_CASE("guarded: new and freed memory is filled, also without a stream") {
+    host_resource const    host;
+    doubles::mishaps const errors;
+    guarded                memory{host, {.fence = 16, .quarantine = 1000}};
+    auto* const            p = static_cast<std::byte*>(memory.allocate_sync(10));
+    CHECK(p[0] == std::byte{0xCD});
+    CHECK(p[9] == std::byte{0xCD});
+    CHECK(p[10] == std::byte{0xFD});
+    CHECK(p[-1] == std::byte{0xFD});
+    p[-1] = std::byte{0};
+    memory.deallocate_sync(p, 10);
+    CHECK(errors.count(error_kind::overrun) == 1);
+    CHECK(errors.last().pointer == p - 1);
+}
+
+TEST_CASE("guarded: invalid frees are reported and free nothing") {
+    sim_node const         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s;
+    guarded                memory{pool{device_memory()}};
+    void* const            p = memory.allocate(s, 100);
+    memory.deallocate(s, p, 99);
+    CHECK(errors.count(error_kind::wrong_size) == 1);
+    CHECK(errors.last().block_bytes == 100);
+    CHECK(memory.usage().live > 0);
+    memory.deallocate(s, p, 100);
+    memory.deallocate(s, p, 100);
+    CHECK(errors.count(error_kind::foreign_pointer) == 1);
+    CHECK(memory.usage().live == 0);
+    CHECK(errors.count() == 2);
+}
+
+TEST_CASE("guarded: a free during a capture is not checked") {
+    sim_node const         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s;
+    guarded                memory{pool{device_memory(), {.graphs = true}}};
+    void* const            p = memory.allocate(s, 100);
+    sim_graph::begin(s);
+    memory.deallocate(s, p, 100);
+    (void)sim_graph::end(s);
+    memory.check();
+    CHECK(errors.count() == 0);
+}
