@@ -96,7 +96,11 @@ TEST_CASE("interval_map: compact simplifies each value and makes one of equal ne
         m.change(0, 100, [](std::size_t, std::size_t, int&) {});
     }
     CHECK(m.compact_is_due());
-    m.compact([](int& v) { v = v < 50 ? 0 : v; }, std::equal_to{});
+    auto const simplify = [](int& v) -> std::size_t {
+        v = v < 50 ? 0 : v;
+        return 1;
+    };
+    m.compact(simplify, std::equal_to{});
     CHECK_FALSE(m.compact_is_due());
     CHECK(m.pieces() == 11); // up to 49, then 50, 0, 60, 0, ..., 90, 0
     CHECK(m.at(49) == 0);
@@ -104,4 +108,36 @@ TEST_CASE("interval_map: compact simplifies each value and makes one of equal ne
     CHECK(m.at(55) == 0);
     CHECK(m.at(94) == 90);
     CHECK(m.at(99) == 0);
+}
+
+TEST_CASE("interval_map: compact is due when the map has doubled, or visits have paid for it") {
+    interval_map<int> m{100000, 0};
+    int const         costs = 1000;
+    auto const        keep  = [&](int&) -> std::size_t { return costs; };
+    auto const        split = [&] {
+        m.assign(m.pieces() * 100, m.pieces() * 100 + 50, static_cast<int>(m.pieces()));
+    };
+    while (!m.compact_is_due()) { split(); }
+    CHECK(m.pieces() <= 66);
+    std::size_t const before = m.pieces();
+    m.compact(keep, std::equal_to{});
+    CHECK(m.pieces() == before);
+    std::size_t visits = 0;
+    for (; !m.compact_is_due(); ++visits) {
+        m.change(0, 1, [](std::size_t, std::size_t, int&) {});
+    }
+    CHECK(visits > before * costs);
+    CHECK(visits < 3 * before * costs);
+}
+
+TEST_CASE("interval_map: reset and swap keep no interval of before") {
+    interval_map<int> a{100, 1}, b;
+    a.assign(10, 20, 2);
+    b.swap(a);
+    CHECK(a.size() == 0);
+    CHECK(b.at(15) == 2);
+    b.reset(50, 3);
+    CHECK(b.size() == 50);
+    CHECK(b.pieces() == 1);
+    CHECK(b.at(15) == 3);
 }

@@ -60,3 +60,19 @@ TEST_CASE("sim_history: accesses that no later one can conflict with are forgott
     forget_past(map, until(3), false);
     CHECK(map.pieces() == 1);
 }
+
+TEST_CASE(
+    "sim_history: many streams that read in turns, or one after the other, keep their order") {
+    sim_late_order const late;
+    sim_history          h;
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+        for (std::size_t slot = 0; slot < 100; ++slot) { h.note(access_by(slot, round), late); }
+    }
+    for (std::size_t slot : {50U, 3U, 4U, 99U, 0U, 1U}) { h.note(access_by(slot, 9), late); }
+    REQUIRE(h.reads.size() == 100);
+    for (std::size_t slot = 0; slot < 100; ++slot) {
+        CHECK(h.reads[slot].slot == slot);
+        bool const again = slot == 50 || slot == 3 || slot == 4 || slot == 99 || slot < 2;
+        CHECK(h.reads[slot].count == (again ? 9 : 3));
+    }
+}

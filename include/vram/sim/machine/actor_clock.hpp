@@ -8,6 +8,7 @@
 #include <vram/sim/machine/shared_counts.hpp>
 
 #include <algorithm> // max
+#include <bit>       // popcount
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <utility>   // exchange, move
@@ -78,6 +79,7 @@ public:
             // No other clock includes the next count of the actor.
             learned_ = own_ + 1;
         }
+        if (recent_ > few - spare) { spill(); }
         copy_ = joined_ = false;
         return ++own_;
     }
@@ -136,6 +138,8 @@ public:
 private:
     static constexpr std::size_t none = ~std::size_t{0};
     static constexpr unsigned    few  = 8;
+    /// Number of entries that `advance` leaves free, so that few copies of the clock need more.
+    static constexpr unsigned spare = 3;
     /// A set of entries that is not known.
     static constexpr unsigned unknown = ~0U;
 
@@ -252,23 +256,24 @@ private:
         return i;
     }
 
-    /// If there is no entry for `actor`, moves entries of `last_` to `all_`: those that are not
-    /// late, or else all.
+    /// Makes sure that there is an entry of `last_` for `actor`, or a free one.
     void make_room(std::size_t actor) {
-        if (place_of(actor) != few) { return; }
+        if (place_of(actor) == few) { spill(); }
+    }
+    /// Moves entries of `last_` to `all_`: those that are not late, or, if these are few, all.
+    void spill() {
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
-        bool const    whole = kept == (1U << few) - 1;
+        bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
         shared_counts next  = all_;
         if (whole) { kept = 0; }
-        for (unsigned i = 0; i < few; ++i) {
+        for (unsigned i = 0; i < recent_; ++i) {
             if ((kept >> i & 1U) == 0) { next.raise(last_[i].actor, last_[i].count); }
         }
         all_ = std::move(next);
         if (whole) { all_changed(); }
         if (!via_all_) { via_ = none; }
-        recent_             = 0;
         unsigned const late = std::exchange(late_, 0), via_late = std::exchange(via_late_, 0);
-        for (unsigned i = 0; i < few; ++i) {
+        for (unsigned i = 0, count = std::exchange(recent_, 0); i < count; ++i) {
             if ((kept >> i & 1U) == 0) { continue; }
             late_ |= (late >> i & 1U) << recent_;
             via_late_ |= (via_late >> i & 1U) << recent_;

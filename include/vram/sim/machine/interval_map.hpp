@@ -32,12 +32,14 @@ public:
     void reset(std::size_t size, Value whole) {
         size_    = size;
         visited_ = 0;
+        work_    = 0;
         first_   = std::move(whole);
         if (!rest_.empty()) { rest_.clear(); }
     }
     void swap(interval_map& other) noexcept {
         std::swap(size_, other.size_);
         std::swap(visited_, other.visited_);
+        std::swap(work_, other.work_);
         std::swap(first_, other.first_);
         rest_.swap(other.rest_);
     }
@@ -85,26 +87,30 @@ public:
         rest_.erase(first == 0 ? rest_.begin() : std::next(at), to);
     }
 
-    /// Returns true if `change` has visited so many intervals since the last call of `compact` that
-    /// another one costs little in comparison.
-    [[nodiscard]] bool compact_is_due() const noexcept { return visited_ > 64 + 2 * pieces(); }
+    /// Returns true if `change` has visited so many intervals since the last call of `compact`, or
+    /// the map has got so many, that another call costs little in comparison.
+    [[nodiscard]] bool compact_is_due() const noexcept {
+        return visited_ > 64 + 2 * pieces() + 2 * work_ || pieces() > 64 + 2 * work_;
+    }
 
     /// Calls `simplify(value)` for each interval, and makes one of all neighbours for which
-    /// `same(value, value)` is true.
+    /// `same(value, value)` is true. `simplify` returns what the next call for the value will cost.
     template <class Simplify, class Same>
     void compact(Simplify simplify, Same same) {
-        simplify(first_);
+        std::size_t  work   = simplify(first_);
         Value const* before = &first_;
         for (iterator at = rest_.begin(); at != rest_.end();) {
-            simplify(at->second);
+            std::size_t const of_value = simplify(at->second);
             if (same(*before, at->second)) {
                 at = rest_.erase(at);
             } else {
+                work += of_value;
                 before = &at->second;
                 ++at;
             }
         }
         visited_ = 0;
+        work_    = work;
     }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -134,6 +140,7 @@ private:
 
     std::size_t size_    = 0;
     std::size_t visited_ = 0; ///< number of intervals that `change` has visited since `compact`
+    std::size_t work_    = 0; ///< what the next `compact` would have cost after the last one
     Value       first_{};     ///< the value of the interval that starts at 0
     /// The values of the others, by the interval's start. An interval ends at the next start.
     intervals rest_;

@@ -9,6 +9,7 @@
 #include <vram/sim/sim_report.hpp> // sim_event_of
 
 #include <algorithm> // any_of, equal, lower_bound
+#include <cstddef>   // ptrdiff_t, size_t
 #include <vector>    // vector, erase_if
 
 namespace vram {
@@ -17,19 +18,22 @@ namespace detail {
 /// The access history of a range of memory: the last write, and the reads since then, in the order
 /// of their indices in vector clocks.
 ///
-/// Cost      `note` is O(log reads), or O(reads) for the first read of a stream or thread.
+/// Cost      `note` is constant if streams read in turns; else O(log reads), or O(reads) for the
+///           first read of a stream or thread.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
     bool                      atomics = false; ///< true if `reads` has atomic accesses
+    std::size_t               latest  = 0;     ///< position in `reads` that `note` changed last
 
     /// Adds a read or an atomic access. It replaces the previous access of the same kind by the
     /// same stream or thread.
     void note(sim_event_of const& step, sim_late_order const& late) {
         atomics = atomics || step.what == sim_event_of::kind::atomic;
-        auto at = std::lower_bound(reads.begin(), reads.end(), step, is_before);
-        // The previous access is kept if an unresolved wait lies between the two.
+        auto at = place_of(step, late.used());
+        // The previous one is kept if an unresolved wait lies between the two.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
+        latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {
             *at = step;
         } else {
@@ -56,6 +60,16 @@ struct sim_history {
     }
 
 private:
+    /// Returns the first position in `reads` that is not before `step`. Looks first at the one after
+    /// `latest`, unless there may be `several` of the same kind.
+    std::vector<sim_event_of>::iterator place_of(sim_event_of const& step, bool several) {
+        if (reads.empty() || is_before(reads.back(), step)) { return reads.end(); }
+        std::size_t const next = latest + 1 < reads.size() ? latest + 1 : 0;
+        auto const        at   = reads.begin() + static_cast<std::ptrdiff_t>(next);
+        bool const        same = !is_before(*at, step) && !is_before(step, *at);
+        if (same && !several) { return at; }
+        return std::lower_bound(reads.begin(), reads.end(), step, is_before);
+    }
     static bool is_before(sim_event_of const& a, sim_event_of const& b) noexcept {
         return a.slot != b.slot ? a.slot < b.slot : a.what < b.what;
     }
@@ -70,7 +84,12 @@ private:
 template <class IsPast>
 void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
     auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };
-    history.compact([&](sim_history& h) { h.forget(past, keep_fresh); }, sim_history::same);
+    history.compact(
+        [&](sim_history& h) {
+            h.forget(past, keep_fresh);
+            return 1 + h.reads.size();
+        },
+        sim_history::same);
 }
 
 } // namespace detail
