@@ -29,6 +29,8 @@ struct watching : plain::platform {
     static void observe(memory_event<stream> const&) noexcept;
     static void begin_resource_call() noexcept;
     static void end_resource_call() noexcept;
+    static unsigned begin_program_call() noexcept;
+    static void end_program_call(unsigned) noexcept;
 };
 struct watched : plain { using platform = watching; };
 using source = stream_ordered<SOURCE>;
@@ -77,6 +79,7 @@ def without_notifications(text):
         rest = text[braced(text, found.end() - 1):]
         text = text[:found.start()] + (rest if returned else rest.removeprefix(";"))
     text = re.sub(r"(?:detail::)?resource_call(?:<platform>)? const\s+own;", "", text)
+    text = re.sub(r"auto const\s+waits\s+= \w+\.watch\(\);", "", text)
     return re.sub(r"[\w:<>]+ const\s+seen\s+= [^;]*;(?![^}]*\bseen\b)", "", text)
 
 

@@ -22,11 +22,15 @@ enum class memory_event_kind : unsigned char {
     chunk_removed,  ///< the resource is about to return a chunk to its upstream
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
     pages_unmapped, ///< physical memory of a range of a chunk was unmapped
-    stream_waited, ///< the resource made the stream, or without one the host, wait for freed memory
-    free_completed, ///< a freed block that streams could still use is now used by none
-    refused,        ///< a request was refused
-    retried,        ///< a refused request is tried again after memory was freed
-    marked          ///< the program set a mark with the text `name`
+    /// The resource made the stream, or without one the host, wait for freed memory. `memory` is the
+    /// block that the request then got, or null: if it was refused, or memory was returned.
+    stream_waited,
+    /// No stream uses the freed block any more: from `stream_ordered`, for each block before it is
+    /// returned (`chunk_removed`). A pool does not follow single blocks.
+    free_completed,
+    refused, ///< a request was refused: by a pool, `stream_ordered`, or the limit of `limiting`
+    retried, ///< a refused request is tried again after memory was freed
+    marked   ///< the program set a mark with the text `name`
 };
 
 /// One event in a resource. The memory of `allocated` and `freed` is a block, that of the other

@@ -4,14 +4,16 @@
 /// \file
 /// `limiting` is a layer that limits the live bytes of a resource.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/core/gauge.hpp>         // gauge
-#include <vram/base/over_limit.hpp>         // over_limit
-#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/layer/layer_base.hpp>        // layer_base
-#include <vram/layer/with.hpp>              // with::layer
+#include <vram/base/call_site.hpp>            // call_site
+#include <vram/base/core/gauge.hpp>           // gauge
+#include <vram/base/over_limit.hpp>           // over_limit
+#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
+#include <vram/concepts/core/observation.hpp> // observation
+#include <vram/concepts/observer.hpp>         // memory_event_kind
+#include <vram/concepts/powers.hpp>           // fallible_resource, reusing_resource
+#include <vram/concepts/sited.hpp>            // sited
+#include <vram/layer/layer_base.hpp>          // layer_base
+#include <vram/layer/with.hpp>                // with::layer
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -59,12 +61,12 @@ public:
                                  call_site   at        = call_site::current())
         requires resource<Upstream>
     {
-        reservation held{*this, bytes, alignment};
+        reservation held{*this, bytes, alignment, &s, at};
         return held.keep(sited{this->upstream_, at}.allocate(s, bytes, alignment));
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) {
-        reservation held{*this, bytes, alignment};
+        reservation held{*this, bytes, alignment, nullptr, at};
         return held.keep(sited{this->upstream_, at}.allocate_sync(bytes, alignment));
     }
 
@@ -74,7 +76,7 @@ public:
         requires resource<Upstream> && fallible_resource<Upstream>
     {
         std::size_t const size = size_of(bytes, alignment);
-        if (!used_.try_add(size, limit_)) { return nullptr; }
+        if (!used_.try_add(size, limit_)) { return refuse(bytes, &s, at); }
         return kept(sited{this->upstream_, at}.try_allocate(s, bytes, alignment), size);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
@@ -83,7 +85,7 @@ public:
         requires fallible_resource<Upstream>
     {
         std::size_t const size = size_of(bytes, alignment);
-        if (!used_.try_add(size, limit_)) { return nullptr; }
+        if (!used_.try_add(size, limit_)) { return refuse(bytes, nullptr, at); }
         return kept(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment), size);
     }
 
@@ -125,9 +127,11 @@ private:
     /// destructor subtracts them again, unless `keep` was called.
     class reservation {
     public:
-        reservation(limiting& owner, std::size_t bytes, std::size_t alignment)
+        reservation(limiting& owner, std::size_t bytes, std::size_t alignment, stream const* on,
+                    call_site at)
             : owner_{owner}, bytes_{owner.size_of(bytes, alignment)} {
             if (!owner.used_.try_add(bytes_, owner.limit_)) {
+                owner.refuse(bytes, on, at);
                 throw over_limit{bytes, owner.used(), owner.limit_, bytes_};
             }
         }
@@ -149,6 +153,12 @@ private:
     /// rounding.
     [[nodiscard]] std::size_t size_of(std::size_t bytes, std::size_t alignment) const noexcept {
         return detail::rounded_size(this->upstream_, bytes, alignment);
+    }
+    /// Notifies the observers that the limit refuses a request. Returns null.
+    void* refuse(std::size_t bytes, stream const* on, call_site at) noexcept {
+        detail::observation<Upstream>{this->upstream_, "limiting", &used_}.notify_request(
+            memory_event_kind::refused, bytes, on, at);
+        return nullptr;
     }
     void* kept(void* p, std::size_t size) noexcept {
         if (p == nullptr) { used_.sub(size); }

@@ -155,7 +155,11 @@ public:
             seen.notify(memory_event_kind::free_refused, p, bytes, &s, at);
         }
         if (how != books::result::due) { return; }
-        if (detail::wait_for_user<platform>(s, this->upstream_)) {
+        bool const waited = [&] {
+            auto const waits = seen.watch();
+            return detail::wait_for_user<platform>(s, this->upstream_);
+        }();
+        if (waited) {
             seen.notify(memory_event_kind::free_completed, p, bytes, &s, at);
             seen.notify(memory_event_kind::chunk_removed, p, bytes, nullptr, at);
             sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
@@ -177,6 +181,7 @@ public:
         if (!books_.free_idle(p, bytes, alignment, at)) {
             return seen.notify(memory_event_kind::free_refused, p, bytes, nullptr, at);
         }
+        seen.notify(memory_event_kind::free_completed, p, bytes, nullptr, at);
         seen.notify(memory_event_kind::chunk_removed, p, bytes, nullptr, at);
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
@@ -188,8 +193,9 @@ public:
     /// known to be captured are kept. Returns the bytes that the upstream released, or, if they are
     /// more, those that this layer returned to it.
     std::size_t trim(std::size_t keep = 0) {
-        resource_call const own;
-        std::size_t const   here = books_.collect_all(giving());
+        auto const        seen  = this->seen();
+        auto const        waits = seen.watch();
+        std::size_t const here  = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
             // The numbers are not added: the upstream may have released the very blocks that this
             // layer returned.
@@ -231,7 +237,8 @@ private:
         return {this->upstream_, "stream_ordered", &books_, true};
     }
     void finish() noexcept {
-        resource_call const own;
+        auto const seen  = this->seen();
+        auto const waits = seen.watch();
         books_.wait_for_all(giving());
     }
     [[nodiscard]] auto giving() noexcept {

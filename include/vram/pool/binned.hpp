@@ -268,7 +268,8 @@ private:
     /// blocks are unknown.
     void give_large_back() noexcept {
         if (detail::is_ending<platform>() || large_.size() == 0) { return; }
-        auto const seen = this->seen();
+        auto const seen  = this->seen();
+        auto const waits = seen.watch();
         {
             auto held = this->lock_.hold();
             this->streams_.wait_for_all(true, held);

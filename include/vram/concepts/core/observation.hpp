@@ -8,6 +8,7 @@
 
 #include <cstddef> // size_t
 #include <new>     // bad_alloc
+#include <utility> // exchange
 
 namespace vram {
 namespace detail {
@@ -18,12 +19,13 @@ template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
 
-/// Number of times that the calling thread made a stream or the host wait for freed memory.
-inline constinit thread_local unsigned waits_made = 0;
+/// How often the calling thread made a stream wait for freed memory, and how often it waited itself.
+inline constinit thread_local unsigned waits_made      = 0;
+inline constinit thread_local unsigned host_waits_made = 0;
 
 /// Stands for an `observation` if there is no observer: has its function `notify`, which does
 /// nothing.
-struct unseen {
+struct [[maybe_unused]] unseen {
     template <class... Event>
     static constexpr void notify(Event const&...) noexcept {}
 };
@@ -101,6 +103,9 @@ public:
     [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
+    /// Returns an object whose destructor notifies the observers if the calling thread has waited
+    /// for freed memory since then: for calls that return memory to the upstream.
+    [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
     /// Calls `get()`, which allocates `bytes`, and returns the result. Notifies the observers that
     /// the memory was allocated, or, if `get` throws `std::bad_alloc` or returns null, refused; and
     /// before that of a wait for the memory.
@@ -115,6 +120,31 @@ template <class R>
     requires is_observed<R>
 class observation<R> {
     using platform = typename R::platform;
+
+    /// The waits in one call of the resource. Those of a resource beneath, which notifies of them
+    /// itself, are not among them.
+    struct waits {
+        observation const&               owner;
+        std::size_t                      bytes;
+        typename platform::stream const* on_stream;
+        call_site                        at;
+        unsigned                         before      = waits_made;
+        unsigned                         host_before = host_waits_made;
+
+        void notify(void* p) const noexcept {
+            if (std::exchange(waits_made, before) != before) {
+                owner.send(memory_event_kind::stream_waited, p, bytes, on_stream, at);
+            }
+            if (std::exchange(host_waits_made, host_before) != host_before) {
+                owner.send(memory_event_kind::stream_waited, p, bytes, nullptr, at);
+            }
+        }
+    };
+    struct [[maybe_unused]] watched {
+        waits made;
+
+        ~watched() { made.notify(nullptr); }
+    };
 
 public:
     using stream = typename platform::stream;
@@ -141,24 +171,24 @@ public:
     }
     template <class Get>
     void* allocate(std::size_t bytes, stream const* on_stream, call_site at, Get const& get) const {
-        unsigned const before = waits_made;
-        void*          p      = nullptr;
+        waits const made{*this, bytes, on_stream, at};
+        void*       p = nullptr;
         try {
             p = get();
         } catch (std::bad_alloc const&) {
+            made.notify(nullptr);
             notify_request(memory_event_kind::refused, bytes, on_stream, at);
             throw;
         }
         if (bytes != 0) {
-            if (waits_made != before) {
-                notify(memory_event_kind::stream_waited, p, bytes, on_stream, at);
-            }
+            made.notify(p);
             auto const kind =
                 p != nullptr ? memory_event_kind::allocated : memory_event_kind::refused;
             send(kind, p, bytes, on_stream, at);
         }
         return p;
     }
+    [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
 
 private:
     [[gnu::noinline]] void send(memory_event_kind kind, void* memory, std::size_t bytes,

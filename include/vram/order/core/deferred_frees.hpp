@@ -15,6 +15,7 @@
 #include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/concepts/core/observation.hpp> // host_waits_made
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/core/refused_free.hpp>
 #include <vram/order/core/freed_blocks.hpp>
@@ -359,6 +360,7 @@ private:
             waiting_.unpin(pinned, false);
             throw;
         }
+        ++host_waits_made;
         held.lock();
         waiting_.unpin(pinned, true);
     }

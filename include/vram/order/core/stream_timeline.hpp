@@ -11,7 +11,7 @@
 #include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/core/name_of_stream.hpp>
-#include <vram/concepts/core/observation.hpp>     // waits_made
+#include <vram/concepts/core/observation.hpp>     // waits_made, host_waits_made
 #include <vram/concepts/core/stream_hold.hpp>     // stream_hold, hold_stream
 #include <vram/concepts/core/stream_standing.hpp> // stream_identity, standing_of, was_reset
 #include <vram/order/core/record_behind.hpp>
@@ -140,7 +140,7 @@ public:
         if (died) { report_death(); } // not again if the wait throws and the call is repeated
         await_device<Platform>(device_);
         end_epoch();
-        count_wait();
+        count_host_wait();
         if (died) { end(); }
         return true;
     }
@@ -245,6 +245,10 @@ public:
     /// event.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
+    void count_host_wait() noexcept {
+        ++waits_;
+        ++host_waits_made;
+    }
     void count_wait() noexcept {
         ++waits_;
         ++waits_made;
@@ -333,7 +337,7 @@ private:
         if (!stands(how)) { return how; }
         Platform::synchronize(e);
         end_epoch();
-        count_wait();
+        count_host_wait();
         return recorded::done;
     }
     /// Queries an event and returns `pending` or `done`. With any other result the event is lost:

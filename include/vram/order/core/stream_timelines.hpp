@@ -383,7 +383,7 @@ private:
             Platform::synchronize(e.what);
         }
         other.complete_up_to(until);
-        other.count_wait();
+        other.count_host_wait();
     }
 
     timeline_table<Platform> table_;

@@ -6,6 +6,7 @@
 
 #include <vram/base/core/report_caught.hpp> // report_failed_call
 #include <vram/concepts/core/await_device.hpp>
+#include <vram/concepts/core/observation.hpp> // host_waits_made
 
 #include <concepts> // invocable, same_as
 
@@ -28,6 +29,7 @@ bool try_wait(What const& what, char const* call = "the wait for a stream") noex
         } else {
             Platform::synchronize(what);
         }
+        ++host_waits_made;
         return true;
     } catch (...) { report_failed_call(call); }
     return false;

@@ -184,8 +184,9 @@ public:
         return books_.stack().free_memory();
     }
     std::size_t trim(std::size_t keep = 0) {
-        resource_call<platform> const own;
-        std::size_t                   back = 0;
+        auto const  observers = seen();
+        auto const  waits     = observers.watch();
+        std::size_t back      = 0;
         {
             auto held = this->lock_.hold();
             while (books_.stack().free_memory().bytes > keep) {
@@ -245,6 +246,7 @@ private:
     void give_everything_back() noexcept {
         if (is_ending<platform>() || books_.stack().chunks().size() == 0) { return; }
         auto const observers = seen();
+        auto const waits     = observers.watch();
         auto       held      = this->lock_.hold();
         unwind_to(0, nullptr);
         books_.wait_for_all(held);

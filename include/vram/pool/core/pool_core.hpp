@@ -168,7 +168,11 @@ public:
         budget_.usage.raise_peaks(before);
         heap_.raise_peak(before.peak_live);
     }
-    std::size_t trim(std::size_t keep = 0) { return this->trim_beneath(growth_.trim(*this, keep)); }
+    std::size_t trim(std::size_t keep = 0) {
+        auto const observers = seen();
+        auto const waits     = observers.watch();
+        return this->trim_beneath(growth_.trim(*this, keep));
+    }
     std::size_t trim_no_wait() { return growth_.trim_no_wait(*this); }
     void        retire(stream s) {
         {
@@ -279,6 +283,7 @@ private:
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
         auto const observers = seen();
+        auto const waits     = observers.watch();
         // No other thread uses the pool. The lock is needed by functions that release it in a wait.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();

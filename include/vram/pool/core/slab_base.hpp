@@ -57,8 +57,9 @@ public:
     /// are reserved, then trims the upstream. The host waits for streams that may still use the
     /// chunks. Returns the bytes returned to the upstream, or by the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) {
-        resource_call<platform> const own;
-        std::size_t                   back = 0;
+        auto const  seen  = this->seen();
+        auto const  waits = seen.watch();
+        std::size_t back  = 0;
         {
             auto held = this->lock_.hold();
             streams_.poll();
@@ -209,8 +210,9 @@ protected:
                           .blocks   = heaps_.blocks_live(),
                           .resource = this->name_});
         }
-        auto       held = this->lock_.hold();
-        auto const seen = this->seen();
+        auto       held  = this->lock_.hold();
+        auto const seen  = this->seen();
+        auto const waits = seen.watch();
         streams_.wait_for_all(out != 0, held);
         held.unlock();
         for (slab_heap& heap : heaps_) {
