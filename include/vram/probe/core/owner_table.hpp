@@ -25,7 +25,9 @@ namespace detail {
            std::to_string(at.line());
 }
 /// Returns the path of a tag, or "(no tag)".
-[[nodiscard]] inline std::string shown(memory_tag t) { return t.known() ? t.path() : "(no tag)"; }
+[[nodiscard]] inline std::string tag_text(memory_tag t) {
+    return t.known() ? t.path() : "(no tag)";
+}
 
 /// The kind of the owners in a table, which is its first column.
 enum class owner_kind : unsigned char { tag, site, thread };
@@ -48,7 +50,7 @@ enum class owner_kind : unsigned char { tag, site, thread };
         }
         --rows;
         std::string const line = short_line(each.at);
-        text.add(kind == owner_kind::tag    ? shown(each.owner)
+        text.add(kind == owner_kind::tag    ? tag_text(each.owner)
                  : kind == owner_kind::site ? (line.empty() ? "(unknown)" : line)
                                             : std::to_string(each.thread));
         text.add(kind == owner_kind::site && each.owner.known() ? each.owner.path() : "");
