@@ -213,7 +213,7 @@ private:
         // Records the stream's device, which the destructor waits for if the block is still live.
         if (r.on != nullptr) {
             auto const held = this->lock_.hold();
-            this->streams_.meet(*r.on);
+            this->streams_.register_stream(*r.on);
         }
         return this->template grow<Throwing>(r.asked, r.alignment, r.on, [&](void* at) {
             large_.reserve();

@@ -96,7 +96,7 @@ public:
         std::uint64_t const key   = by_name_ ? stream_key<Platform>::named_of(s, who->id)
                                              : stream_key<Platform>::lasting_of(who->id);
         timeline* const     found = by_key_.find(key);
-        return found != nullptr ? found : &meet(s, key, *who);
+        return found != nullptr ? found : &add(s, key, *who);
     }
 
     /// Returns the timeline (record of the progress) of a stream, or null if it has none.
@@ -137,7 +137,7 @@ private:
         timeline* found = known_before(key);
         if (found != nullptr) { return *found; }
         found = by_key_.find(key);
-        if (found == nullptr) { found = &meet(s, key); }
+        if (found == nullptr) { found = &add(s, key); }
         seats_[seat_of(key)] = {key, found};
         recent_              = found;
         recent_key_          = key;
@@ -155,8 +155,8 @@ private:
     }
     /// Creates the timeline (record of the progress) of a stream that has none, or reuses that of a
     /// stream which uses no freed memory any more.
-    timeline& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
-    timeline& meet(stream s, std::uint64_t key, identity const& who) {
+    timeline& add(stream s, std::uint64_t key) { return add(s, key, identify<Platform>(s)); }
+    timeline& add(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {

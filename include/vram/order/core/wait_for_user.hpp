@@ -5,7 +5,7 @@
 /// `wait_for_user` waits on the host for the stream that uses a freed block.
 
 #include <vram/concepts/powers.hpp> // device_of_resource
-#include <vram/order/core/sure_wait.hpp>
+#include <vram/order/core/wait_or_report.hpp>
 
 namespace vram {
 namespace detail {
@@ -24,7 +24,7 @@ template <class Platform, class R>
     try {
         if (Platform::capturing(s)) { return false; }
     } catch (...) {} // The wait below fails too, and reports the error.
-    return sure_wait<Platform>(s, [&] {
+    return wait_or_report<Platform>(s, [&] {
         try {
             return Platform::device_of(s);
         } catch (...) { return device_of_resource(mr); }

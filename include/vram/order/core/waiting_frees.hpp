@@ -12,7 +12,7 @@
 #include <vram/order/core/freed_blocks.hpp>
 #include <vram/order/core/record_behind.hpp> // recorded
 #include <vram/order/core/stream_timelines.hpp>
-#include <vram/order/core/sure_wait.hpp>
+#include <vram/order/core/wait_or_report.hpp>
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
@@ -177,7 +177,7 @@ public:
             while (!each.blocks.empty()) {
                 pin const  target = pinned(each);
                 bool const waited =
-                    sure_wait<Platform>([&] { target.wait(); }, [&] { return target.where; });
+                    wait_or_report<Platform>([&] { target.wait(); }, [&] { return target.where; });
                 unpin(target, waited);
                 for (link const* first = each.blocks.first();
                      first != nullptr && first->epoch <= target.until;

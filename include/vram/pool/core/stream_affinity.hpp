@@ -44,7 +44,7 @@ public:
         for (std::size_t i = home(key);; i = next(i)) {
             std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);
             if (here == key) { return cells_[i].seat.load(std::memory_order_relaxed); }
-            if (here == 0) { return meet(key); }
+            if (here == 0) { return assign(key); }
         }
     }
     /// Forgets a stream that is about to be destroyed. Its seat counts one stream less.
@@ -103,7 +103,7 @@ private:
         return i;
     }
 
-    std::size_t meet(std::uint64_t key) noexcept {
+    std::size_t assign(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
         // The search without the lock may have missed the key during a concurrent change.

@@ -116,7 +116,7 @@ public:
 
     /// Records the device of a stream that uses memory of the upstream directly, so that the device
     /// is waited for at the end. Does nothing if the stream cannot be queried now.
-    void meet(stream s) noexcept {
+    void register_stream(stream s) noexcept {
         try {
             (void)timelines().of(s);
         } catch (...) {} // no block has been handed out yet, so there may be nothing to wait for

@@ -6,7 +6,7 @@
 
 #include <vram/concepts/completion_flags.hpp>
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/order/core/sure_wait.hpp>
+#include <vram/order/core/wait_or_report.hpp>
 #include <vram/transfer/core/pinned_slot.hpp>
 
 #include <concepts> // same_as
@@ -69,13 +69,13 @@ public:
     /// completion flags. Returns false if the wait failed, so that copies may still be running.
     [[nodiscard]] bool finish() noexcept {
         stream const on = view();
-        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
+        return wait_or_report<Platform>(on, [on] { return Platform::device_of(on); });
     }
     /// Blocks the calling thread until all callbacks have returned. Returns false if the wait
     /// failed, so that callbacks may still run.
     [[nodiscard]] bool drain() noexcept {
-        return sure_wait<Platform>(calls_.view(),
-                                   [this] { return Platform::device_of(calls_.view()); });
+        return wait_or_report<Platform>(calls_.view(),
+                                        [this] { return Platform::device_of(calls_.view()); });
     }
 
 private:

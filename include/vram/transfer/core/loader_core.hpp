@@ -14,7 +14,7 @@
 #include <vram/transfer/core/batch_plan.hpp>
 #include <vram/transfer/core/batch_source.hpp>
 #include <vram/transfer/core/copy_problem.hpp> // source_problem
-#include <vram/transfer/core/kept_for_good.hpp>
+#include <vram/transfer/core/leak_on_purpose.hpp>
 #include <vram/transfer/core/numa_local.hpp>
 #include <vram/transfer/core/profiler_range.hpp>
 #include <vram/transfer/core/slot_memory.hpp>
@@ -330,7 +330,7 @@ private:
     bool                            down_ = true;
     /// The line of the program that made the loader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
-    kept_for_good                                   kept_;
+    leak_on_purpose                                 kept_;
     std::vector<thread>                             threads_;
 };
 

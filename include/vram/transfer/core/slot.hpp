@@ -6,7 +6,7 @@
 
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/core/user_line.hpp>   // last_use
-#include <vram/order/core/sure_wait.hpp>
+#include <vram/order/core/wait_or_report.hpp>
 #include <vram/transfer/core/pinned_slot.hpp>
 
 #include <cstddef> // size_t, byte
@@ -107,7 +107,7 @@ struct slot {
     /// must then not be used again.
     [[nodiscard]] bool finish_users(stream on) noexcept {
         auto const complete = [](stream of) {
-            return sure_wait<Platform>(of, [of] { return Platform::device_of(of); });
+            return wait_or_report<Platform>(of, [of] { return Platform::device_of(of); });
         };
         end_unknown = !complete(on);
         for (stream other : others) { end_unknown = !complete(other) || end_unknown; }

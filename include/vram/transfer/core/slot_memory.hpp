@@ -14,7 +14,7 @@
 #include <vram/concepts/core/user_line.hpp>     // user_line, remembered_line
 #include <vram/concepts/powers.hpp>             // resource, retiring_resource
 #include <vram/concepts/sited.hpp>
-#include <vram/order/core/sure_wait.hpp>
+#include <vram/order/core/wait_or_report.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/transfer/core/numa_local.hpp>
 #include <vram/transfer/core/pinned_slot.hpp>
@@ -176,7 +176,7 @@ private:
 
     template <class Place>
     bool wait(Place const& place) noexcept {
-        return sure_wait<Platform>(place, [&] { return Platform::device_of(copies_); });
+        return wait_or_report<Platform>(place, [&] { return Platform::device_of(copies_); });
     }
     bool device_idle() noexcept {
         try {

@@ -11,7 +11,7 @@
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/core/user_line.hpp>   // user_line, user_code, remembered_line
 #include <vram/concepts/powers.hpp>           // synchronous_resource
-#include <vram/transfer/core/kept_for_good.hpp>
+#include <vram/transfer/core/leak_on_purpose.hpp>
 #include <vram/transfer/core/numa_local.hpp>
 #include <vram/transfer/core/profiler_range.hpp>
 #include <vram/transfer/core/slot_memory.hpp>
@@ -112,7 +112,7 @@ private:
     memory                    memory_;
     std::size_t               pageable_ = 0;
     bool                      down_     = false;
-    kept_for_good             kept_;
+    leak_on_purpose           kept_;
     typename Platform::thread thread_;
 };
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/transfer/core/kept_for_good.hpp> // first: the header stands alone
+#include <vram/transfer/core/leak_on_purpose.hpp> // first: the header stands alone
 
 #include <doctest/doctest.h>
 
 #include <memory>
 
 TEST_CASE(
-    "kept_for_good: an object that keeps itself outlives its owners, and others end with them") {
+    "leak_on_purpose: an object that keeps itself outlives its owners, and others end with them") {
     struct object {
         explicit object(bool* flag) : ended{flag} {}
         ~object() { *ended = true; }
-        bool*                       ended;
-        vram::detail::kept_for_good kept;
+        bool*                         ended;
+        vram::detail::leak_on_purpose kept;
     };
     static bool first = false, second = false, third = false;
     auto        kept  = std::make_shared<object>(&first);

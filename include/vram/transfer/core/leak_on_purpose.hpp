@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `kept_for_good` keeps an object alive until the process ends.
+/// `leak_on_purpose` keeps an object alive until the process ends.
 
 #include <vram/base/requirements.hpp>
 
@@ -20,10 +20,10 @@ namespace detail {
 ///     kept_.keep(weak_from_this().lock());
 ///
 /// Threads   Any thread may call `keep`, once for each object.
-class kept_for_good {
+class leak_on_purpose {
 public:
-    kept_for_good()                = default;
-    kept_for_good(kept_for_good&&) = delete;
+    leak_on_purpose()                  = default;
+    leak_on_purpose(leak_on_purpose&&) = delete;
 
     /// Keeps the object that contains this member alive until the process ends. `self` must own
     /// that object; if `self` is empty, nothing happens.
@@ -35,10 +35,10 @@ public:
     }
 
 private:
-    static inline std::atomic<kept_for_good*> all_{nullptr};
+    static inline std::atomic<leak_on_purpose*> all_{nullptr};
 
     std::shared_ptr<void> self_;
-    kept_for_good*        next_ = nullptr;
+    leak_on_purpose*      next_ = nullptr;
 };
 
 } // namespace detail

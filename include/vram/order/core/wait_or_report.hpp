@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sure_wait` waits on the host for the last use of memory, without throwing.
+/// `wait_or_report` waits on the host for the last use of memory, without throwing.
 
 #include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/is_ending.hpp>
@@ -22,7 +22,7 @@ namespace detail {
 /// Cost      One wait of the host; after a failure, one for the whole device.
 template <class Platform, class Place, class Where>
     requires has_devices<Platform>
-[[nodiscard]] bool sure_wait(Place const& place, Where where) noexcept {
+[[nodiscard]] bool wait_or_report(Place const& place, Where where) noexcept {
     if (is_ending<Platform>()) { return true; }
     return try_wait<Platform>(place, "the wait for the last use of memory") ||
            try_wait<Platform>([&] { await_device<Platform>(where()); }, "the wait for a device");
