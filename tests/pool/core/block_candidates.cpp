@@ -120,10 +120,10 @@ TEST_CASE("block_candidates: a block that is put back lacks memory again if it d
     sim_candidates::request const r{.asked = 2_MiB};
     sim_candidates                all{it.cache, it.streams, &it.counts, it.heap, r};
     auto const                    place = all.find(it.host_price());
-    place.where->bare                   = true;
+    place.where->unbacked               = true;
     block* const b                      = all.reserve(place);
-    CHECK_FALSE(bool{b->bare});
-    CHECK(bool{all.put_back(b)->bare});
+    CHECK_FALSE(bool{b->unbacked});
+    CHECK(bool{all.put_back(b)->unbacked});
 }
 
 TEST_CASE("block_candidates: on a captured stream the parts that graphs retain are recorded") {

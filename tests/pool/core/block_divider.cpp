@@ -125,11 +125,11 @@ TEST_CASE("block_divider: a block that is set aside is in no bin, and complete "
     block* const free = it.first->after;
     it.divider.set_aside(free);
     CHECK(it.divider.index().largest_block() == 0);
-    free->bare = true;
+    free->unbacked = true;
     (void)it.divider.give_again(free, never_done);
-    CHECK(bool{free->bare});
+    CHECK(bool{free->unbacked});
     it.divider.complete(free);
-    CHECK_FALSE(bool{free->bare});
+    CHECK_FALSE(bool{free->unbacked});
     CHECK(it.divider.index().largest_block() == 16384 - 256);
 }
 

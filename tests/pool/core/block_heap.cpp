@@ -54,7 +54,7 @@ void grow(block_heap& heap, block_heap::chunk_extension const& m, std::size_t by
     for (auto const& c : heap.chunks()) {
         block* b = c.first;
         while (b->after != nullptr) { b = b->after; }
-        if (c.base == m.base && b->bare) { heap.complete(b); }
+        if (c.base == m.base && b->unbacked) { heap.complete(b); }
     }
 }
 

@@ -70,7 +70,7 @@ TEST_CASE("block_places: without a table of pages, a block that lacks memory has
     block_places const places;
     price_by_stream    price;
     block              b = free_block(1);
-    b.bare               = true;
+    b.unbacked           = true;
     CHECK(places.placed(&b, 256, 256, price).where == nullptr);
     CHECK_FALSE(places.costs_nothing(b, 256, price));
 }

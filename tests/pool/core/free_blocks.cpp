@@ -260,9 +260,9 @@ TEST_CASE(
     CHECK(all.quick(1 << 20, 4, one_wait) == nullptr); // only a search by `find` examines parts
     all.remove(&b);
     CHECK(all.quick(1 << 20, 4, one_wait) == &a);
-    c.bare = true;
+    c.unbacked = true;
     CHECK(all.quick(2 << 20, 0, one_wait) == &end); // memory is elsewhere
-    end.bare = true;
+    end.unbacked = true;
     CHECK(all.quick(2 << 20, 0, one_wait) == nullptr);
     CHECK(all.quick(65 << 20, 0, one_wait) == nullptr);
 }
@@ -277,8 +277,8 @@ TEST_CASE(
     pages.set({0, 8, 16}, false);
     all.know_memory(&pages);
     block part = free_piece(0x100000, 16 * page), whole = free_piece(0x120000, 16 * page),
-          rest = free_piece(0x130000, 16 * page);
-    part.bare  = true;
+          rest    = free_piece(0x130000, 16 * page);
+    part.unbacked = true;
     for (block* each : {&whole, &part}) {
         each->after = &behind;
         all.insert(each);
@@ -300,7 +300,7 @@ TEST_CASE(
     all.resize(&rest, 4 * page);
     CHECK(all.quick(8 * page + 256, 0, one_wait) == nullptr); // which is too small now
     all.resize(&rest, 16 * page);
-    rest.bare = true;
+    rest.unbacked = true;
     pages.set({0, 48, 49}, false);
     CHECK(all.quick(8 * page + 256, 0, one_wait) == nullptr);
     all.know_memory(nullptr); // then unbacked memory is unknown
@@ -311,7 +311,7 @@ TEST_CASE("free_blocks: an unbacked block stays behind the others if its size ch
     free_blocks all{true};
     block       end  = free_piece(0x900000, 0);
     block       full = free_piece(0x100000, 4096, &end), lacks = free_piece(0x200000, 4096, &end);
-    lacks.bare = true;
+    lacks.unbacked = true;
     for (block* each : {&end, &full, &lacks}) { all.insert(each); }
     CHECK(all.quick(4096, 0, one_wait) == &full);
     all.resize(&lacks, 1 << 20);
@@ -354,10 +354,10 @@ TEST_CASE("free_blocks: without a search the front of a block is used, independe
     CHECK(all.quick(256, 4, own) == &b);
     CHECK(all.quick(512, 4, own) == &b);
     CHECK(all.quick(768, 4, own) == nullptr);
-    b.bare = true;
+    b.unbacked = true;
     CHECK(all.quick(512, 4, own) == nullptr);
-    b.bare = false;
-    b.slot = 4; // all of it is ready for every stream
+    b.unbacked = false;
+    b.slot     = 4; // all of it is ready for every stream
     CHECK(all.quick(4096, 7, own) == &b);
     b.slot = 5;
     CHECK(all.quick(4096, 7, own) == nullptr);

@@ -36,13 +36,13 @@ struct sixteen_pages : tests::heap_under_lock<paged_heap<sim_platform>> {
         heap.add(at(base), 16 * page, 256, nullptr, nullptr);
     }
     template <class Missing>
-    block* take_bare(sim_stream_view s, std::size_t bytes, Missing const& missing) {
+    block* take_unbacked(sim_stream_view s, std::size_t bytes, Missing const& missing) {
         auto held = lock.hold();
-        return heap.take_bare({.asked = bytes, .on = &s}, held,
-                              [&](block const& b) -> block_heap::judged {
-                                  if (b.bytes < bytes) { return {}; }
-                                  return {b.address, missing(b.address, b.address + bytes)};
-                              });
+        return heap.take_unbacked({.asked = bytes, .on = &s}, held,
+                                  [&](block const& b) -> block_heap::judged {
+                                      if (b.bytes < bytes) { return {}; }
+                                      return {b.address, missing(b.address, b.address + bytes)};
+                                  });
     }
     /// The free blocks that a stream may have at once.
     std::vector<block*> ready(sim_stream_view const* on, std::size_t least) {
@@ -60,9 +60,9 @@ struct sixteen_pages : tests::heap_under_lock<paged_heap<sim_platform>> {
         });
         return out;
     }
-    void give_again(block* b, bool bare) {
+    void give_again(block* b, bool unbacked) {
         auto const held = lock.hold();
-        heap.give_again(b, bare);
+        heap.give_again(b, unbacked);
     }
     [[nodiscard]] memory_usage usage() {
         auto const held = lock.hold();
@@ -87,10 +87,10 @@ TEST_CASE("paged_heap: of the usable blocks, the one with the fewest unbacked by
         auto const missing = [&](std::uintptr_t from, std::uintptr_t) {
             return at(from) == row[fuller] ? std::size_t{100} : page;
         };
-        block* const b = f.take_bare(s, 2 * page, missing);
+        block* const b = f.take_unbacked(s, 2 * page, missing);
         REQUIRE(b != nullptr);
         CHECK(b->pointer() == row[fuller]);
-        f.heap.give_bare(b, nullptr, 0);
+        f.heap.return_unbacked(b, nullptr, 0);
     }
     f.give(s, row[1], sizes[1]);
     f.give(s, row[3], sizes[3]);
@@ -100,7 +100,7 @@ TEST_CASE("paged_heap: of the usable blocks, the one with the fewest unbacked by
 TEST_CASE("paged_heap: an unbacked block counts as live once it is backed") {
     sixteen_pages f;
     sim_stream    s;
-    block* const  b = f.take_bare(s, 3 * page, lacks_nothing);
+    block* const  b = f.take_unbacked(s, 3 * page, lacks_nothing);
     REQUIRE(b != nullptr);
     CHECK(b->now == block::state::reserved);
     CHECK(f.heap.live(b->pointer(), 3 * page) == nullptr); // it is not live
@@ -117,17 +117,17 @@ TEST_CASE("paged_heap: an unbacked block counts as live once it is backed") {
     CHECK(f.usage().peak_live == 3 * page);
     f.give(s, p, 3 * page);
     CHECK(f.usage().live == 0);
-    CHECK(f.take_bare(s, 17 * page, lacks_nothing) == nullptr);
+    CHECK(f.take_unbacked(s, 17 * page, lacks_nothing) == nullptr);
 }
 
 TEST_CASE("paged_heap: an unbacked block that is returned is not handed out as a backed one") {
     sixteen_pages f;
     sim_stream    s;
-    block* const  b = f.take_bare(s, 2 * page, lacks_nothing);
+    block* const  b = f.take_unbacked(s, 2 * page, lacks_nothing);
     REQUIRE(b != nullptr);
-    f.heap.give_bare(b, nullptr, 0);
-    CHECK(f.take(s, 2 * page) == nullptr); // the end is bare as a whole
-    block* const again = f.take_bare(s, 2 * page, lacks_nothing);
+    f.heap.return_unbacked(b, nullptr, 0);
+    CHECK(f.take(s, 2 * page) == nullptr); // the end is unbacked as a whole
+    block* const again = f.take_unbacked(s, 2 * page, lacks_nothing);
     REQUIRE(again != nullptr);
     CHECK(f.heap.filled(again) == at(sixteen_pages::base));
     f.give(s, again->pointer(), 2 * page);
@@ -137,7 +137,7 @@ TEST_CASE("paged_heap: ready memory is used before other memory of the same bloc
     for (bool const shared : {false, true}) {
         sixteen_pages f;
         sim_stream    s, other;
-        block* const  b = f.take_bare(s, page, lacks_nothing);
+        block* const  b = f.take_unbacked(s, page, lacks_nothing);
         REQUIRE(b != nullptr);
         if (shared) { // the page after it becomes available together with it
             auto const held = f.lock.hold();
@@ -145,11 +145,11 @@ TEST_CASE("paged_heap: ready memory is used before other memory of the same bloc
         }
         void* const p = f.heap.filled(b);
         sim_launch(s, {.name = "earlier", .duration = 1ms});
-        block* const next = f.take_bare(other, page, lacks_nothing);
+        block* const next = f.take_unbacked(other, page, lacks_nothing);
         REQUIRE(next != nullptr);
         CHECK(next->address == sixteen_pages::base + page);
         CHECK(f.usage().waits == (shared ? 1 : 0));
-        f.heap.give_bare(next, nullptr, 0);
+        f.heap.return_unbacked(next, nullptr, 0);
         f.give(s, p, page);
     }
 }
@@ -159,14 +159,14 @@ TEST_CASE("paged_heap: another stream gets an unbacked block with a stream's mem
         sixteen_pages         f;
         sim_stream            s, other;
         sim_stream_view const view = s;
-        block* const          b    = f.take_bare(s, page, lacks_nothing);
+        block* const          b    = f.take_unbacked(s, page, lacks_nothing);
         REQUIRE(b != nullptr);
-        f.heap.give_bare(b, in_use ? &view : nullptr, 0);
+        f.heap.return_unbacked(b, in_use ? &view : nullptr, 0);
         sim_launch(s, {.name = "earlier", .duration = 1ms});
-        block* const next = f.take_bare(other, page, lacks_nothing);
+        block* const next = f.take_unbacked(other, page, lacks_nothing);
         REQUIRE(next != nullptr);
         CHECK(f.usage().waits == (in_use ? 1 : 0));
-        f.heap.give_bare(next, nullptr, 0);
+        f.heap.return_unbacked(next, nullptr, 0);
     }
 }
 
@@ -175,12 +175,12 @@ TEST_CASE("paged_heap: memory of a stream that cannot be waited for stays reserv
     sixteen_pages          f;
     sim_stream             s, unknown;
     sim_stream_view const  view = unknown;
-    block* const           b    = f.take_bare(s, 2 * page, lacks_nothing);
+    block* const           b    = f.take_unbacked(s, 2 * page, lacks_nothing);
     REQUIRE(b != nullptr);
     f.node.faults().when([](sim_call_info const&) { return true; });
     {
         doubles::bombing armed{1}; // the use cannot be recorded
-        f.heap.give_bare(b, &view, page);
+        f.heap.return_unbacked(b, &view, page);
         CHECK(armed.defuse());
     }
     f.node.faults().clear();
@@ -192,10 +192,10 @@ TEST_CASE("paged_heap: memory of a stream that cannot be waited for stays reserv
         auto const held = f.lock.hold();
         CHECK(f.heap.live(at(sixteen_pages::base), 2 * page) == nullptr);
     }
-    block* const next = f.take_bare(s, page, lacks_nothing);
+    block* const next = f.take_unbacked(s, page, lacks_nothing);
     REQUIRE(next != nullptr);
     CHECK(next->address == sixteen_pages::base + 2 * page);
-    f.heap.give_bare(next, nullptr, 0);
+    f.heap.return_unbacked(next, nullptr, 0);
     CHECK(f.usage().live == page);
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("paged_heap: memory that arrives on the page before a block is recorde
     sixteen_pages f;
     sim_stream    s, other;
     void* const   first = f.take(other, page);
-    block* const  b     = f.take_bare(s, page, lacks_nothing);
+    block* const  b     = f.take_unbacked(s, page, lacks_nothing);
     REQUIRE(b != nullptr);
     f.give(other, first, page);
     (void)f.usage(); // coalesces cached blocks
@@ -212,13 +212,13 @@ TEST_CASE("paged_heap: memory that arrives on the page before a block is recorde
         CHECK(f.heap.share(b, sixteen_pages::base, b->end(), s));
     }
     sim_launch(s, {.name = "earlier", .duration = 1ms});
-    block* const next = f.take_bare(other, page, [](std::uintptr_t from, std::uintptr_t) {
+    block* const next = f.take_unbacked(other, page, [](std::uintptr_t from, std::uintptr_t) {
         return from == sixteen_pages::base ? std::size_t{0} : page;
     });
     REQUIRE(next != nullptr);
     CHECK(next->address != sixteen_pages::base); // rather than wait
-    f.heap.give_bare(next, nullptr, 0);
-    f.heap.give_bare(b, nullptr, 0);
+    f.heap.return_unbacked(next, nullptr, 0);
+    f.heap.return_unbacked(b, nullptr, 0);
 }
 
 TEST_CASE("paged_heap: a block that was waited for and returned has its earlier uses") {
@@ -229,11 +229,11 @@ TEST_CASE("paged_heap: a block that was waited for and returned has its earlier 
         sim_launch(s, {.name = "work", .duration = 1ms});
         f.give(s, p, page);
         (void)f.usage();
-        block* const b = f.take_bare(other, pages * page, lacks_nothing);
+        block* const b = f.take_unbacked(other, pages * page, lacks_nothing);
         REQUIRE(b != nullptr);
         CHECK(f.usage().waits == 1);
-        f.heap.give_bare(b, nullptr, 0);
-        block* const again = f.take_bare(third, pages * page, lacks_nothing);
+        f.heap.return_unbacked(b, nullptr, 0);
+        block* const again = f.take_unbacked(third, pages * page, lacks_nothing);
         REQUIRE(again != nullptr);
         CHECK(f.usage().waits == 2);
         (void)f.heap.filled(again);
@@ -251,13 +251,13 @@ TEST_CASE("paged_heap: the unused rest of a block is available without a wait") 
     sim_launch(s, {.name = "work", .duration = 1ms});
     f.give(other, front, page);
     f.give(s, back, page);
-    block* const b = f.take_bare(other, page, [](std::uintptr_t from, std::uintptr_t) {
+    block* const b = f.take_unbacked(other, page, [](std::uintptr_t from, std::uintptr_t) {
         return from == sixteen_pages::base ? std::size_t{0} : page;
     });
     REQUIRE(b != nullptr);
     CHECK(b->pointer() == front);
     CHECK(f.usage().waits == 0);
-    f.heap.give_bare(b, nullptr, 0);
+    f.heap.return_unbacked(b, nullptr, 0);
     f.give(s, wall, page);
 }
 
@@ -282,9 +282,9 @@ TEST_CASE("paged_heap: a quarantined block is unavailable until it is returned")
     f.give_again(both[1], true);
     f.give_again(both[0], false);
     CHECK(f.take(s, 4 * page) == at(sixteen_pages::base + 8 * page)); // the other lacks memory now
-    block* const bare = f.take_bare(s, 4 * page, lacks_nothing);
-    REQUIRE(bare != nullptr);
-    CHECK(f.heap.filled(bare) == p);
+    block* const unbacked = f.take_unbacked(s, 4 * page, lacks_nothing);
+    REQUIRE(unbacked != nullptr);
+    CHECK(f.heap.filled(unbacked) == p);
     f.give(s, p, 4 * page);
     f.give(s, q, 4 * page);
     f.give(s, at(sixteen_pages::base + 8 * page), 4 * page);

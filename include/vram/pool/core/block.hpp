@@ -67,9 +67,9 @@ struct block : links {
     };
     std::uint8_t alignment : 6 = 0; ///< binary logarithm of the requested alignment
     /// True if the block is free and some of its pages may have no physical memory mapped.
-    bool  bare : 1  = false;
-    bool  apart : 1 = false; ///< true if the block belongs to the heap of small blocks
-    state now       = state::live;
+    bool  unbacked : 1 = false;
+    bool  apart : 1    = false; ///< true if the block belongs to the heap of small blocks
+    state now          = state::live;
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }
     [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(address); }

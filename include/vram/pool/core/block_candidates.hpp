@@ -42,8 +42,8 @@ struct block_candidates {
     bool every = false;
     /// If true, the search queries events to learn if streams still use a block that fits better.
     bool asks = false;
-    /// Value of the block's `bare` (not fully backed) before `reserve`.
-    bool bare = false;
+    /// Value of the block's `unbacked` (not fully backed) before `reserve`.
+    bool unbacked = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
@@ -76,7 +76,7 @@ struct block_candidates {
     }
     block* reserve(place const& p) noexcept {
         tags const before = uses(p);
-        bare              = p.where->bare;
+        unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // in this state a free of the block is rejected
         // The uses by streams are stored before the wait, during which other threads may use up the
@@ -90,7 +90,7 @@ struct block_candidates {
         return counts != nullptr ? made_live(b, *counts) : b;
     }
     block* put_back(block* b) noexcept {
-        b->bare = bare;
+        b->unbacked = unbacked;
         return cache.coalesce(b, streams.is_complete());
     }
     static void retain(block* b, timeline const& captured) noexcept {

@@ -165,7 +165,7 @@ public:
     void complete(block* b) noexcept {
         bool const in_bin = b->now == block::state::free;
         if (in_bin) { free_.remove(b); }
-        b->bare = false;
+        b->unbacked = false;
         if (in_bin) { free_.insert(b); }
     }
     /// Removes a free block from its bin (free list by size), so that no request can use it until
@@ -224,7 +224,7 @@ private:
     /// Merges `b`, which is in no bin (free list by size), into the free block before it, which
     /// stays in a bin and already has the merged pending uses by streams.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
-        front->bare = front->bare || b->bare;
+        front->unbacked = front->unbacked || b->unbacked;
         free_.resize(front, front->bytes + b->bytes);
         blocks_.drop_next(front);
         return front;
@@ -233,7 +233,7 @@ private:
     /// the free block after it, which stays in a bin and already has the merged pending uses by
     /// streams.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
-        after->bare = after->bare || b->bare;
+        after->unbacked = after->unbacked || b->unbacked;
         free_.resize(after, after->bytes + b->bytes);
         blocks_.drop_previous(after);
         return after;
@@ -265,7 +265,7 @@ private:
         block* const gone = b->after;
         if (!tags_.merge_uses(b, gone, is_complete)) { return false; }
         b->bytes += gone->bytes;
-        b->bare = b->bare || gone->bare;
+        b->unbacked = b->unbacked || gone->unbacked;
         blocks_.drop_next(b);
         return true;
     }

@@ -197,7 +197,7 @@ public:
         free_index().for_each_tail([&](block* b) { tail = b->end() == c.end() ? b : tail; });
         tags const held = tail->waits_for();
         tail->bytes += by;
-        tail->bare = (tail->bare || by != 0) && tail->bytes != 0;
+        tail->unbacked = (tail->unbacked || by != 0) && tail->bytes != 0;
         chunks_.extend(c, by);
         c.busy = false;
         divider_.hold_grown(tail, held);
@@ -261,9 +261,9 @@ private:
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {
-        b->now  = block::state::live;
-        b->bare = false;
-        b->slot = block::nobody;
+        b->now      = block::state::live;
+        b->unbacked = false;
+        b->slot     = block::nobody;
         live_.insert(b);
         ++taken_;
         return b;

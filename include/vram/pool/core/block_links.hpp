@@ -54,7 +54,7 @@ public:
         rest->epoch       = b->epoch;
         rest->now         = block::state::free;
         rest->apart       = b->apart;
-        rest->bare        = b->bare && rest->bytes != 0;
+        rest->unbacked    = b->unbacked && rest->bytes != 0;
         if (rest->after != nullptr) { rest->after->before = rest; }
         b->after = rest;
         b->bytes = bytes;

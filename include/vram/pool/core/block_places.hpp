@@ -115,7 +115,7 @@ private:
     /// Returns true if some of the `bytes` at `from` may have no physical memory.
     [[nodiscard]] bool lacks_memory(block const& b, std::uintptr_t from,
                                     std::size_t bytes) const noexcept {
-        if (!b.bare) [[likely]] { return false; }
+        if (!b.unbacked) [[likely]] { return false; }
         return pages_ == nullptr || !pages_->complete(from, from + bytes);
     }
     template <class Price>

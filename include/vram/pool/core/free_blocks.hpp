@@ -68,7 +68,7 @@ public:
     void resize(block* b, std::size_t bytes) noexcept {
         if (b->bin == among_tails) {
             b->bytes = bytes;
-        } else if (b->bare) [[unlikely]] {
+        } else if (b->unbacked) [[unlikely]] {
             bins_.remove(b);
             b->bytes = bytes;
             bins_.insert_last(b);
@@ -112,7 +112,7 @@ public:
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
         }
         if (free_for(*b, slot)) [[likely]] { return b; }
-        return b->bare                                   ? past_bare(i, bytes, price)
+        return b->unbacked                               ? past_unbacked(i, bytes, price)
                : places_.costs_nothing(*b, bytes, price) ? b
                                                          : nullptr;
     }
@@ -190,7 +190,7 @@ private:
         if (is_tail(b)) {
             b->bin = among_tails;
             tails_.insert(b);
-        } else if (b->bare) {
+        } else if (b->unbacked) {
             // Inserted last, so that blocks with all their physical memory are found first.
             bins_.insert_last(b);
         } else {
@@ -201,13 +201,13 @@ private:
     /// Continues the fast path from bin `i` on if the first block of that bin lacks physical
     /// memory: returns the first suitable block of the next few bins, or null.
     template <class Price>
-    [[nodiscard, gnu::noinline]] block* past_bare(std::size_t i, std::size_t bytes,
-                                                  Price const& price) const {
+    [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
+                                                      Price const& price) const {
         for (unsigned left = 8; left != 0; --left, i = bins_.next(i + 1)) {
             block* const b = front_of(i);
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
             if (places_.costs_nothing(*b, bytes, price)) { return b; }
-            if (!b->bare || i == bins::count) { return nullptr; }
+            if (!b->unbacked || i == bins::count) { return nullptr; }
         }
         return nullptr;
     }
@@ -220,7 +220,7 @@ private:
     /// `slot` may still access it.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
-        return (own || b.slot == block::nobody) && !b.bare;
+        return (own || b.slot == block::nobody) && !b.unbacked;
     }
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,

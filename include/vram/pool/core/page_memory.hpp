@@ -82,7 +82,7 @@ public:
     template <class Core>
     void* make_live(Core& core, block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
-            if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
+            if (beside == nullptr || !beside->unbacked || beside->bytes == 0) { continue; }
             if (!lacks(*beside)) { core.heap_.complete(beside); }
         }
         return core.heap_.filled(b);

@@ -43,10 +43,10 @@ public:
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
-        auto const        price = core.heap_.price_for(on); // From here on nothing throws.
-        std::size_t const bare  = note_moves(target(), others != 0);
+        auto const        price    = core.heap_.price_for(on); // From here on nothing throws.
+        std::size_t const unbacked = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
-        if (others > bare) { others = bare; }
+        if (others > unbacked) { others = unbacked; }
         block_list aside;
         auto const own = [&](block const& one) { return this->book.whole(one.address, one.end()); };
         core.heap_.for_each_ready(r.bytes, this->book.page(), price, [&](block* one) {
@@ -112,8 +112,8 @@ private:
     /// has their previous memory, which is marked as wanted. `fresh`: includes pages without
     /// previous memory; returns the number of these.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
-        std::size_t const page = this->book.page();
-        std::size_t       bare = 0;
+        std::size_t const page     = this->book.page();
+        std::size_t       unbacked = 0;
         // Chunk of the last source page: adjacent addresses may belong to two chunks.
         std::size_t whose = 0;
         moves_.clear();
@@ -130,7 +130,7 @@ private:
             } else if (!fresh) {
                 return true;
             } else {
-                ++bare;
+                ++unbacked;
             }
             page_move* const last   = moves_.size() != 0 ? moves_.end() - 1 : nullptr;
             bool const       before = last != nullptr && same && last->to == to + page &&
@@ -145,7 +145,7 @@ private:
         for (page_move const& m : moves_) {
             if (m.from != nullptr) { this->book.want(this->run_at(m.from, m.bytes), true); }
         }
-        return bare;
+        return unbacked;
     }
     /// Assigns pages of a free run that no move uses yet, the last first, to moves that have no
     /// source page. Assigns at most `others` pages, and subtracts their number from it.

@@ -82,7 +82,7 @@ public:
         std::uintptr_t until = 0;
         return back_block(
             core, r, captured,
-            [&] { return bare_block(core, r, captured, held, more && ample, until); },
+            [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
                 // If true, no stream still uses the memory that the pages of the block had before.
                 bool sure = false;
@@ -113,7 +113,7 @@ public:
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
-            block* const b = core.heap_.take_bare(r, held, [&](block const& one) {
+            block* const b = core.heap_.take_unbacked(r, held, [&](block const& one) {
                 judged const found = by_lack(one, r);
                 return found.cost == 0 ? found : judged{};
             });
@@ -124,7 +124,7 @@ public:
             core, r, captured,
             [&] {
                 offer(core, r);
-                return core.heap_.take_bare(
+                return core.heap_.take_unbacked(
                     r, held, [&](block const& one) { return by_price(one, r, captured, false); });
             },
             [&](block* b, auto const& target) {
@@ -181,7 +181,7 @@ public:
     /// block that may lack memory, and for one that is set aside (in no list), because its pages
     /// are unmapped one by one.
     [[nodiscard]] std::size_t resident(block const& b) const noexcept {
-        bool const some = b.bare || b.now == block::state::cached;
+        bool const some = b.unbacked || b.now == block::state::cached;
         return some ? pages_.book.behind(b.address, b.end()) : b.bytes;
     }
 
@@ -224,13 +224,13 @@ private:
                      Equip const& equip) {
         block* const b = find();
         if (b == nullptr || pages_.changing_mappings()) {
-            if (b != nullptr) { core.heap_.give_bare(b, nullptr, 0); }
+            if (b != nullptr) { core.heap_.return_unbacked(b, nullptr, 0); }
             return nullptr;
         }
         stream const* const mover  = captured ? nullptr : r.on;
         auto const          target = [&] { return pages_.book.touched(b->address, b->end()); };
         auto const          back   = [&] {
-            core.heap_.give_bare(b, mover, pages_.book.behind(b->address, b->end()));
+            core.heap_.return_unbacked(b, mover, pages_.book.behind(b->address, b->end()));
         };
         try {
             typename page_mover<platform>::page_turn const mine{pages_};
@@ -265,8 +265,8 @@ private:
     /// set to the end of the grown part if the block is the front of the free memory there, else it
     /// stays 0.
     template <class Core>
-    block* bare_block(Core& core, request const& r, bool captured, guard& held, bool more,
-                      std::uintptr_t& until) {
+    block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
+                          std::uintptr_t& until) {
         bool const remap = core.options_.remap;
         auto const judge = [&](block const& b) {
             return remap ? by_lack(b, r) : by_price(b, r, captured, true);
@@ -275,7 +275,7 @@ private:
             if (!remap && !captured) { offer(core, r); }
         };
         offered();
-        if (block* const b = core.heap_.take_bare(r, held, judge)) { return b; }
+        if (block* const b = core.heap_.take_unbacked(r, held, judge)) { return b; }
         chunk_extension const m = core.heap_.begin_growth(r, [&](block const& tail) {
             return remap ? tail.address : behind_moved_memory(tail, captured);
         });
@@ -299,7 +299,7 @@ private:
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
         offered(); // other threads changed mappings during the call, so the marks are set again
-        block* const         b   = core.heap_.take_bare(r, held, judge);
+        block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
         // Another thread may have freed a better block during the call. There is always a block
         // behind `b`: a chunk ends with a free block, which may be empty.

@@ -16,8 +16,8 @@ namespace vram {
 namespace detail {
 
 /// The heap of a pool over virtual memory, in which physical memory is mapped to addresses and
-/// removed page by page. A block is *bare* if some of its pages may have no memory. A caller that
-/// takes such a block must have memory mapped to it before it becomes live.
+/// removed page by page. A block is *unbacked* if some of its pages may have no memory. A caller
+/// that takes such a block must have memory mapped to it before it becomes live.
 ///
 /// Failure   The functions fail as those of `stream_heap`.
 /// Threads   One thread at a time, which holds the lock.
@@ -41,10 +41,10 @@ public:
 
     /// Reserves a free block for a request, at the place that `judge(block)` finds best among some
     /// candidates that the stream may use without a wait, or else among those that need one.
-    /// Returns null if there is none. The block does not count as live until `filled`; `give_bare`
-    /// returns it unused.
+    /// Returns null if there is none. The block does not count as live until `filled`;
+    /// `return_unbacked` returns it unused.
     template <class Judge>
-    block* take_bare(request const& r, guard& held, Judge const& judge) {
+    block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
         this->flush_quick_lists(); // first, because it may use up descriptors
         heap.reserve();
@@ -70,13 +70,15 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // The block keeps its former uses by streams, so that `give_bare` can return it unused.
+            // The block keeps its former uses by streams, so that `return_unbacked` can return it
+            // unused.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
         return nullptr;
     }
-    /// Makes a block that `take_bare` reserved live, after memory was mapped to all of its pages.
+    /// Makes a block that `take_unbacked` reserved live, after memory was mapped to all of its
+    /// pages.
     void* filled(block* b) noexcept {
         this->heaps().of(*b).hold(b, tags{});
         return candidates::made_live(b, this->counts_)->pointer();
@@ -84,12 +86,12 @@ public:
     /// Records that a block has all its physical memory, after memory was mapped to the pages that
     /// lacked it.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Returns a block that `take_bare` reserved to the heap, because no memory could be mapped. If
-    /// parts of it have memory that only the stream `on` may use (null: any stream may), it is
+    /// Returns a block that `take_unbacked` reserved to the heap, because no memory could be mapped.
+    /// If parts of it have memory that only the stream `on` may use (null: any stream may), it is
     /// freed on that stream. If that use can be neither recorded nor waited for, its `there` bytes
     /// with memory stay live.
-    void give_bare(block* b, stream const* on, std::size_t there) noexcept {
-        b->bare = true;
+    void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
+        b->unbacked = true;
         if (on != nullptr) {
             this->heaps().of(*b).hold(b, tags{}); // the stream is already ordered after these uses
             if (this->record_free(*on, b, false) == base::freed::lost) {
@@ -164,10 +166,10 @@ public:
             },
             taken);
     }
-    /// Makes a block free again that `set_aside` removed from its list. `bare`: some of its pages
-    /// have no memory now.
-    void give_again(block* b, bool bare) noexcept {
-        b->bare = bare;
+    /// Makes a block free again that `set_aside` removed from its list. `unbacked`: some of its
+    /// pages have no memory now.
+    void give_again(block* b, bool unbacked) noexcept {
+        b->unbacked = unbacked;
         this->heaps().of(*b).give_again(b, this->is_complete());
     }
 
