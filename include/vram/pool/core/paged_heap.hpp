@@ -86,10 +86,10 @@ public:
     /// Records that a block has all its physical memory, after memory was mapped to the pages that
     /// lacked it.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Returns a block that `take_unbacked` reserved to the heap, because no memory could be mapped.
-    /// If parts of it have memory that only the stream `on` may use (null: any stream may), it is
-    /// freed on that stream. If that use can be neither recorded nor waited for, its `there` bytes
-    /// with memory stay live.
+    /// Returns a block that `take_unbacked` reserved to the heap, because no memory could be
+    /// mapped. If parts of it have memory that only the stream `on` may use (null: any stream may),
+    /// it is freed on that stream. If that use can be neither recorded nor waited for, its `there`
+    /// bytes with memory stay live.
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
