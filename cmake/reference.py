@@ -18,7 +18,7 @@ PUBLIC = {
     "concepts": "resource powers platform platform_of property growth retry memory_info memory_kind pitched_copy "
     "batched_copies completion_flags virtual_memory expandable sited observer",
     "source": "host_resource host_platform region_resource null_resource virtual_source virtual_options",
-    "layer": "with stream_ordered stream_ordered_options limiting statistics retrying fallback segregated aligned locked observed ancestor "
+    "layer": "with stream_ordered stream_ordered_options limiting statistics histograms retrying fallback segregated aligned locked observed ancestor "
     "layer_base",
     "pool": "pool pool_options event_policy arena arena_options arena_key slab binned binned_options monotonic "
     "monotonic_mark geometric_growth exact_growth fixed_growth device_share_growth default_growth "

@@ -53,6 +53,7 @@
 #include <vram/layer/aligned.hpp>
 #include <vram/layer/ancestor.hpp>
 #include <vram/layer/fallback.hpp>
+#include <vram/layer/histograms.hpp>
 #include <vram/layer/layer_base.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/locked.hpp>

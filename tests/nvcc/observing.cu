@@ -284,3 +284,15 @@ TEST_CASE("nvcc: a kernel that writes after the end of a block is found when the
     stream.synchronize();
     memory.retire(stream);
 }
+
+TEST_CASE("nvcc: histograms of sizes and lifetimes") {
+    machine const     here;
+    cuda_stream const stream;
+    auto              memory = later{} | with::pool | with::histograms;
+    memory.deallocate(stream, memory.allocate(stream, 1000), 1000);
+    histograms const seen = memory.histograms();
+    CHECK(seen.sizes.counts[histogram::entry_of(1000)] == 1);
+    CHECK(seen.lifetimes.total() == 1);
+    stream.synchronize();
+    memory.retire(stream);
+}

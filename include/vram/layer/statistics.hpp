@@ -12,6 +12,7 @@
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, measured_resource
 #include <vram/concepts/sited.hpp>   // sited
+#include <vram/layer/histograms.hpp> // histograms
 #include <vram/layer/layer_base.hpp> // layer_base
 #include <vram/layer/with.hpp>       // with::word
 
@@ -33,12 +34,22 @@ struct counters {
     friend bool operator==(counters const&, counters const&) = default;
 };
 
+namespace detail {
+/// Counts nothing.
+struct no_histograms {
+    static constexpr void allocated(void const*, std::size_t) noexcept {}
+    static constexpr void freed(void const*) noexcept {}
+};
+} // namespace detail
+
 /// A resource that counts its allocations and frees, also for nested scopes.
 ///
 ///     statistics mr{pool{cuda_resource{}}};
 ///     mr.push();
 ///     train_step(mr);
 ///     auto const step = mr.pop();   // step.bytes.peak: the peak of this step alone
+///
+/// `with::histograms` also counts sizes and lifetimes by powers of two, since the layer was created.
 ///
 /// Over a pool the layer counts the requests of the clients, under a pool the chunks of the pool.
 ///
@@ -48,7 +59,7 @@ struct counters {
 ///           calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
 ///           in the number of scopes within the one that ends.
-template <class Upstream, class Lock = detail::lock>
+template <class Upstream, class Lock = detail::lock, class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 
@@ -167,6 +178,14 @@ public:
         return scopes_.empty() ? now_ : merged(scopes_.front().before, since(0));
     }
 
+    /// Returns the sizes and lifetimes of all blocks since the layer was created.
+    [[nodiscard]] Histograms histograms() const
+        requires std::same_as<Histograms, vram::histograms>
+    {
+        auto const held = lock_.hold();
+        return histograms_;
+    }
+
     /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this
     /// layer has counted since its construction: live and peak bytes, and allocations.
     [[nodiscard]] memory_usage usage() const {
@@ -198,6 +217,7 @@ private:
         void* got(void* p) noexcept {
             if (p == nullptr) { return p; }
             auto const held = owner_.lock_.hold();
+            owner_.histograms_.allocated(p, bytes_);
             owner_.now_.bytes.add(std::exchange(bytes_, 0));
             owner_.now_.blocks.add(1);
             return p;
@@ -213,6 +233,7 @@ private:
         auto const held = lock_.hold();
         now_.bytes.sub(bytes);
         now_.blocks.sub(1);
+        histograms_.freed(p);
     }
 
     [[nodiscard]] static counters merged(counters outer, counters const& inner) noexcept {
@@ -250,16 +271,25 @@ private:
         return answer;
     }
 
-    [[no_unique_address]] Lock lock_;
+    [[no_unique_address]] Lock       lock_;
+    [[no_unique_address]] Histograms histograms_; ///< guarded by `lock_`
     /// The counts since the innermost open scope began, or since the construction.
     counters           now_;
     std::vector<scope> scopes_;
     std::uint64_t      last_ = 0;
 };
 
+namespace detail {
+/// The layer of `with::histograms`.
+template <class Upstream>
+using statistics_with_histograms = statistics<Upstream, lock, histograms>;
+} // namespace detail
+
 namespace with {
 /// Puts a `statistics` layer over a resource: `source | with::statistics`.
 inline constexpr word<vram::statistics> statistics{};
+/// Puts a `statistics` layer with histograms over a resource: `source | with::histograms`.
+inline constexpr word<detail::statistics_with_histograms> histograms{};
 } // namespace with
 
 } // namespace vram
