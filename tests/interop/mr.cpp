@@ -253,6 +253,17 @@ TEST_CASE("mr: it keeps the laws of a resource") {
     CHECK(books.zero == 0);
 }
 
+TEST_CASE("mr: a stack keeps the laws of a resource through CCCL's reference") {
+    machine const here;
+    stack         memory = make_stack(1_GiB);
+    {
+        auto lent = as_mr(memory);
+        mr   through{device_ref{lent}};
+        laws::obeyed_by(through, {.operations = 300});
+    }
+    CHECK(memory.used() == 0);
+}
+
 TEST_CASE("mr: layers of vram work over a CCCL reference to a stack of vram") {
     machine const here;
     stack         memory = make_stack(1_MiB);

@@ -148,8 +148,10 @@ TEST_CASE("rmm: the resource of a stack keeps the laws of a resource") {
     stack         memory = make_stack(1_GiB);
     {
         auto lent = as_rmm(memory);
-        mr   back{rmm_any{lent}}; // through RMM's handle, and as an upstream of vram again
-        laws::obeyed_by(back, {.operations = 200});
+        mr   by_reference{rmm::device_async_resource_ref{lent}};
+        laws::obeyed_by(by_reference, {.operations = 200});
+        mr by_handle{rmm_any{lent}};
+        laws::obeyed_by(by_handle, {.operations = 200});
     }
     CHECK(memory.used() == 0);
 }
