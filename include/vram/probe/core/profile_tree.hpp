@@ -48,10 +48,9 @@ struct profile_scope {
 /// list with its two events. The events are read without a wait if many are in the list, and with
 /// one for a table.
 ///
-/// Failure   Functions throw `std::bad_alloc` and errors of the platform. `end` keeps the figures of
-///           the host then.
+/// Failure   Functions throw `std::bad_alloc` and errors of the platform.
 /// Threads   Any thread.
-/// Cost      A lock for each function. `end` queries events if 64 or more are in the list.
+/// Cost      A lock for each function. `add` queries events if 64 or more are in the list.
 template <platform Platform>
 class profile_tree {
     using device_type = typename Platform::device;
