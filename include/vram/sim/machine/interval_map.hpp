@@ -90,7 +90,7 @@ public:
     /// Returns true if `change` has visited so many intervals since the last call of `compact`, or
     /// the map has got so many, that another call costs little in comparison.
     [[nodiscard]] bool compact_is_due() const noexcept {
-        return visited_ > 64 + 2 * pieces() + 2 * work_ || pieces() > 64 + 2 * work_;
+        return visited_ > 64 + std::max(pieces(), work_) || pieces() > 64 + 2 * work_;
     }
 
     /// Calls `simplify(value)` for each interval, and makes one of all neighbours for which
