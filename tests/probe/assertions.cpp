@@ -6,7 +6,8 @@
 #include <string>
 
 // The macros are tested with each framework (doctest.cpp, gtest.cpp, catch2.cpp), and their
-// messages in core/scope_facts.cpp. The header alone has them all, but not the one that reports a failure.
+// messages in core/scope_facts.cpp. The header alone has them all, but not the one that reports a
+// failure.
 TEST_CASE("assertions: the header defines each macro") {
 #define VRAM_TEST_TEXT2(...) #__VA_ARGS__
 #define VRAM_TEST_TEXT(...) VRAM_TEST_TEXT2(__VA_ARGS__)
