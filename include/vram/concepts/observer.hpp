@@ -22,8 +22,9 @@ enum class memory_event_kind : unsigned char {
     chunk_removed,  ///< the resource is about to return a chunk to its upstream
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
     pages_unmapped, ///< physical memory of a range of a chunk was unmapped
-    /// The resource made the stream, or without one the host, wait for freed memory. `memory` is the
-    /// block that the request then got, or null: if it was refused, or memory was returned.
+    /// The resource made the stream wait for freed memory, or the host, if the event has no stream.
+    /// `memory` is the block that the request then got, or null if the request was refused or the
+    /// call was no request.
     stream_waited,
     /// No stream uses the freed block any more: from `stream_ordered`, for each block before it is
     /// returned (`chunk_removed`). A pool does not follow single blocks.

@@ -26,15 +26,17 @@
 
 namespace vram {
 
-/// A resource that allocates a fence before and after each block. When a block is freed, the fences
-/// are compared; a byte that was written is reported to the error sink, with the block and the line
-/// that allocated it. New memory is filled with 0xCD, so that reads of it are noticed by results.
+/// A resource that allocates a fence before and after each block. When a block is freed, the bytes
+/// of its fences are compared; a byte that was written is reported to the error sink, with the
+/// block and the line that allocated it. New memory is filled with 0xCD, so that a read of it shows
+/// in the results.
 ///
 ///     guarded mr{pool{cuda_resource{}}};
 ///     auto mr = source | with::pool | with::guarded({.quarantine = 64_MiB});
 ///
-/// With a quarantine, freed blocks are kept back and filled with 0xDD. When a block leaves the
-/// quarantine, the layer waits for its copy, and reports a byte that was written after the free.
+/// With a quarantine, freed blocks are filled with 0xDD and not freed at once. When a block leaves
+/// the quarantine, the layer copies it to the host, and reports a byte that was written after the
+/// free.
 ///
 /// The layer finds no reads outside of a block, no write beyond the fence, and no write of the byte
 /// that is there already. It names the block, not the kernel: use compute-sanitizer, or the
@@ -207,7 +209,7 @@ private:
     using book       = detail::guard_book<where>;
     using kept_block = typename book::kept_block;
 
-    /// Returns the bytes before a block: a multiple of its alignment.
+    /// Returns the number of bytes before a block: the fence, or the alignment if that is larger.
     [[nodiscard]] std::size_t front(std::size_t alignment) const noexcept {
         return std::max(alignment, state_->checks.fence());
     }
@@ -263,8 +265,8 @@ private:
         return p;
     }
 
-    /// Puts a freed block into the quarantine, and frees the oldest ones beyond its size. Returns
-    /// false if there is none.
+    /// Puts a freed block into the quarantine, and frees its oldest blocks if it is too large.
+    /// Returns false if there is no quarantine, or if the block cannot be put into it.
     bool hold_back(stream s, block const& freed) noexcept {
         if (state_->options.quarantine == 0) { return false; }
         state_->fill(s, freed.p, checks::freed_byte, freed.bytes, true);
@@ -321,7 +323,7 @@ private:
         state_.reset();
     }
 
-    std::unique_ptr<book> state_; // a pointer, so that the layer can be moved
+    std::unique_ptr<book> state_; // is a pointer, so that the layer can be moved
 };
 
 namespace with {

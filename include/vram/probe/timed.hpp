@@ -83,8 +83,8 @@ inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 ///
 /// Failure   The constructor throws `std::bad_alloc` and errors of the platform. The destructor
 ///           reports an error to the error sink, and drops the figures of this run.
-/// Threads   A scope belongs to one thread, and ends in reverse order: an automatic variable.
-///           Scopes of several threads may overlap.
+/// Threads   A scope is an automatic variable: it belongs to one thread, and the scopes of a thread
+///           end in reverse order. Scopes of several threads may overlap.
 /// Streams   Two events of the stream are recorded.
 /// Cost      About 1 us on a GPU: two events and two locks. With a resource, one more call of
 ///           `usage()` at each end.

@@ -19,7 +19,8 @@ template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
 
-/// How often the calling thread made a stream wait for freed memory, and how often it waited itself.
+/// How often the calling thread made a stream wait for freed memory, and how often it waited for
+/// such memory itself.
 inline constinit thread_local unsigned waits_made      = 0;
 inline constinit thread_local unsigned host_waits_made = 0;
 

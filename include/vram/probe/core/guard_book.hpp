@@ -34,7 +34,7 @@ class guard_book {
     using stream = typename Platform::stream;
 
 public:
-    /// A block in the quarantine. Its memory is free once `unused` is complete.
+    /// A block in the quarantine. Its memory can be freed once the event `unused` is complete.
     struct kept_block {
         block                    freed;
         typename Platform::event unused;
@@ -46,7 +46,8 @@ public:
         auto const held = lock.hold();
         live_[b.p]      = b;
     }
-    /// Removes a block from the live ones. Reports a free that names none, or has another size.
+    /// Removes a block from the live ones. Reports a free of an address without a block, or with
+    /// another size than the allocation.
     [[nodiscard]] std::optional<block> take(void* p, std::size_t bytes, call_site at) noexcept {
         error wrong{.kind     = error_kind::foreign_pointer,
                     .pointer  = p,
@@ -108,13 +109,13 @@ public:
             return Platform::capturing(s);
         } catch (...) { return false; }
     }
-    /// Returns the stream of the layer.
+    /// Creates the stream of the layer if it does not exist yet, and returns it.
     [[nodiscard]] stream make_own_stream() {
         auto const held = lock.hold();
         if (!own_) { own_.emplace(); }
         return own_->view();
     }
-    /// Returns the stream of the layer, or none if it cannot be created.
+    /// Returns the stream of the layer, or nothing if it cannot be created.
     [[nodiscard]] std::optional<stream> own_stream() noexcept {
         try {
             return make_own_stream();

@@ -59,7 +59,8 @@ public:
 
     [[nodiscard]] std::size_t fence() const noexcept { return fence_; }
 
-    /// Copies the fences of `block` behind the work of `s`, to be compared later.
+    /// Copies the fences of `block` to the host after the earlier work of `s`, to be compared
+    /// later.
     void copy_fences(stream s, guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
         if (slot == nullptr) { return; }
@@ -85,8 +86,8 @@ public:
         while (std::optional<check> const done = next(true)) { compare(*done); }
     }
 
-    /// Copies `bytes` bytes at `from` by the stream `own`, waits, and reports the first one that is
-    /// not `expected`.
+    /// Copies `bytes` bytes at `from` to the host on the stream `own`, waits, and reports the first
+    /// byte that is not `expected`.
     void compare_now(stream own, std::byte const* from, std::size_t bytes, std::byte expected,
                      guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
@@ -114,7 +115,7 @@ private:
         stream_name   on;
     };
 
-    /// Returns an idle slot. If there is none, waits for the oldest check.
+    /// Returns a slot that no check uses. If there is none, waits for the oldest check.
     [[nodiscard]] std::byte* take_slot() noexcept {
         for (;;) {
             {
@@ -126,12 +127,12 @@ private:
                 }
             }
             std::optional<check> const oldest = next(true);
-            if (!oldest) { return nullptr; } // other threads use all of them
+            if (!oldest) { return nullptr; } // other threads use all slots
             compare(*oldest);
         }
     }
-    /// Returns the oldest check, whose copies are complete; none if `waits` is false and they are
-    /// not.
+    /// Returns the oldest check once its copies are complete. If they are not, waits for them if
+    /// `waits` is true, and otherwise returns nothing.
     [[nodiscard]] std::optional<check> next(bool waits) noexcept {
         std::optional<check> oldest;
         try {
@@ -159,7 +160,8 @@ private:
         auto const held = lock_.hold();
         idle_.push_back(c.slot);
     }
-    /// Reports the first of `bytes` bytes, the copy of those at `from`, that is not `expected`.
+    /// Compares `bytes` bytes at `copy`, which were copied from `from`, and reports the first one
+    /// that is not `expected`.
     static bool report_first(std::byte const* copy, std::size_t bytes, std::byte expected,
                              std::byte const* from, guarded_block const& block,
                              stream_name on) noexcept {
@@ -181,10 +183,11 @@ private:
 
     typename Platform::pinned_resource pinned_;
     std::size_t                        fence_;
-    std::byte*                         memory_ = nullptr; ///< of all slots
+    std::byte*                         memory_ = nullptr; ///< the pinned memory of all slots
     platform_lock<Platform>            lock_;
-    std::vector<std::byte*>            idle_;    ///< guarded by `lock_`
-    std::deque<check>                  pending_; ///< in order of their copies; guarded by `lock_`
+    std::vector<std::byte*>            idle_; ///< guarded by `lock_`
+    /// Checks in the order of their copies; guarded by `lock_`.
+    std::deque<check> pending_;
 };
 
 } // namespace detail

@@ -60,8 +60,8 @@ struct sim_history {
     }
 
 private:
-    /// Returns the first position in `reads` that is not before `step`. Looks first at the one after
-    /// `latest`, unless there may be `several` of the same kind.
+    /// Returns the first position in `reads` that is not before `step`. Examines the position after
+    /// `latest` first, unless there may be `several` accesses of the same kind.
     std::vector<sim_event_of>::iterator place_of(sim_event_of const& step, bool several) {
         if (reads.empty() || is_before(reads.back(), step)) { return reads.end(); }
         std::size_t const next = latest + 1 < reads.size() ? latest + 1 : 0;
