@@ -7,7 +7,6 @@
 
 #include <vram/base/align.hpp> // default_alignment
 #include <vram/base/call_site.hpp>
-#include <vram/base/core/meeting.hpp>
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/core/tally.hpp>
@@ -19,26 +18,18 @@
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/core/refused_free.hpp>
 #include <vram/order/core/freed_blocks.hpp>
+#include <vram/order/core/meeting_of.hpp>
 #include <vram/order/core/waiting_frees.hpp>
 
-#include <atomic>      // atomic
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
-#include <exception>   // exception_ptr
-#include <new>         // bad_alloc
-#include <type_traits> // conditional_t, is_same_v
-#include <utility>     // exchange, move
+#include <atomic>    // atomic
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <exception> // exception_ptr
+#include <new>       // bad_alloc
+#include <utility>   // exchange, move
 
 namespace vram {
 namespace detail {
-
-class gate; // defined in base/core/gate.hpp
-
-/// The type with which a host thread waits for another one: `meeting` (condition variable), or the
-/// simulated platform's `gate`, so that the simulator knows which threads wait.
-template <class Platform>
-using meeting_of = std::conditional_t<std::is_same_v<typename Platform::gate, gate>, meeting,
-                                      typename Platform::gate>;
 
 /// Counts live blocks, and keeps freed blocks until the streams that used them are done. The
 /// `stream_ordered` layer passes a function `give`, which is called as `give(p, bytes, alignment,

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `meeting_of` is the type with which host threads wait for each other on a platform.
+
+#include <vram/base/core/meeting.hpp>
+
+#include <type_traits> // conditional_t, is_same_v
+
+namespace vram {
+namespace detail {
+
+class gate; // defined in base/core/gate.hpp
+
+/// The type with which a host thread waits for another one: `meeting` (condition variable), or the
+/// simulated platform's `gate`, so that the simulator knows which threads wait.
+template <class Platform>
+using meeting_of = std::conditional_t<std::is_same_v<typename Platform::gate, gate>, meeting,
+                                      typename Platform::gate>;
+
+} // namespace detail
+} // namespace vram
