@@ -19,20 +19,16 @@
 
 namespace vram {
 
-/// Runs an algorithm of CUB with temporary storage from `memory`: both phases in one call.
+/// Runs both phases of an algorithm of CUB, of any version, with temporary storage from `memory`.
 ///
 ///     cub_run(memory, stream, [&](void* storage, std::size_t& bytes) {
 ///         return cub::DeviceReduce::Sum(storage, bytes, in, out, n, stream);
 ///     });
 ///
-/// The first call of `algorithm` gets a null pointer and sets the size. The second call gets the
-/// storage. Every version of CUB has this interface.
-///
 /// Failure   Throws `out_of_memory`, or `cuda_error` if the algorithm returns an error.
 /// Threads   The rules are those of the resource.
-/// Streams   The storage is allocated and freed on the stream `s`, on which the algorithm must run.
-/// Cost      One allocation and one free, besides the algorithm. An algorithm that needs no storage
-///           costs neither.
+/// Streams   The storage is allocated and freed on `s`, on which the algorithm must run.
+/// Cost      One allocation and one free, if the algorithm needs storage.
 template <class R, class Algorithm>
     requires resource_for<R, cuda_platform, device_accessible> &&
              requires(Algorithm& f, std::size_t& n) {
@@ -50,19 +46,17 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
 
 #if CCCL_VERSION >= 3004000
 
-/// An environment for the algorithms of CUB since CCCL 3.4: the stream of the algorithm, and the
-/// memory of its temporary storage.
+/// The stream of an algorithm of CUB (of CCCL 3.4 and newer) and the memory of its storage.
 ///
 ///     cub_environment const env{memory, stream};
 ///     cuda_check(cub::DeviceReduce::Sum(in, out, n, env));
 ///
-/// The environment borrows a stack that cannot be copied. It keeps that of a `shared` or an
-/// `any_resource` alive.
+/// It borrows a stack that cannot be copied, and keeps that of a `shared` handle alive.
 ///
-/// Failure   If the stack has no memory, the algorithm returns `cudaErrorMemoryAllocation`.
+/// Failure   Without memory, the algorithm returns `cudaErrorMemoryAllocation`.
 /// Threads   The rules are those of the resource.
 /// Streams   The storage is allocated and freed on the stream.
-/// Cost      One allocation and one free for each algorithm that needs storage.
+/// Cost      One allocation and one free, if the algorithm needs storage.
 template <class R>
     requires resource_for<R, cuda_platform, device_accessible>
 class cub_environment {

@@ -234,6 +234,6 @@ private:
 
 template <class Make>
 torch_allocator(Make)
-    -> torch_allocator<typename decltype(std::function{std::declval<Make>()})::result_type>;
+    -> torch_allocator<typename decltype(std::function(std::declval<Make>()))::result_type>;
 
 } // namespace vram
