@@ -233,8 +233,9 @@ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
     return machine_call("cudaEventQuery", [&](machine& m, auto&) {
         m.note_event(event);
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
-        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        cudaError_t const refused = unsafe(m);
         if (event->in_graph) { return stale(*event); }
+        if (refused != cudaSuccess) { return refused; }
         return event->place.done() ? cudaSuccess : cudaErrorNotReady;
     });
 }
@@ -243,8 +244,9 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
     return machine_call("cudaEventSynchronize", [&](machine& m, auto& held) {
         m.note_event(event);
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
-        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        cudaError_t const refused = unsafe(m);
         if (event->in_graph) { return stale(*event); }
+        if (refused != cudaSuccess) { return refused; }
         vram::sim_event const& place  = event->place;
         std::uint64_t const    stream = event->stream;
         std::uint64_t const    frees  = event->frees;
