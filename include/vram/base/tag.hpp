@@ -111,8 +111,8 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 class [[maybe_unused]] tagged : detail::tag_scope {
 public:
     /// Begins a scope with a string literal, which must outlive the scope.
-    template <std::size_t N>
-    [[nodiscard]] explicit tagged(char const (&literal)[N]) noexcept
+    template <std::size_t Length>
+    [[nodiscard]] explicit tagged(char const (&literal)[Length]) noexcept
         : tag_scope{detail::innermost_scope, literal, nullptr} {
         detail::innermost_scope = this;
     }
@@ -123,8 +123,9 @@ public:
         detail::innermost_scope = this;
     }
     /// Begins a scope with the string in a buffer.
-    template <std::size_t N>
-    [[nodiscard]] explicit tagged(char (&text)[N]) noexcept : tagged{text, std::strlen(text)} {}
+    template <std::size_t Length>
+    [[nodiscard]] explicit tagged(char (&text)[Length]) noexcept
+        : tagged{text, std::strlen(text)} {}
     /// Begins a scope with a string that ends with a null character.
     template <class Pointer>
         requires std::same_as<Pointer, char const*> || std::same_as<Pointer, char*>
