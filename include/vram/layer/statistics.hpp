@@ -49,7 +49,8 @@ struct no_histograms {
 ///     train_step(mr);
 ///     auto const step = mr.pop();   // step.bytes.peak: the peak of this step alone
 ///
-/// `with::histograms` also counts sizes and lifetimes by powers of two, since the layer was created.
+/// `with::histograms` also counts sizes and lifetimes by powers of two, from the creation of the
+/// layer on.
 ///
 /// Over a pool the layer counts the requests of the clients, under a pool the chunks of the pool.
 ///

@@ -51,8 +51,7 @@ public:
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         *this = std::move(o);
     }
-    /// Takes over the blocks of `other`. The caller must have called `wait_for_all` on this object
-    /// before, because blocks that it still has would be lost.
+    /// Takes over the blocks of `other`. `wait_for_all` must have emptied this object before.
     deferred_frees& operator=(deferred_frees&& other) noexcept {
         if (this == &other) { return *this; }
         per_event_    = other.per_event_;
@@ -68,8 +67,7 @@ public:
         return *this;
     }
 
-    /// A request in progress. The constructor allocates the list element for the later free of the
-    /// block, so that the free cannot fail.
+    /// A request in progress. Allocates the list element for a later free, which then cannot fail.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
