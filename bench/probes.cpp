@@ -10,6 +10,9 @@
 #include <output_file.hpp>
 
 #include <vram/base/tag.hpp>
+#include <vram/history/history.hpp>
+#include <vram/layer/observed.hpp>
+#include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/pool.hpp>
@@ -122,6 +125,31 @@ probe layer(std::string name, double most, Over over) {
     return {std::move(name), most, plain(one), probed(one), plain(many), probed(many)};
 }
 
+/// A probe that is an observer: `make()` returns it, and the pool is over it.
+template <class Make>
+probe observer(std::string name, double most, Make make) {
+    using seen       = vram::observed<source, decltype(make())>;
+    auto const plain = [](auto memory) {
+        return [memory](unsigned threads, nanoseconds turn) {
+            return ns_of_pair([] { return typename decltype(memory)::type{}; }, nothing, threads,
+                              turn);
+        };
+    };
+    auto const probed = [make](auto memory) {
+        return [make, memory](unsigned threads, nanoseconds turn) {
+            return ns_of_pair(
+                [&] { return typename decltype(memory)::type{seen{source{}, make()}}; }, nothing,
+                threads, turn);
+        };
+    };
+    return {std::move(name),
+            most,
+            plain(std::type_identity<pooled>{}),
+            probed(std::type_identity<vram::pool<seen>>{}),
+            plain(std::type_identity<sharded>{}),
+            probed(std::type_identity<vram::arena<seen>>{})};
+}
+
 /// A probe that is a scope around each pair.
 template <class Around>
 probe scope(std::string name, double most, Around around) {
@@ -143,6 +171,10 @@ std::vector<probe> all() {
     list.push_back(layer("tracking", 60, [](auto up) { return vram::tracking{std::move(up)}; }));
     list.push_back(layer("tracking, 8 frames", 1000,
                          [](auto up) { return vram::tracking{std::move(up), {.frames = 8}}; }));
+    list.push_back(layer("statistics", 5, [](auto up) { return vram::statistics{std::move(up)}; }));
+    list.push_back(observer("history", 25, [] { return vram::history{}; }));
+    list.push_back(observer("history, 8 frames", 1000,
+                            [] { return vram::history{vram::history_options{.frames = 8}}; }));
     return list;
 }
 
