@@ -61,7 +61,7 @@ TEST_CASE("histograms: sizes are counted at the allocation, lifetimes at the fre
 
 TEST_CASE("histograms: a layer without them is as small as before") {
     struct counted_only {
-        detail::lock               lock;
+        detail::biased_lock        lock;
         counters                   now;
         std::vector<std::uint64_t> scopes;
         std::uint64_t              last;

@@ -7,7 +7,8 @@
 
 #include <vram/base/call_site.hpp>          // call_site
 #include <vram/base/contract.hpp>           // expects
-#include <vram/base/core/lock.hpp>          // lock
+#include <vram/base/core/biased_lock.hpp>   // biased_lock
+#include <vram/base/core/lock.hpp>          // no_lock
 #include <vram/base/counter.hpp>            // counter
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, measured_resource
@@ -60,7 +61,8 @@ struct no_histograms {
 ///           calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
 ///           in the number of scopes within the one that ends.
-template <class Upstream, class Lock = detail::lock, class Histograms = detail::no_histograms>
+template <class Upstream, class Lock = detail::biased_lock,
+          class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 
@@ -283,7 +285,7 @@ private:
 namespace detail {
 /// The layer of `with::histograms`.
 template <class Upstream>
-using statistics_with_histograms = statistics<Upstream, lock, histograms>;
+using statistics_with_histograms = statistics<Upstream, biased_lock, histograms>;
 } // namespace detail
 
 namespace with {
