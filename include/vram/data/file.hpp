@@ -43,7 +43,7 @@ struct file_options {
 ///     file results{"out.bin", {.use = file_options::mode::create}};
 ///     results.write(std::as_bytes(std::span{row}), index * row_bytes);
 ///
-/// With the option `direct`, the parts whose offset and memory address are multiples of
+/// With the option `direct`, the parts with an offset and a memory address that are multiples of
 /// `direct_alignment` bypass the page cache, and the rest goes through it. If the file system
 /// refuses, everything goes through the page cache, and `direct_refused()` returns the reason.
 ///

@@ -62,13 +62,13 @@ public:
     /// The largest number of devices.
     static constexpr std::size_t most_devices = 64;
 
-    /// Makes an allocator whose stack of the device `d` will be `make(d)`.
+    /// Makes an allocator that makes the stack of the device `d` by `make(d)`.
     template <class Make>
         requires std::same_as<std::invoke_result_t<Make&, device>, R>
     explicit torch_allocator(Make make)
         : make_{[make](device d) { return std::unique_ptr<R>{new R(make(d))}; }} {}
     torch_allocator(torch_allocator&&) = delete;
-    /// Waits for the devices and frees the blocks whose frees still wait.
+    /// Waits for the devices, and completes the frees that still wait.
     ~torch_allocator() {
         for (auto& each : parts_) {
             part* const it = each.load();

@@ -31,7 +31,7 @@ namespace vram {
 /// Failure   Functions throw `std::bad_alloc` and errors of the platform.
 /// Threads   Any thread. The object outlives all scopes.
 /// Streams   `text`, `rows` and `clear` wait for the ends of all runs on the device.
-/// Cost      Two events for each run whose end on the device was not read yet.
+/// Cost      Two events for each run until its end on the device was read.
 template <platform Platform>
 class profile {
 public:

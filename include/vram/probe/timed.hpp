@@ -25,7 +25,7 @@ namespace vram {
 
 namespace detail {
 
-/// Stands for the memory of a scope whose memory is not measured.
+/// Stands for the memory of a scope if it is not measured.
 struct no_memory {};
 
 /// The memory of a scope.

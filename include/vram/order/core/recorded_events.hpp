@@ -20,7 +20,7 @@ namespace detail {
 ///
 /// Failure   Only `spare` creates events. It may throw `std::bad_alloc` or an error of the
 ///           platform, and nothing has changed.
-/// Threads   One thread at a time. Other threads may wait for events whose `pins` is not zero at
+/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero at
 ///           the same time: an event keeps its address.
 /// Cost      Constant, except `event_for`, and `spare` if host threads wait.
 template <class Platform>

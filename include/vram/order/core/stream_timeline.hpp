@@ -36,7 +36,7 @@ namespace detail {
 ///
 /// Failure   If an event cannot be recorded, the error is reported and the call is repeated once.
 ///           Errors of the platform after that are rethrown, and nothing has changed.
-/// Threads   One thread at a time. Other threads may wait for events whose `pins` is not zero at
+/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero at
 ///           the same time.
 /// Cost      `epoch_of_free` and `done` cost a comparison. Others make calls of the platform.
 template <class Platform>

@@ -77,7 +77,7 @@ public:
             idle_.push_back(slot);
         }
     }
-    /// Compares the fences whose copies are complete.
+    /// Compares the fences with complete copies.
     void compare_ready() noexcept {
         while (std::optional<check> const done = next(false)) { compare(*done); }
     }

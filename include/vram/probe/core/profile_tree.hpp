@@ -22,7 +22,7 @@
 namespace vram {
 namespace detail {
 
-/// A platform whose events measure time.
+/// A platform with events that measure time.
 template <class P>
 concept times_events = requires(typename P::device d, typename P::event const& e) {
     { P::timed_event(d) } -> std::same_as<typename P::event>;
@@ -120,7 +120,7 @@ public:
     }
 
 private:
-    /// A run whose end on the device was not read yet.
+    /// A run with an end on the device that was not read yet.
     struct unread {
         profile_scope* scope;
         unsigned       thread;

@@ -33,7 +33,7 @@ struct sim_meeting {
     };
 
     std::size_t                 ranks = 0;
-    std::vector<party>          queued; ///< the ranks whose operations are queued
+    std::vector<party>          queued; ///< the ranks with queued operations
     vector_clock                vclock; ///< what happens before one of these operations
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
