@@ -114,7 +114,8 @@ struct block {
 };
 
 /// A thread of the driver. It waits for host functions, so that simulated time advances even if all
-/// threads of the program wait for them.
+/// threads of the program wait for them. It ends once all of them have run: otherwise it would be
+/// alive when the process ends, and its state then counts as leaked.
 class driver {
 public:
     driver()         = default;
@@ -125,43 +126,37 @@ public:
     void follow(vram::sim_event place) {
         std::scoped_lock const held{mutex_};
         places_.push_back(std::move(place));
-        if (!thread_.joinable()) {
-            thread_ = std::thread{[this] { run(); }};
-        }
-        condition_.notify_one();
+        if (std::exchange(running_, true)) { return; }
+        std::thread{[this] { run(); }}.detach();
     }
     /// Must be called before the simulated node is destroyed.
     void stop() {
-        {
-            std::scoped_lock const held{mutex_};
-            stopping_ = true;
-        }
-        condition_.notify_one();
-        if (thread_.joinable()) { thread_.join(); }
-        stopping_ = false;
+        std::unique_lock held{mutex_};
+        condition_.wait(held, [&] { return !running_; });
     }
 
 private:
     void run() {
         std::unique_lock held{mutex_};
-        for (;;) {
-            condition_.wait(held, [&] { return stopping_ || !places_.empty(); });
-            if (places_.empty()) { return; }
-            vram::sim_event const place = std::move(places_.front());
-            places_.pop_front();
-            held.unlock();
-            try {
-                place.synchronize();
-            } catch (vram::sim_error const&) {} // the program receives the error at its next query
+        while (!places_.empty()) {
+            {
+                vram::sim_event const place = std::move(places_.front());
+                places_.pop_front();
+                held.unlock();
+                try {
+                    place.synchronize();
+                } catch (vram::sim_error const&) {} // the next query of the program receives it
+            }
             held.lock();
         }
+        running_ = false;
+        condition_.notify_all();
     }
 
     std::mutex                  mutex_;
     std::condition_variable     condition_;
     std::deque<vram::sim_event> places_;
-    bool                        stopping_ = false;
-    std::thread                 thread_;
+    bool                        running_ = false;
 };
 
 /// A completion flag that a stream wrote. A thread that reads it is ordered after the earlier work
