@@ -266,7 +266,8 @@ TEST_CASE("sim: memory that a captured graph allocates from a pool is accessible
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim: blocking streams may use a block that a pool allocated on the legacy stream") {
+TEST_CASE(
+    "sim: after work on the legacy stream, blocking streams may use a block allocated there") {
     sim_node node{{.on_report = sim_on_report::collect}};
     {
         pool<stream_ordered<sim_resource>> memory;
@@ -274,6 +275,7 @@ TEST_CASE("sim: blocking streams may use a block that a pool allocated on the le
         auto const                         legacy = sim_stream_view::legacy(sim_device{});
         sim_launch(s, {});
         void* const p = memory.allocate(legacy, block_users::size);
+        sim_launch(legacy, {}); // blocking streams follow it, but not an allocation of a pool
         block_users::uses("on a blocking stream", s, p);
         memory.deallocate(legacy, p, block_users::size);
     }
