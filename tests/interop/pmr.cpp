@@ -26,14 +26,14 @@ namespace {
 
 using full = doubles::archetype<>;
 
-struct device_memory : null_resource<> {
+struct not_for_the_host : null_resource<> {
     using properties = property_set<device_accessible>;
 };
 template <class R>
 concept serves_pmr = requires { typename vram::pmr<R>; };
 
 static_assert(serves_pmr<full&> && serves_pmr<doubles::minimal_resource<>>);
-static_assert(!serves_pmr<device_memory>, "the host may not touch it");
+static_assert(!serves_pmr<not_for_the_host>, "the host may not touch it");
 static_assert(!std::movable<vram::pmr<full>>);
 
 } // namespace

@@ -79,11 +79,11 @@ public:
     }
     /// Compares the fences with complete copies.
     void compare_ready() noexcept {
-        while (std::optional<check> const done = next(false)) { compare(*done); }
+        while (std::optional<comparison> const done = next(false)) { compare(*done); }
     }
     /// Waits for all copies, and compares the fences.
     void compare_all() noexcept {
-        while (std::optional<check> const done = next(true)) { compare(*done); }
+        while (std::optional<comparison> const done = next(true)) { compare(*done); }
     }
 
     /// Copies `bytes` bytes at `from` to the host on the stream `own`, waits, and reports the first
@@ -108,7 +108,7 @@ public:
 private:
     static constexpr std::size_t slots = 64;
 
-    struct check {
+    struct comparison {
         event         copied;
         std::byte*    slot;
         guarded_block block;
@@ -126,15 +126,15 @@ private:
                     return slot;
                 }
             }
-            std::optional<check> const oldest = next(true);
+            std::optional<comparison> const oldest = next(true);
             if (!oldest) { return nullptr; } // other threads use all slots
             compare(*oldest);
         }
     }
     /// Returns the oldest check once its copies are complete. If they are not, waits for them if
     /// `waits` is true, and otherwise returns nothing.
-    [[nodiscard]] std::optional<check> next(bool waits) noexcept {
-        std::optional<check> oldest;
+    [[nodiscard]] std::optional<comparison> next(bool waits) noexcept {
+        std::optional<comparison> oldest;
         try {
             auto const held = lock_.hold();
             if (pending_.empty()) { return oldest; }
@@ -152,7 +152,7 @@ private:
         }
         return oldest;
     }
-    void compare(check const& c) noexcept {
+    void compare(comparison const& c) noexcept {
         guarded_block const& b = c.block;
         if (!report_first(c.slot, fence_, fence_byte, b.p - fence_, b, c.on)) {
             report_first(c.slot + fence_, fence_, fence_byte, b.p + b.bytes, b, c.on);
@@ -187,7 +187,7 @@ private:
     platform_lock<Platform>            lock_;
     std::vector<std::byte*>            idle_; ///< guarded by `lock_`
     /// Checks in the order of their copies; guarded by `lock_`.
-    std::deque<check> pending_;
+    std::deque<comparison> pending_;
 };
 
 } // namespace detail
