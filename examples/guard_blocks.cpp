@@ -46,7 +46,7 @@ int main() {
         stream.synchronize();
         memory.trim(); // empties the quarantine; the end of `memory` does the same
         // [/layer]
-        memory.check();
+        memory.check_blocks();
     }
     expects(reports == 2, "both writes");
 }

@@ -38,7 +38,7 @@ error guarded_write(Memory& memory, std::ptrdiff_t offset, std::size_t& reports)
     auto* const            p = static_cast<std::byte*>(memory.allocate(s, 100));
     sim_platform::fill(s, p + offset, std::byte{1}, 1);
     memory.deallocate(s, p, 100);
-    memory.check();
+    memory.check_blocks();
     reports = errors.count();
     s.synchronize();
     if constexpr (retiring_resource<Memory>) { memory.retire(s); }
@@ -100,7 +100,7 @@ void accepts_correct_programs(char const* name, Make const& make) {
             }
             if (i % 100 == 50) {
                 s.synchronize();
-                memory.check();
+                memory.check_blocks();
             }
         }
         for (auto const& [p, n] : live) { memory.deallocate(s, p, n); }
@@ -181,14 +181,14 @@ TEST_CASE("guarded: check compares the fences of live blocks") {
     guarded                memory{pool{device_memory()}};
     auto* const            p = static_cast<std::byte*>(memory.allocate(s, 100));
     s.synchronize();
-    memory.check();
+    memory.check_blocks();
     CHECK(errors.count() == 0);
     sim_platform::fill(s, p + 100, std::byte{1}, 1);
     s.synchronize();
-    memory.check();
+    memory.check_blocks();
     CHECK(errors.count(error_kind::overrun) == 1);
     memory.deallocate(s, p, 100);
-    memory.check();
+    memory.check_blocks();
     CHECK(errors.count(error_kind::overrun) == 2);
 }
 
@@ -233,6 +233,6 @@ TEST_CASE("guarded: a free during a capture is not checked") {
     sim_graph::begin(s);
     memory.deallocate(s, p, 100);
     (void)sim_graph::end(s);
-    memory.check();
+    memory.check_blocks();
     CHECK(errors.count() == 0);
 }

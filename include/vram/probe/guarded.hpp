@@ -171,7 +171,7 @@ public:
 
     /// Waits for all checks of freed blocks, and checks the fences of all live blocks and the bytes
     /// of the blocks in the quarantine. No stream may write them in this time.
-    void check() noexcept {
+    void check_blocks() noexcept {
         state_->checks.compare_all();
         auto const own = state_->own_stream();
         if (!own) { return; }

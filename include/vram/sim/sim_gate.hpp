@@ -240,14 +240,19 @@ private:
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
-        // In a host function, the earlier work of its stream happens before the next acquisition.
-        if (detail::inside_effect) {
-            if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
-            return;
+        try {
+            // In a host function, the earlier work of its stream happens before the next acquisition.
+            if (detail::inside_effect) {
+                if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
+                return;
+            }
+            detail::sim_host& holder = machine_->caller();
+            vclock_.join(holder.vclock);
+            holder.advance();
+        } catch (...) {
+            machine_->checker.lose_order();
+            throw;
         }
-        detail::sim_host& holder = machine_->caller();
-        vclock_.join(holder.vclock);
-        holder.advance();
     }
 
     /// Releases the gate (a mutex), waits for a `notify`, and acquires the gate again. Returns

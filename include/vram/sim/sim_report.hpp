@@ -207,7 +207,10 @@ struct sim_unchecked {
     std::uint64_t pageable = 0;
     /// Number of events of resources that were lost for lack of memory.
     std::uint64_t resource_events = 0;
-    std::uint64_t ignored         = 0; ///< number of reports that `sim_node::ignore` suppressed
+    /// Number of orders and accesses that could not be recorded for lack of host memory. After the
+    /// first, no races are reported.
+    std::uint64_t orders  = 0;
+    std::uint64_t ignored = 0; ///< number of reports that `sim_node::ignore` suppressed
 
     /// Returns the numbers that are not 0, as one line of text.
     [[nodiscard]] std::string text() const;
@@ -384,6 +387,7 @@ inline std::string sim_unchecked::text() const {
     add(host_functions, " host functions without declared memory");
     add(pageable, " accesses to pageable memory");
     add(resource_events, " lost events of resources");
+    add(orders, " orders and accesses without host memory");
     add(ignored, " ignored reports");
     return text.empty() ? "everything was checked" : text;
 }

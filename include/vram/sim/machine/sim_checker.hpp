@@ -122,6 +122,12 @@ public:
     /// Called if an event of a pool or layer could not be stored. Not all of its blocks are known
     /// from then on, so no access is reported for being outside of every block.
     void miss_event() noexcept { ++unchecked.resource_events; }
+    /// Counts an order of two threads or streams, or an access, that could not be recorded for lack
+    /// of host memory. From then on no races are reported.
+    void lose_order() noexcept {
+        ++unchecked.orders;
+        on_.races = false;
+    }
 
     /// The block freed last by a resource, and its history, in case the resource refuses the free.
     struct freed_block {

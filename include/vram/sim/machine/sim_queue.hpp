@@ -11,6 +11,7 @@
 
 #include <algorithm> // max
 #include <cstddef>   // size_t
+#include <new>       // bad_alloc
 #include <utility>   // move
 
 namespace vram {
@@ -245,7 +246,13 @@ private:
                 peers =
                     owner == at.device || m_.at(at.device).peers[static_cast<std::size_t>(owner)];
             }
-            m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
+            try {
+                m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy,
+                                 peers);
+            } catch (std::bad_alloc const&) { // a part is recorded, but the operation will not run
+                m_.checker.lose_order();
+                throw;
+            }
         }
         if (op.task.word && !op.task.fails) { sim_late_waits{m_}.use_word(op, vclock, s); }
         if (op.task.meeting) { sim_late_waits{m_}.join_meeting(op, vclock, s); }
