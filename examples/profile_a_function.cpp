@@ -49,7 +49,7 @@ int main() {
     // [/table]
 
     // [rows]
-    profile_times on_device;
+    profile_row::times on_device;
     for (profile_row const& row : times.rows()) {
         if (row.depth == 0) { on_device.merge(row.device); }
     }

@@ -25,7 +25,7 @@ namespace {
 std::size_t events_of_kind(history_record const& from, kind k) {
     return static_cast<std::size_t>(
         std::count_if(from.events.begin(), from.events.end(),
-                      [&](history_event const& e) { return e.kind == k; }));
+                      [&](history_record::event const& e) { return e.kind == k; }));
 }
 } // namespace
 
@@ -43,7 +43,7 @@ TEST_CASE("history: an event has its size, stream, tag, line and resource") {
     auto const record = log.record();
     REQUIRE(record.events.size() == 3);
     CHECK(record.events[0].kind == kind::chunk_added);
-    history_event const& made = record.events[1];
+    history_record::event const& made = record.events[1];
     CHECK(made.kind == kind::allocated);
     CHECK(made.bytes == 1000);
     CHECK(made.has_stream);
@@ -52,7 +52,7 @@ TEST_CASE("history: an event has its size, stream, tag, line and resource") {
     CHECK(record.sites[made.site].line == line);
     CHECK(record.sites[made.site].file.ends_with("history.cpp"));
     CHECK(record.resources[made.resource].name == "pool");
-    history_event const& freed = record.events[2];
+    history_record::event const& freed = record.events[2];
     CHECK(freed.kind == kind::freed);
     CHECK(!freed.has_stream);
     CHECK(freed.memory == made.memory);
@@ -78,7 +78,7 @@ TEST_CASE("history: the last events are kept, and the others are counted") {
         CHECK(record.events.size() + record.overwritten == 6001);
         CHECK((record.overwritten > 0) == (kept < 1000 || record.events.size() < 6001));
         for (std::size_t i = 0; i != std::min(kept, record.events.size()); ++i) {
-            history_event const& e = record.events[record.events.size() - 1 - i];
+            history_record::event const& e = record.events[record.events.size() - 1 - i];
             CHECK(e.bytes == 3000 - i / 2);
         }
         CHECK(record.chunks.size() == 1); // older than the events
@@ -113,7 +113,7 @@ TEST_CASE("history: threads write at the same time as a record is made") {
         auto const record = log.record();
         CHECK(std::is_sorted(record.events.begin(), record.events.end(),
                              [](auto const& a, auto const& b) { return a.time < b.time; }));
-        for (history_event const& e : record.events) {
+        for (history_record::event const& e : record.events) {
             if (e.kind > kind::freed) { continue; }
             if (e.bytes == 0 || e.bytes > pairs) { FAIL("a torn event"); }
         }

@@ -70,7 +70,7 @@ TEST_CASE("read_history: a file that ends early or is damaged is an error, and n
         try {
             history_record const record = decoded(damaged);
             ++read;
-            for (history_event const& e : record.events) {
+            for (history_record::event const& e : record.events) {
                 if (e.tag >= record.tags.size() || e.resource >= record.resources.size() ||
                     e.site >= record.sites.size() || e.stack >= record.stacks.size()) {
                     FAIL("an index beyond its table");

@@ -6,7 +6,7 @@
 using namespace vram;
 
 TEST_CASE("profile_row: times have a sum, a mean, the least and the greatest") {
-    profile_times t;
+    profile_row::times t;
     CHECK(t.mean() == 0);
     t.add(30);
     t.add(10);
@@ -15,7 +15,7 @@ TEST_CASE("profile_row: times have a sum, a mean, the least and the greatest") {
     CHECK(t.mean() == 20);
     CHECK(t.least == 10);
     CHECK(t.most == 30);
-    profile_times more;
+    profile_row::times more;
     t.merge(more);
     CHECK(t.least == 10);
     more.add(5);

@@ -6,10 +6,10 @@
 
 #include <vram/base/core/tag_tree.hpp> // tag_node, tag_tree
 
-#include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <cstdint>  // uint32_t
-#include <cstring>  // strlen
+#include <cstddef>     // size_t
+#include <cstdint>     // uint32_t
+#include <cstring>     // strlen
+#include <type_traits> // is_same_v
 
 namespace vram {
 
@@ -128,7 +128,7 @@ public:
         : tagged{text, std::strlen(text)} {}
     /// Begins a scope with a string that ends with a null character.
     template <class Pointer>
-        requires std::same_as<Pointer, char const*> || std::same_as<Pointer, char*>
+        requires std::is_same_v<Pointer, char const*> || std::is_same_v<Pointer, char*>
     [[nodiscard]] explicit tagged(Pointer const& text) noexcept : tagged{text, std::strlen(text)} {}
     /// Begins a scope with a `std::string` or `std::string_view`.
     template <class Text>

@@ -38,7 +38,7 @@ public:
 
 private:
     void write(story_step const& step, memory_counters& sums) {
-        history_event const& e = from_.events[step.event];
+        history_record::event const& e = from_.events[step.event];
         sums.follow(step);
         if (sums.live_changed() || sums.reserved_changed()) {
             event("C", "memory", e, [&] {
@@ -69,7 +69,7 @@ private:
         }
     }
     template <class Arguments>
-    void event(char const* phase, char const* name, history_event const& e,
+    void event(char const* phase, char const* name, history_record::event const& e,
                Arguments const& arguments) {
         json_.item([&] {
             json_.dictionary([&] {

@@ -24,13 +24,13 @@ namespace detail {
 class column_encoder {
 public:
     explicit column_encoder(history_record const& from) : from_{from} {
-        for (history_event const& e : from.events) {
+        for (history_record::event const& e : from.events) {
             if (e.memory != 0) {
                 shift_ = std::min(shift_, static_cast<unsigned>(std::countr_zero(e.memory)));
             }
         }
         if (shift_ > 63) { shift_ = 0; }
-        for (history_event const& e : from.events) { add(e); }
+        for (history_record::event const& e : from.events) { add(e); }
     }
 
     void write(byte_file& to) {
@@ -39,12 +39,12 @@ public:
         f::append(head, from_.device);
         f::append(head, from_.overwritten);
         table(head, from_.tags, [&](std::string const& tag) { f::append(head, tag); });
-        table(head, from_.sites, [&](history_site const& at) {
+        table(head, from_.sites, [&](history_record::site const& at) {
             f::append(head, at.file);
             f::append(head, at.function);
             f::append(head, at.line);
         });
-        table(head, from_.resources, [&](history_resource const& r) {
+        table(head, from_.resources, [&](history_record::resource const& r) {
             f::append(head, r.name);
             f::append(head, r.identity);
         });
@@ -53,7 +53,7 @@ public:
             for (std::uint64_t const address : stack) { f::append(head, address); }
         });
         f::append(head, from_.chunks.size());
-        for (history_chunk const& c : from_.chunks) {
+        for (history_record::chunk const& c : from_.chunks) {
             f::append(head, c.memory);
             f::append(head, c.bytes);
             f::append(head, c.resource);
@@ -78,7 +78,7 @@ private:
         for (std::size_t i = 1; i < from.size(); ++i) { write(from[i]); }
     }
 
-    void add(history_event const& e) {
+    void add(history_record::event const& e) {
         using f = column_format;
         std::string key;
         for (std::uint64_t const n :

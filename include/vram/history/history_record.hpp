@@ -14,68 +14,68 @@
 
 namespace vram {
 
-/// One event of a `history_record`. Members that end in a name of a table are indices of it.
-struct history_event {
-    memory_event_kind kind{};
-    bool              has_stream = false; ///< false for functions without a stream
-    std::uint16_t     thread     = 0;     ///< small number of the thread, reused after its end
-    std::uint32_t     tag        = 0;     ///< index in `tags`; 0 is the empty tag
-    std::uint32_t     site       = 0;     ///< index in `sites`; 0 is the unknown line
-    std::uint32_t     resource   = 0;     ///< index in `resources`; for a mark, its text
-    std::uint32_t     stack      = 0;     ///< index in `stacks`; 0 is the empty stack
-    std::int64_t      time       = 0;     ///< nanoseconds since 1970
-    std::uint64_t     memory     = 0;     ///< address of the block or chunk
-    std::uint64_t     bytes      = 0;     ///< size that the caller requested
-    std::uint64_t     stream     = 0;     ///< handle or id of the stream
-
-    friend bool operator==(history_event const&, history_event const&) = default;
-};
-
-/// A line of the program in a `history_record`.
-struct history_site {
-    std::string file;     ///< empty if the line is unknown
-    std::string function; ///< empty if it is unknown
-    unsigned    line = 0; ///< 0 if the line is unknown
-
-    friend bool operator==(history_site const&, history_site const&) = default;
-};
-
-/// A resource of a `history_record`, or the text of a mark.
-struct history_resource {
-    std::string   name;         ///< kind of the resource, such as "pool"; text of the mark
-    std::uint64_t identity = 0; ///< a number that differs for resources of one kind
-
-    friend bool operator==(history_resource const&, history_resource const&) = default;
-};
-
-/// A chunk that a resource has at the end of the record.
-struct history_chunk {
-    std::uint64_t memory   = 0;
-    std::uint64_t bytes    = 0;
-    std::uint32_t resource = 0; ///< index in `resources`
-    /// True for virtual memory, which grows in parts and is removed as a whole.
-    bool grows = false;
-
-    friend bool operator==(history_chunk const&, history_chunk const&) = default;
-};
-
 /// The events of a `history` up to one moment, and the tables to which they refer. Each table
 /// begins with an empty entry.
 ///
 ///     history_record const last = log.record();
-///     for (history_event const& e : last.events) {
-///         history_site const&     line = last.sites[e.site];
-///         history_resource const& by   = last.resources[e.resource];
+///     for (history_record::event const& e : last.events) {
+///         history_record::site const&     line = last.sites[e.site];
+///         history_record::resource const& by   = last.resources[e.resource];
 ///         std::printf("%s %s:%u\n", by.name.c_str(), line.file.c_str(), line.line);
 ///     }
-///     for (history_chunk const& c : last.chunks) { reserved += c.bytes; }
+///     for (history_record::chunk const& c : last.chunks) { reserved += c.bytes; }
 struct history_record {
-    std::vector<history_event> events; ///< in order of time
+    /// One event of a `history_record`. Members that end in a name of a table are indices of it.
+    struct event {
+        memory_event_kind kind{};
+        bool              has_stream = false; ///< false for functions without a stream
+        std::uint16_t     thread     = 0;     ///< small number of the thread, reused after its end
+        std::uint32_t     tag        = 0;     ///< index in `tags`; 0 is the empty tag
+        std::uint32_t     site       = 0;     ///< index in `sites`; 0 is the unknown line
+        std::uint32_t     resource   = 0;     ///< index in `resources`; for a mark, its text
+        std::uint32_t     stack      = 0;     ///< index in `stacks`; 0 is the empty stack
+        std::int64_t      time       = 0;     ///< nanoseconds since 1970
+        std::uint64_t     memory     = 0;     ///< address of the block or chunk
+        std::uint64_t     bytes      = 0;     ///< size that the caller requested
+        std::uint64_t     stream     = 0;     ///< handle or id of the stream
+
+        friend bool operator==(event const&, event const&) = default;
+    };
+
+    /// A line of the program in a `history_record`.
+    struct site {
+        std::string file;     ///< empty if the line is unknown
+        std::string function; ///< empty if it is unknown
+        unsigned    line = 0; ///< 0 if the line is unknown
+
+        friend bool operator==(site const&, site const&) = default;
+    };
+
+    /// A resource of a `history_record`, or the text of a mark.
+    struct resource {
+        std::string   name;         ///< kind of the resource, such as "pool"; text of the mark
+        std::uint64_t identity = 0; ///< a number that differs for resources of one kind
+
+        friend bool operator==(resource const&, resource const&) = default;
+    };
+
+    /// A chunk that a resource has at the end of the record.
+    struct chunk {
+        std::uint64_t memory   = 0;
+        std::uint64_t bytes    = 0;
+        std::uint32_t resource = 0; ///< index in `resources`
+        /// True for virtual memory, which grows in parts and is removed as a whole.
+        bool grows = false;
+
+        friend bool operator==(chunk const&, chunk const&) = default;
+    };
+
+    std::vector<event> events; ///< in order of time
     /// Chunks at the end of the record, including those older than `events`.
-    std::vector<history_chunk>    chunks;
-    std::vector<std::string>      tags      = {""};
-    std::vector<history_site>     sites     = {{}};
-    std::vector<history_resource> resources = {{}};
+    std::vector<chunk>       chunks;
+    std::vector<std::string> tags      = {""};
+    std::vector<site>        sites     = {{}};
+    std::vector<resource>    resources = {{}};
     /// Return addresses of each call stack, innermost first.
     std::vector<std::vector<std::uint64_t>> stacks = {{}};
     std::uint64_t overwritten = 0; ///< number of events before `events` that were overwritten

@@ -41,14 +41,14 @@ public:
     }
     /// Writes an instant event, with the known members of `e` as annotations.
     void instant(std::int64_t time, std::uint64_t track, char const* name,
-                 history_record const& from, history_event const& e) {
+                 history_record const& from, history_record::event const& e) {
         event_.clear();
         event_.number(9, 3).number(11, track).text(22, "vram").text(23, utf8_text(name));
         if (e.bytes != 0) { annotate("bytes", e.bytes); }
         if (e.has_stream) { annotate("stream", e.stream); }
         if (e.tag != 0) { annotate("tag", from.tags[e.tag]); }
         if (e.site != 0) {
-            history_site const& at = from.sites[e.site];
+            history_record::site const& at = from.sites[e.site];
             annotate("line", at.file + ":" + std::to_string(at.line));
         }
         write(time, event_);
@@ -115,7 +115,7 @@ inline void perfetto_trace(history_record const& record, detail::byte_file& to) 
         out.counter(record.events.front().time, reserved, sums.reserved());
     }
     for (detail::story_step const& step : story.steps()) {
-        history_event const& e = record.events[step.event];
+        history_record::event const& e = record.events[step.event];
         sums.follow(step);
         if (sums.live_changed()) { out.counter(e.time, live, sums.live()); }
         if (sums.reserved_changed()) { out.counter(e.time, reserved, sums.reserved()); }

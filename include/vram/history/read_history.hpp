@@ -50,14 +50,14 @@ private:
     void read_tables() {
         for (std::size_t n = from_.count(1); n != 0; --n) { made_.tags.emplace_back(from_.text()); }
         for (std::size_t n = from_.count(3); n != 0; --n) {
-            history_site at;
+            history_record::site at;
             at.file     = from_.text();
             at.function = from_.text();
             at.line     = static_cast<unsigned>(from_.number(~0U));
             made_.sites.push_back(std::move(at));
         }
         for (std::size_t n = from_.count(2); n != 0; --n) {
-            history_resource r;
+            history_record::resource r;
             r.name     = from_.text();
             r.identity = from_.number();
             made_.resources.push_back(std::move(r));
@@ -68,7 +68,7 @@ private:
             made_.stacks.push_back(std::move(stack));
         }
         for (std::size_t n = from_.count(4); n != 0; --n) {
-            history_chunk c;
+            history_record::chunk c;
             c.memory   = from_.number();
             c.bytes    = from_.number();
             c.resource = index_of(made_.resources);
@@ -77,8 +77,8 @@ private:
         }
         for (std::size_t n = from_.count(8); n != 0; --n) { contexts_.push_back(context()); }
     }
-    [[nodiscard]] history_event context() {
-        history_event e;
+    [[nodiscard]] history_record::event context() {
+        history_record::event e;
         e.kind       = static_cast<memory_event_kind>(from_.number(last_kind));
         e.has_stream = from_.number(1) != 0;
         e.thread     = static_cast<std::uint16_t>(from_.number(0xFFFF));
@@ -108,7 +108,7 @@ private:
         std::unordered_map<std::uint64_t, std::uint64_t> size_at;
         for (std::size_t i = 0; i != events; ++i) {
             if (contexts_.empty()) { contexts.fail(file_error::reason::damaged); }
-            history_event e = contexts_[contexts.number(contexts_.size() - 1)];
+            history_record::event e = contexts_[contexts.number(contexts_.size() - 1)];
             time += f::unzigzag(times.number());
             place += f::unzigzag(memories.number());
             e.time                   = static_cast<std::int64_t>(time);
@@ -126,9 +126,9 @@ private:
 
     static constexpr auto last_kind = static_cast<std::uint64_t>(memory_event_kind::marked);
 
-    column_reader              from_;
-    history_record             made_;
-    std::vector<history_event> contexts_;
+    column_reader                      from_;
+    history_record                     made_;
+    std::vector<history_record::event> contexts_;
 };
 
 /// Returns the bytes of the file `path`.

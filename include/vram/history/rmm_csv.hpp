@@ -39,8 +39,8 @@ inline void rmm_csv(history_record const& record, detail::byte_file& to) {
         default: break;
         }
         if (text == nullptr) { continue; }
-        history_event const& e  = record.events[step.event];
-        history_site const&  at = record.sites[e.site];
+        history_record::event const& e  = record.events[step.event];
+        history_record::site const&  at = record.sites[e.site];
         to << detail::csv_row{e.thread,           e.time,     text,
                               step.memory,        step.bytes, e.stream,
                               record.tags[e.tag], at.file,    at.line}

@@ -12,42 +12,42 @@
 
 namespace vram {
 
-/// Durations in nanoseconds: their number, sum, least and greatest.
-struct profile_times {
-    std::uint64_t count = 0; ///< number of durations
-    std::uint64_t total = 0; ///< their sum
-    std::uint64_t least = 0; ///< the shortest one
-    std::uint64_t most  = 0; ///< the longest one
-
-    /// Returns the average; 0 if there is none.
-    [[nodiscard]] constexpr std::uint64_t mean() const noexcept {
-        return count != 0 ? total / count : 0;
-    }
-    /// Adds one duration.
-    constexpr void add(std::uint64_t time) noexcept {
-        merge({.count = 1, .total = time, .least = time, .most = time});
-    }
-    /// Adds all durations of `other`.
-    constexpr void merge(profile_times const& other) noexcept {
-        if (other.count == 0) { return; }
-        if (count == 0 || other.least < least) { least = other.least; }
-        if (other.most > most) { most = other.most; }
-        count += other.count;
-        total += other.total;
-    }
-};
-
 /// One row of a `profile`: a scope, with all its runs.
 ///
 ///     for (profile_row const& row : times.rows()) { total += row.device.total; }
 struct profile_row {
+    /// Durations in nanoseconds: their number, sum, least and greatest.
+    struct times {
+        std::uint64_t count = 0; ///< number of durations
+        std::uint64_t total = 0; ///< their sum
+        std::uint64_t least = 0; ///< the shortest one
+        std::uint64_t most  = 0; ///< the longest one
+
+        /// Returns the average; 0 if there is none.
+        [[nodiscard]] constexpr std::uint64_t mean() const noexcept {
+            return count != 0 ? total / count : 0;
+        }
+        /// Adds one duration.
+        constexpr void add(std::uint64_t time) noexcept {
+            merge({.count = 1, .total = time, .least = time, .most = time});
+        }
+        /// Adds all durations of `other`.
+        constexpr void merge(times const& other) noexcept {
+            if (other.count == 0) { return; }
+            if (count == 0 || other.least < least) { least = other.least; }
+            if (other.most > most) { most = other.most; }
+            count += other.count;
+            total += other.total;
+        }
+    };
+
     std::string   name{};     ///< the name of the scope
     std::size_t   depth  = 0; ///< number of scopes that contain it
     unsigned      thread = 0; ///< number of the thread; 0 in a list that merges threads
     std::uint64_t runs   = 0; ///< number of runs of the scope that have ended
     /// Durations on the stream, by events. A run in a stream capture has none.
-    profile_times device{};
-    profile_times host{}; ///< durations on the host thread
+    times device{};
+    times host{}; ///< durations on the host thread
 
     bool has_memory = false; ///< true if the memory of the scope was measured
     /// Live bytes at the end of the runs minus those at their starts, the sum of all runs.

@@ -241,7 +241,8 @@ private:
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
         try {
-            // In a host function, the earlier work of its stream happens before the next acquisition.
+            // In a host function, the earlier work of its stream happens before the next
+            // acquisition.
             if (detail::inside_effect) {
                 if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
                 return;

@@ -263,7 +263,7 @@ TEST_CASE("block_story: any events are accepted") {
         history_record record;
         record.resources = {{}, {"a", 1}, {"b", 2}};
         for (int i = 0; i != 60; ++i) {
-            history_event e;
+            history_record::event e;
             e.kind     = static_cast<kind>(random() % 13);
             e.resource = static_cast<std::uint32_t>(random() % 3);
             e.memory   = random() % 12 * 16;

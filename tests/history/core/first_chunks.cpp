@@ -12,12 +12,12 @@ TEST_CASE("first_chunks: chunks that were added are not there at the start, remo
     history_record record;
     record.chunks = {{.memory = 0x1000, .bytes = 0x100, .resource = 1},
                      {.memory = 0x3000, .bytes = 0x200, .resource = 1}};
-    history_event added;
+    history_record::event added;
     added.kind     = memory_event_kind::chunk_added;
     added.memory   = 0x3000;
     added.bytes    = 0x200;
     added.resource = 1;
-    history_event removed;
+    history_record::event removed;
     removed.kind     = memory_event_kind::chunk_removed;
     removed.memory   = 0x2000;
     removed.bytes    = 0x80;
@@ -34,7 +34,7 @@ TEST_CASE("first_chunks: chunks that were added are not there at the start, remo
 TEST_CASE("first_chunks: a chunk that grew in the record is as small as before") {
     history_record record;
     record.chunks = {{.memory = 0x1000, .bytes = 0x300, .resource = 1}};
-    history_event more;
+    history_record::event more;
     more.kind        = memory_event_kind::chunk_added;
     more.memory      = 0x1100;
     more.bytes       = 0x200;

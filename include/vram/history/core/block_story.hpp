@@ -50,11 +50,11 @@ public:
     };
 
     explicit block_story(history_record const& from) : from_{from} {
-        for (history_event const& e : from.events) {
+        for (history_record::event const& e : from.events) {
             if (e.kind == kind::free_completed) { completing_.insert(e.resource); }
             if (e.kind == kind::pages_mapped) { growing_.insert(e.resource); }
         }
-        for (history_chunk const& c : from.chunks) {
+        for (history_record::chunk const& c : from.chunks) {
             if (c.grows) { growing_.insert(c.resource); }
         }
         begin();
@@ -103,7 +103,7 @@ private:
 
     /// Adds the chunks at the start of the record.
     void begin() {
-        for (history_chunk const& c : first_chunks(from_)) {
+        for (history_record::chunk const& c : first_chunks(from_)) {
             add_chunk(c.memory, c.bytes, c.resource, 0, false);
         }
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
@@ -112,13 +112,13 @@ private:
     /// If the event `order[i]` is an allocation, and the free of the same memory follows it in the
     /// record, moves the free before it: two threads may have notified in the wrong order.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
-        history_event const& e = from_.events[order[i]];
+        history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
         auto const found = live_.find(e.memory);
         if (found == live_.end() || found->second.resource != e.resource) { return; }
         std::size_t const end = std::min(order.size(), i + 64);
         for (std::size_t j = i + 1; j < end; ++j) {
-            history_event const& later = from_.events[order[j]];
+            history_record::event const& later = from_.events[order[j]];
             if (later.kind != kind::freed || later.memory != e.memory) { continue; }
             auto const at = [&](std::size_t n) {
                 return order.begin() + static_cast<std::ptrdiff_t>(n);
@@ -130,7 +130,7 @@ private:
     }
 
     void follow(std::uint32_t i) {
-        history_event const& e = from_.events[i];
+        history_record::event const& e = from_.events[i];
         switch (e.kind) {
         case kind::allocated:
             push(action::allocated, i, e.memory, e.bytes, i);
@@ -150,7 +150,7 @@ private:
     }
 
     /// If the block of `e` lies in two adjacent segments of its resource, joins the segments.
-    void join_ranges(history_event const& e) {
+    void join_ranges(history_record::event const& e) {
         auto next = ranges_.upper_bound(e.memory);
         if (next == ranges_.begin()) { return; }
         auto const its = std::prev(next);
@@ -169,7 +169,7 @@ private:
         }
     }
 
-    void follow_free(std::uint32_t i, history_event const& e) {
+    void follow_free(std::uint32_t i, history_record::event const& e) {
         auto const found = live_.find(e.memory);
         if (found != live_.end() && found->second.resource == e.resource) {
             return free_block(i, e.memory, found->second.bytes);
@@ -196,7 +196,7 @@ private:
         undo_[memory]  = found->second;
         live_.erase(found);
     }
-    void undo_free(history_event const& e) {
+    void undo_free(history_record::event const& e) {
         auto const invalid = invalid_.find(e.memory);
         if (invalid != invalid_.end()) {
             if (--invalid->second == 0) { invalid_.erase(invalid); }
@@ -218,7 +218,7 @@ private:
         }
         freed_.erase(freed);
     }
-    void complete(std::uint32_t i, history_event const& e) {
+    void complete(std::uint32_t i, history_record::event const& e) {
         auto const freed = freed_.find(e.memory);
         if (freed == freed_.end()) { return; }
         story_step& step = steps_[freed->second];
@@ -323,8 +323,8 @@ private:
             blocks[memory] = {memory, b.bytes, steps_[b.step].event, false};
         }
         for (auto const& [memory, at] : freed_) {
-            story_step&          step = steps_[at];
-            history_event const& e    = from_.events[step.event];
+            story_step&                  step = steps_[at];
+            history_record::event const& e    = from_.events[step.event];
             if (step.what != action::freed || !completing_.contains(e.resource)) { continue; }
             auto const chunk = chunks_.find({e.resource, memory});
             if (chunk == chunks_.end() || chunk->second != step.bytes) { continue; }

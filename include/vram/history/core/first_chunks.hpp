@@ -5,7 +5,7 @@
 /// `first_chunks` finds the chunks at the start of a record.
 
 #include <vram/concepts/observer.hpp>      // memory_event_kind
-#include <vram/history/history_record.hpp> // history_record, history_chunk
+#include <vram/history/history_record.hpp> // history_record, history_record::chunk
 
 #include <algorithm> // sort
 #include <cstddef>   // size_t
@@ -23,13 +23,13 @@ namespace detail {
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Cost      O(log chunks) for each event of a chunk.
-[[nodiscard]] inline std::vector<history_chunk> first_chunks(history_record const& from) {
+[[nodiscard]] inline std::vector<history_record::chunk> first_chunks(history_record const& from) {
     using kind = memory_event_kind;
     // by resource and address
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> at;
-    for (history_chunk const& c : from.chunks) { at[{c.resource, c.memory}] = c.bytes; }
+    for (history_record::chunk const& c : from.chunks) { at[{c.resource, c.memory}] = c.bytes; }
     for (std::size_t i = from.events.size(); i-- != 0;) {
-        history_event const& e = from.events[i];
+        history_record::event const& e = from.events[i];
         if (e.kind == kind::chunk_removed) { at[{e.resource, e.memory}] = e.bytes; }
         if (e.kind != kind::chunk_added) { continue; }
         auto after = at.upper_bound({e.resource, e.memory});
@@ -48,7 +48,7 @@ namespace detail {
             at.erase(found);
         }
     }
-    std::vector<history_chunk> sorted;
+    std::vector<history_record::chunk> sorted;
     for (auto const& [k, bytes] : at) { sorted.push_back({k.second, bytes, k.first}); }
     std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) {
         return a.memory != b.memory ? a.memory < b.memory : a.bytes > b.bytes;

@@ -147,9 +147,10 @@ public:
             auto const held = lock_.hold();
             until           = tick_clock::now();
             for (auto const& [key, held_chunk] : chunks_) {
-                std::uint32_t const  resource = names.resource(held_chunk.name, key.first);
-                bool const           grows    = growing_.contains(key.first);
-                history_chunk* const last     = made.chunks.empty() ? nullptr : &made.chunks.back();
+                std::uint32_t const          resource = names.resource(held_chunk.name, key.first);
+                bool const                   grows    = growing_.contains(key.first);
+                history_record::chunk* const last =
+                    made.chunks.empty() ? nullptr : &made.chunks.back();
                 if (grows && last != nullptr && last->resource == resource &&
                     last->memory + last->bytes == key.second) {
                     last->bytes += held_chunk.bytes;
@@ -182,10 +183,10 @@ private:
     public:
         explicit interned(history_record& into) : into_{into} {}
 
-        [[nodiscard]] history_event event(std::uint64_t const* words, std::size_t width) {
-            using w                   = history_words;
-            std::uint64_t const about = words[w::about];
-            history_event       e;
+        [[nodiscard]] history_record::event event(std::uint64_t const* words, std::size_t width) {
+            using w                     = history_words;
+            std::uint64_t const   about = words[w::about];
+            history_record::event e;
             e.kind       = static_cast<memory_event_kind>(about & 0xFF);
             e.has_stream = (about >> 8 & 1) != 0;
             e.thread     = static_cast<std::uint16_t>(about >> 16);

@@ -85,7 +85,7 @@ private:
 /// all other events.
 [[nodiscard]] inline char const* name_of_instant(history_record const& from,
                                                  story_step const&     step) noexcept {
-    history_event const& e = from.events[step.event];
+    history_record::event const& e = from.events[step.event];
     switch (e.kind) {
     case memory_event_kind::refused: return "refused";
     case memory_event_kind::retried: return "retried";

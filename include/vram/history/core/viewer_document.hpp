@@ -151,8 +151,8 @@ private:
         }
     }
     void event(char const* name, story_step const& step) {
-        history_event const& e         = from_.events[step.event];
-        bool const           of_blocks = step.what < action::segment_added;
+        history_record::event const& e         = from_.events[step.event];
+        bool const                   of_blocks = step.what < action::segment_added;
         to_.item([&] {
             to_.dictionary([&] {
                 to_.key("action");
@@ -173,14 +173,14 @@ private:
 
     /// Writes the list of frames of an event: its call stack or its line, its tag, and the
     /// resource.
-    void frames(history_event const& e) {
+    void frames(history_record::event const& e) {
         bool const          mark = e.kind == memory_event_kind::marked;
         std::uint64_t const which =
             (std::uint64_t{e.site} * from_.tags.size() + e.tag) * from_.stacks.size() + e.stack;
         to_.shared(which * from_.resources.size() + e.resource, [&] {
             to_.list([&] {
                 if (e.site != 0) {
-                    history_site const& at = from_.sites[e.site];
+                    history_record::site const& at = from_.sites[e.site];
                     frame(at.function, at.file, at.line);
                 }
                 for (std::uint64_t const address : from_.stacks[e.stack]) {

@@ -46,12 +46,12 @@ inline void expect_declared(sim_machine& machine, sim_range range, sim_access ma
     std::unique_lock const held{machine.mutex};
     if (!machine.checker.on().declarations) { return; }
     if (simulated && !machine.memory.simulates(at)) { return; }
-    bool const writes = made == sim_access::write;
+    using kind       = sim_event_of::kind;
+    kind const other = made == sim_access::atomic ? kind::atomic : kind::read;
+    kind const what  = made == sim_access::write ? kind::write : other;
     machine.checker.report({sim_mistake::undeclared_access,
                             {.name          = op->task.name,
-                             .what          = writes ? sim_event_of::kind::write
-                                              : made == sim_access::atomic ? sim_event_of::kind::atomic
-                                                                           : sim_event_of::kind::read,
+                             .what          = what,
                              .host_function = op->task.host_function,
                              .number        = op->number,
                              .actor         = op->stream,
@@ -61,10 +61,11 @@ inline void expect_declared(sim_machine& machine, sim_range range, sim_access ma
                             {},
                             at,
                             range.end() - at,
-                            writes ? "add the range to `writes` of the declaration; an access that "
-                                     "is not declared is not checked"
-                                   : "add the range to `reads`, `writes` or `atomics` of the "
-                                     "declaration; an access that is not declared is not checked"});
+                            what == kind::write
+                                ? "add the range to `writes` of the declaration; an access that "
+                                  "is not declared is not checked"
+                                : "add the range to `reads`, `writes` or `atomics` of the "
+                                  "declaration; an access that is not declared is not checked"});
 }
 
 } // namespace detail
