@@ -14,7 +14,7 @@ namespace vram {
 
 /// A number of bytes to be printed: `bytes{1610612736}` prints "1.50 GiB".
 ///
-/// The units are binary (KiB = 1024 bytes), up to EiB. A size below 1 KiB is printed in bytes.
+/// The units are binary (KiB = 1024 bytes), up to EiB. Below 1000 bytes the unit is B.
 struct bytes {
     /// Number of bytes to print.
     std::size_t count = 0;

@@ -12,11 +12,11 @@ namespace vram {
 
 #ifndef VRAM_NO_CALL_SITES
 
-/// The line from which a program called vram. It is the last, defaulted parameter of public
-/// functions that report the line, store it or pass it on: of all six functions of pools, layers
-/// and handles that allocate or free, and of functions that throw `loader_error` or
+/// The line from which a program called vram. It is the last, defaulted parameter of the public
+/// functions that report the line, store it or pass it on: the functions of pools, layers and
+/// handles that allocate, free, copy or fill, and those that throw `loader_error` or
 /// `staging_error`. A pool passes it to its observers (see `observer`), and reports it with an
-/// invalid free; a refusal is an exception, which the caller catches at its own line.
+/// invalid free. A refusal does not contain it, because its exception reaches that line.
 ///
 ///     void deallocate(stream s, void* p, std::size_t bytes,
 ///                     std::size_t alignment = default_alignment,

@@ -64,9 +64,9 @@ inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
     }
     cudaMemcpy3DParms whole{};
     whole.dstPtr = detail::pitched(box.to, box.to_pitch, box.to_slice, box.width);
-    whole.srcPtr = detail::pitched(const_cast<void*>(box.from), box.from_pitch, box.from_slice,
-                                   // The parameter is not const, but CUDA only reads through it.
-                                   box.width);
+    // `cudaPitchedPtr` has no const pointer, but CUDA only reads the source.
+    whole.srcPtr =
+        detail::pitched(const_cast<void*>(box.from), box.from_pitch, box.from_slice, box.width);
     whole.extent = {box.width, box.height, box.depth};
     whole.kind   = cudaMemcpyDefault;
     cuda_check(detail::cuda_exit::or_done([&] { return cudaMemcpy3DAsync(&whole, stream.get()); }));

@@ -48,7 +48,7 @@ public:
 
     /// Returns the number of batches of all sources.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Returns the largest number of bytes of a batch of any source.
+    /// Returns the largest `batch_bytes()` of the sources.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
 
     /// Position of a batch: the number of its source, and the index of the batch in that source.

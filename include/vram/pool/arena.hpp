@@ -75,7 +75,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves an arena that is not shared. The source can then only be destroyed or assigned to.
+    /// Moves an arena that no other thread is using and that no handle refers to. The source can
+    /// then only be destroyed or assigned to.
     arena(arena&&) = default;
     arena& operator=(arena&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

@@ -26,25 +26,26 @@
 
 namespace vram {
 
-/// A `slab` for each size class, created when it is first used. Requests above
-/// `binned_options::largest` are passed to the upstream.
+/// A `slab` for each size class, created when it is first used. A request that no size class up to
+/// that of `binned_options::largest` can serve, because of its size or alignment, is passed to the
+/// upstream.
 ///
 ///     binned<stream_ordered<cuda_resource>> memory;
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::binned({.largest = 4_MiB});
 ///
-/// There are four size classes for each power of two. Nothing is reserved before the first request;
-/// a size class then grows by at most as much as it has reserved. A larger request is allocated by
-/// the upstream in stream order, so the upstream must be stream-ordered. Bookkeeping is never
-/// written into the managed memory.
+/// There are four size classes for each power of two. Nothing is reserved before the first request.
+/// A size class then grows by as many bytes as it has, but at least 64 KiB and at most 2 MiB (or a
+/// few blocks). A larger request is allocated by the upstream in stream order, so the upstream must
+/// be stream-ordered. Bookkeeping is never written into the managed memory.
 ///
 /// Failure   Before a request is refused, `binned` requests smaller chunks from the upstream,
 ///           returns the idle chunks of every size class to it, and waits for streams that may
-///           still use freed blocks. Then it throws `out_of_memory` with every number. An invalid
-///           free is reported as by `pool`. A double free of a large block is reported as a foreign
-///           pointer, because the upstream owns that memory again.
+///           still use freed blocks. Then it throws `out_of_memory` with the numbers of the request
+///           and of `binned`. An invalid free is reported as by `pool`. A double free of a large
+///           block is reported as a foreign pointer, because the upstream owns that memory again.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host, with one exception: a wait for a stream on which no
-///           event can be recorded, because it was destroyed or the call failed.
+///           upstream or waits on the host. Exception: a host wait for a stream on which no event
+///           can be recorded, because the stream was destroyed or the call failed.
 /// Streams   The rules for small blocks are those of `slab`. The rules for large blocks are those
 ///           of the upstream.
 /// Cost      A small request costs as much as with `slab`, plus a few instructions to find the size
@@ -80,7 +81,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a resource that is not shared. The source can then only be destroyed or assigned to.
+    /// Moves a `binned` that no other thread is using and that no handle refers to. The source can
+    /// then only be destroyed or assigned to.
     binned(binned&&) = default;
     binned& operator=(binned&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

@@ -14,7 +14,9 @@ namespace vram {
 
 /// The options of a `binned`.
 struct binned_options {
-    std::size_t largest = 1_MiB; ///< a request above this size is passed to the upstream
+    /// Largest size of a request that a size class serves, rounded up to the size of a class. Other
+    /// requests are passed to the upstream.
+    std::size_t largest = 1_MiB;
     /// Largest number of reserved bytes, including large blocks.
     std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory

@@ -90,7 +90,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a resource that is not shared; live memory keeps its address.
+    /// Moves a `monotonic` that no other thread is using and that no handle refers to. Live memory
+    /// keeps its address.
     monotonic(monotonic&&) = default;
     monotonic& operator=(monotonic&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

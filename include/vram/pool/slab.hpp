@@ -82,7 +82,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a resource that is not shared. The source can then only be destroyed or assigned to.
+    /// Moves a slab that no other thread is using and that no handle refers to. The source can then
+    /// only be destroyed or assigned to.
     slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

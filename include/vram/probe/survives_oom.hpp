@@ -31,17 +31,18 @@ namespace vram {
 /// is refused, `work` may throw any exception, or return the same value as otherwise (by a retry, a
 /// smaller buffer, or another resource); another value is a mistake (`oom_fault::swallowed`).
 ///
-/// Each request is refused once, and then together with all later ones of the run. The result names
-/// the first refused request for which `work` fails, with its line, and the mistake (`oom_fault`).
-/// Objects that outlive a run are filled by the first run; to test how they are filled, `work`
-/// must create them itself.
+/// Each request is refused in two runs: in one alone, in the other together with all later requests
+/// of the run. The result names the first refused request for which `work` fails, with its line,
+/// and the mistake (`oom_fault`). An object that outlives a run, such as a cache, is filled by the
+/// first run, in which nothing is refused. To test how it is filled, let `work` create it.
 ///
 /// Requests of the calling thread are counted, and on a simulated node those of each `sim_thread`
 /// that `work` starts, because such threads run in an order that each run repeats (unless the
 /// options of the node say otherwise). Requests of other threads always succeed.
 ///
-/// If the layer is under a pool, unused chunks are returned before each run (`trim`), and chunks
-/// are refused. A leak is then a rise of `usage().live`, to which other threads also contribute.
+/// If the layer is under a pool, the refused requests are the pool's requests for chunks. Unused
+/// chunks are returned before each run (`trim`), so that the pool requests chunks again. A leak is
+/// then a rise of `usage().live`, to which other threads also contribute.
 ///
 /// Failure   Throws the exceptions of the first run, in which nothing is refused. Code that ends
 ///           the process if memory is short still ends it.

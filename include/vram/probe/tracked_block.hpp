@@ -32,9 +32,9 @@ struct tracked_block {
 
 /// The order of a list of blocks.
 enum class tracked_order : unsigned char {
-    oldest_first,  ///< by age
-    largest_first, ///< by size
-    by_tag         ///< by the path of the tag, then by size
+    oldest_first,  ///< by age, the longest first
+    largest_first, ///< by size in bytes; of equal ones oldest first
+    by_tag         ///< by the tag's path, such as "train/optimizer"; of equal ones largest first
 };
 
 } // namespace vram

@@ -281,7 +281,7 @@ inline std::string describe(sim_event_of const& e, std::string_view by) {
 /// A part of vram that allocates memory for itself, such as a pool, and how to free this memory.
 struct sim_allocating_part {
     std::string_view folder; ///< a folder of include/vram, with "/" at the end
-    char const*      name;   ///< description of the part; null for the user's own code
+    char const*      name;   ///< description of the part of vram; null for the user's own code
     char const*      advice;
 };
 inline constexpr sim_allocating_part sim_allocating_parts[] = {

@@ -37,7 +37,7 @@ public:
         not_ended,       ///< `restart()` before the loop has ended, and without a `stop()`
         timed_out,       ///< no batch was ready within `loader_options::timeout`; see `states()`
         no_size,         ///< `shuffle` is set, but the source has no `size()`
-        /// `shards` is more than 1, but the source does not receive the index of the batch.
+        /// `loader_options::shards` is above 1, but the source has no parameter for the index.
         no_index,
         ended,         ///< a result was sent after its unloader had ended
         forked,        ///< this process is a forked child of the process that made the loader

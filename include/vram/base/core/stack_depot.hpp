@@ -183,7 +183,7 @@ private:
     };
     static _Unwind_Reason_Code step(_Unwind_Context* context, void* of) noexcept {
         auto& s = *static_cast<walk_state*>(of);
-        if (!s.begun) { // The first frame is that of `here`.
+        if (!s.begun) { // skips the first stack frame, that of the function `here()`
             s.begun = true;
             return _URC_NO_REASON;
         }

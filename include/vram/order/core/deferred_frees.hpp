@@ -380,7 +380,8 @@ private:
     std::size_t returning_ = 0;
     /// Number of threads that wait, after a refusal, for blocks that another thread returns.
     std::size_t refused_ = 0;
-    /// How often blocks were returned to the upstream. The lock is needed only for changes.
+    /// Number of calls that returned blocks to the upstream. Changed only with the lock held; read
+    /// without it.
     std::atomic<std::uint64_t> returned_ = 0;
     tally                      live_;
     memory_usage               figures_;

@@ -39,7 +39,7 @@ struct block : links {
         /// In the list of freed blocks for the next request of this size by the same stream (a
         /// quick list). Or in no list, because its pages are about to be mapped to other addresses.
         cached,
-        free, ///< in a free list, available to every request
+        free, ///< in a free list, for any size and stream, unless it is graph-retained
     };
     /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};

@@ -57,12 +57,12 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory for the use by one more stream. These then cannot fail: `take`,
-    /// `add_use` for that stream and its graph, one pending use by another stream, and every later
-    /// `unwind`.
+    /// Reserves host memory for the uses by one more stream and by a graph captured on it. These
+    /// then cannot fail: `take` and `add_use` for them, `wait_for` for one other stream, and every
+    /// later `unwind`.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
-        uses_.reserve(2 * most); // a stream has at most two uses: its own and that of its graph
+        uses_.reserve(2 * most); // at most two uses for a stream: its own, and one by a graph
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
     /// Reserves host memory for one more pending use (stream that may still access the memory) and

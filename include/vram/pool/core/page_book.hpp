@@ -272,9 +272,9 @@ public:
     }
 
 private:
-    /// Bits for 64 pages. Each bit says of a page: it has physical memory; a request wants its
-    /// memory; the request may take it; its memory moved to another page; its memory may be mapped
-    /// to other pages.
+    /// Five masks with one bit for each of 64 pages. `mapped`: the page has physical memory.
+    /// `wanted`: a request wants this memory. `given`: it may be moved to the request. `left`: it
+    /// was moved to another page. `offered`: it may be mapped to other pages too.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };

@@ -46,7 +46,8 @@ public:
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        this->flush_quick_lists(); // first, because it may use up descriptors
+        // Before `reserve`, because coalescing may use descriptors (records of blocks).
+        this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
@@ -70,8 +71,8 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // The block keeps its former uses by streams, so that `return_unbacked` can return it
-            // unused.
+            // The block keeps its pending uses, unless the host has waited for them. If no memory
+            // can be mapped, `return_unbacked` frees it with these uses.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }

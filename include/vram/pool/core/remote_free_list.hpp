@@ -122,9 +122,9 @@ private:
 
     platform_lock<Platform> lock_;
     heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
-    /// References that keep the handles of the streams in the queue valid.
+    /// Holds of the streams in the queue: they keep the handles valid.
     heap_array<hold> holds_;
-    stream           newest_{}; ///< stream of the last reference in `holds_`
+    stream           newest_{}; ///< stream of the last hold in `holds_`
     std::size_t      first_ = 0;
     std::size_t      count_ = 0;
 

@@ -127,8 +127,8 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds the kind of memory at its address to the error of a rejected free. Returns false if the
-    /// address is not in a block of this heap.
+    /// Adds to the error of a rejected free if the freed address is in a live block or in a free
+    /// one. Returns false if it is in no block of this heap.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }

@@ -72,7 +72,9 @@ private:
         return device_ / 32 < most ? device_ / 32 : most;
     }
 
-    std::size_t device_ = 0; ///< memory size of the device that was queried last
+    /// Memory size in bytes of the device of the last request; 0 if the size was not needed, or if
+    /// the query failed.
+    std::size_t device_ = 0;
 };
 
 } // namespace detail

@@ -34,7 +34,8 @@ namespace detail {
 /// headers change it: `sim_queue` queues work on streams, `sim_wait` makes host threads wait,
 /// `sim_heap` allocates memory.
 ///
-/// Failure   Members throw `std::bad_alloc`, and then have changed nothing.
+/// Failure   Members throw `std::bad_alloc`. `acquire` throws `sim_error` if the stream was
+///           destroyed.
 /// Threads   The caller holds `mutex`.
 class sim_machine {
 public:

@@ -94,7 +94,8 @@ private:
     }
 
     std::vector<use> users_;
-    wide             served_ = 0; ///< work done for each of the operations since the link was idle
+    /// Transfer time served to each operation since the link was last unused, times `scale`.
+    wide served_ = 0;
     /// Time at which an operation last began or stopped using the link.
     sim_time since_{};
 };

@@ -50,8 +50,8 @@ template <class Platform, class Wrap>
     } catch (...) { return met; } // no host memory for the text: the exception without it
 }
 
-/// Returns the exception of a failed copy, which is being handled. An error of the platform is
-/// extended by the number of the batch.
+/// To be called while the exception of a failed copy is handled. Returns this exception. If it is
+/// an error of the platform, the batch is added to its text.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {
@@ -59,9 +59,9 @@ copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown
                                    [](std::exception_ptr const& met) { return met; });
 }
 
-/// Returns, as the cause of a `loader_error` with the numbers of the batch, the exception that the
-/// source threw and that is being handled. An error of the platform keeps its type; its text is
-/// extended by the batch.
+/// To be called while an exception of the source is handled. Returns a `loader_error` with this
+/// cause and the batch's two indices. An error of the platform keeps its type; the batch is added
+/// to its text. Without host memory, returns the exception unchanged.
 template <class Platform>
 [[nodiscard]] std::exception_ptr source_problem(std::size_t index,
                                                 std::size_t source_index) noexcept {

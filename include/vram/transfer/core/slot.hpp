@@ -50,7 +50,7 @@ struct slot {
     std::vector<device> others_on;
 
     /// Completion flag: a word in pinned memory that the device writes after the copy into this
-    /// block. Null if there is none.
+    /// block, or out of it. Null if there is none.
     std::uint32_t* flag        = nullptr;
     std::uint64_t  copy_number = 0; ///< value that `*flag` reaches when that copy is complete
 

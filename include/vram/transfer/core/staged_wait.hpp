@@ -115,8 +115,9 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While no copy
-    /// is in progress, it calls `rest(enough, since)`, which waits until `enough()` returns true.
+    /// Waits until `ready()` returns true. Returns the nanoseconds since its begin, `since`. While
+    /// no copy is in progress, calls `rest(enough, since)` repeatedly, which sleeps or polls until
+    /// `enough()` returns true (`ready()`, or a copy is in progress) or earlier. `held`: the lock.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
