@@ -82,7 +82,8 @@ public:
 private:
     using clock = std::chrono::steady_clock;
 
-    std::unordered_map<void const*, clock::time_point> begins_; ///< of the live blocks
+    /// Time of the allocation of each live block, by its address.
+    std::unordered_map<void const*, clock::time_point> begins_;
 };
 
 } // namespace vram

@@ -37,8 +37,8 @@ namespace vram {
 /// `release` or the destructor, which unwinds live blocks. Bookkeeping is never written into the
 /// managed memory.
 ///
-/// Failure   Before it throws `out_of_memory` with every number, it waits for streams that use free
-///           chunks, and returns these chunks to the upstream. Unwinding to a mark that was itself
+/// Failure   Before it throws `out_of_memory`, it waits for streams that use free chunks, and
+///           returns these chunks to the upstream. Unwinding to a mark that was itself
 ///           unwound is a broken contract. A free of a foreign pointer, of unwound memory, of a
 ///           size beyond the end of the used memory, or of more bytes than are live is reported
 ///           with the caller's line and changes nothing. Blocks have no descriptors, so these

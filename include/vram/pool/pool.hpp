@@ -37,12 +37,13 @@ namespace vram {
 ///
 /// Failure   Before a request is refused, the pool waits for another thread that remaps pages,
 ///           returns idle chunks, asks its upstream again, and waits for streams that may still use
-///           freed memory. Then it throws `out_of_memory` with every number. These invalid frees
-///           are reported with the caller's line and free nothing: of a foreign pointer, of a
-///           pointer into a block, of a free block, with a wrong size or alignment.
+///           freed memory. Then it throws `out_of_memory` with the numbers of the request and of
+///           the pool. These invalid frees are reported with the caller's line and free nothing:
+///           of a foreign pointer, of a pointer into a block, of a free block, with a wrong size or
+///           alignment.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host, with one exception: a wait for a stream on which no
-///           event can be recorded, because it was destroyed or the call failed.
+///           upstream or waits on the host. Exception: a host wait for a stream on which no event
+///           can be recorded, because the stream was destroyed or the call failed.
 /// Streams   The stream that freed a block may reuse it at once, any other stream after an event. A
 ///           `cuda_stream` or `sim_stream` may be destroyed at any time. With `event_policy::lazy`
 ///           a raw `cudaStream_t` must be retired before that. Any thread may capture its own
@@ -82,7 +83,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a pool that no other thread is using; live memory keeps its address.
+    /// Moves a pool that no other thread is using and that no handle refers to. Live memory keeps
+    /// its address.
     pool(pool&&) = default;
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

@@ -33,13 +33,13 @@ namespace vram {
 /// into the managed memory.
 ///
 /// Failure   A request for more than a block, or for an alignment above 2 MiB or one that does not
-///           divide the block size, throws `over_size`. Before it throws `out_of_memory` with every
-///           number, the slab requests smaller chunks from the upstream, returns idle chunks to it,
-///           and waits for streams that may still use freed blocks. An invalid free is reported as
-///           by `pool`.
+///           divide the block size, throws `over_size`. Before a request is refused, the slab
+///           requests smaller chunks from the upstream, returns idle chunks to it, and waits for
+///           streams that may still use freed blocks. Then it throws `out_of_memory` with the
+///           numbers of the request and of the slab. An invalid free is reported as by `pool`.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host, with one exception: a wait for a stream on which no
-///           event can be recorded, because it was destroyed or the call failed.
+///           upstream or waits on the host. Exception: a host wait for a stream on which no event
+///           can be recorded, because the stream was destroyed or the call failed.
 /// Streams   The stream that freed a block may reuse it at once, the newest block first. Another
 ///           stream takes the oldest block first, when its last use is complete, or after an event.
 ///           Streams end as for `pool`.

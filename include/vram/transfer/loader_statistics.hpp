@@ -26,7 +26,7 @@ struct loader_statistics {
     /// Time that producers waited because no pinned block was empty, summed over all.
     std::uint64_t slot_ns   = 0;
     std::uint64_t pinned_ns = 0; ///< host time that producers waited for the event of a copy
-    /// Time that the loop waited because no batch was ready, including enqueueing its copy.
+    /// Time that the loop waited for a batch that was not ready, with the time to enqueue its copy.
     std::uint64_t stall_ns = 0;
     /// Time from the first fill to the last batch that the loop received.
     std::uint64_t wall_ns = 0;

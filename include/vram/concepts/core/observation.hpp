@@ -210,8 +210,8 @@ private:
     char const* name_;
     R&          upstream_;
     void const* identity_;
-    bool        any_stream_;  ///< the member of each `memory_event`
-    bool        until_reset_; ///< the member of each `memory_event`
+    bool        any_stream_;  ///< value of `memory_event::any_stream` in each event
+    bool        until_reset_; ///< value of `memory_event::until_reset` in each event
 };
 
 } // namespace detail

@@ -27,7 +27,7 @@ inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32
     static std::atomic<call> known{nullptr};
     call                     write = known.load(std::memory_order_relaxed);
     if (write == nullptr) {
-        // For this version of the call (CUDA 11.7) no attribute of the device must be queried.
+        // This version of the call (CUDA 11.7) needs no query of a device attribute first.
         constexpr unsigned since = 11070;
         write                    = cuda_entry_point<call>("cuStreamWriteValue32", since).call;
         if (write == nullptr) { return false; }

@@ -178,7 +178,8 @@ public:
     }
 
 private:
-    /// Fills the tables of a record. Equal entries are stored once.
+    /// Converts stored events into those of a `history_record`, and fills its tables of lines,
+    /// tags, resources and call stacks. Equal entries are stored once.
     class interned {
     public:
         explicit interned(history_record& into) : into_{into} {}

@@ -106,7 +106,7 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        /// Value of `returned_` (how often blocks were returned) at the last attempt.
+        /// Value of `returned_` (number of calls that returned blocks) at the last attempt.
         std::uint64_t seen_     = 0;
         std::size_t   attempts_ = no_attempt; ///< remaining attempts, set after the first refusal
 

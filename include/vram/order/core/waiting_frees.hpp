@@ -239,8 +239,8 @@ private:
 
     recorded cover(queue& its) noexcept { return timelines_.cover(*its.its, its.blocks.bytes()); }
 
-    /// Returns false if no wait shows that the first block of a queue is unused: its stream is
-    /// being captured, and no event was recorded before.
+    /// Returns false if no host wait can show that the first block of a queue is unused: its stream
+    /// is being captured, and no event was recorded between its free and the capture.
     [[nodiscard]] bool can_wait_for(queue& its) noexcept {
         recorded const how = cover(its);
         return how != recorded::captured || its.its->has_event(its.blocks.first()->epoch);

@@ -61,7 +61,7 @@ public:
             quick_.put(b, bytes, slot);
         }
     }
-    /// Puts a block that is no longer live into its heap and coalesces it.
+    /// Returns a freed block to the free blocks of its heap and coalesces it.
     template <class IsComplete>
     [[gnu::noinline]] block* coalesce(block* b, IsComplete is_complete) noexcept {
         return heaps_.of(*b).give(b, is_complete);

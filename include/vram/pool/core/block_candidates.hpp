@@ -52,8 +52,8 @@ struct block_candidates {
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
-                // The streams are queried: a larger block is divided only if one of them still uses
-                // the better fitting block.
+                // Queries the streams that may use the better fitting block. A larger block is
+                // divided only if one of them still uses it.
                 streams.timelines().ask(best.tighter->waits_for());
                 continue;
             }

@@ -39,7 +39,7 @@ public:
     using front_of        = detail::front_of;
 
     /// `in_place`: chunks can grow at their ends. Each chunk then ends with a free block, which may
-    /// have zero bytes. `apart` is the value of `block::apart` for all blocks of this heap.
+    /// have zero bytes. `apart`: this is the heap of small blocks (`block::apart`).
     explicit block_heap(bool in_place = false, bool apart = false) noexcept
         : divider_{in_place, apart} {}
     block_heap(block_heap&& other) noexcept : block_heap{} { *this = std::move(other); }

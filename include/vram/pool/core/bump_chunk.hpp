@@ -95,7 +95,8 @@ public:
         return true;
     }
 
-    /// Returns the use of the stream `id` with that epoch (part of the stream's work), or null.
+    /// Returns the record of the use by the stream with the id `id` until the epoch `epoch` (part
+    /// of the stream's work), or null.
     [[nodiscard]] use* find_use(std::uint64_t id, std::uint64_t epoch) noexcept {
         for (use& u : uses_) {
             if (u.by.id == id && u.part.epoch == epoch) { return &u; }

@@ -77,14 +77,15 @@ public:
         }
         return nullptr;
     }
-    /// Returns the live bytes between the two marks around `at`, an address in the used chunk `c`.
+    /// Returns the counter of live bytes that were allocated between the marks before and after the
+    /// address `at`, which lies in the used part of the chunk `c`.
     [[nodiscard]] std::size_t& live_around(chunk const& c, std::uintptr_t at) noexcept {
         auto const  index = static_cast<std::size_t>(&c - chunks_.begin());
         std::size_t i     = marks_.size();
         while (i != 0 && marks_[i - 1].is_above(index, at)) { --i; }
         return i != 0 ? marks_[i - 1].live : live_before_marks_;
     }
-    /// Returns the live bytes above the last mark.
+    /// Returns the counter of live bytes that were allocated since the last mark.
     [[nodiscard]] std::size_t& live_at_top() noexcept {
         return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }

@@ -89,7 +89,7 @@ public:
         } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
     /// Records that the stream `on` may still access all memory that is about to be unwound
-    /// (freed). Returns false if that can be neither recorded nor waited for.
+    /// (freed). Returns false if this use can be neither recorded nor waited for.
     bool record_unwind(std::uint64_t serial, stream on) noexcept {
         try {
             timeline& its = timelines_.of(on);
@@ -186,7 +186,7 @@ private:
         return false;
     }
 
-    /// Returns the use of memory by all work that the stream has now, without addresses. The stream
+    /// Returns a pending use by all work that the stream has now, with the addresses 0. The stream
     /// may belong to another thread.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();

@@ -26,7 +26,7 @@ namespace detail {
 /// Failure   The exceptions of the upstream are rethrown. A chunk that the owner cannot record,
 ///           because host memory cannot be allocated, is returned to the upstream.
 /// Threads   Any number of threads may call the functions with a `Lock` parameter concurrently.
-///           The other functions need the lock. An object that is moved must not be shared.
+///           The other functions need the lock. No other thread may use an object that is moved.
 /// Cost      Growing costs a call of the upstream and the lock twice.
 class chunk_budget {
 public:

@@ -28,8 +28,8 @@ namespace detail {
 /// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk,
 ///           `out_of_memory` contains the limit, and the upstream is not called. If host memory
 ///           cannot be allocated, the chunk is returned and `std::bad_alloc` is thrown.
-/// Threads   Any number of threads may call concurrently, if the upstream permits that. An object
-///           that is moved must not be shared.
+/// Threads   Any number of threads may call concurrently, if the upstream permits that. No other
+///           thread may use an object that is moved.
 /// Cost      A call of the upstream and the lock twice.
 template <synchronous_resource Upstream>
 class chunk_directory {

@@ -21,7 +21,7 @@ namespace detail {
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   Any thread may call `try_find` concurrently with any other call. The other functions
-///           are called by one thread at a time. A map that is moved must not be shared.
+///           are called by one thread at a time. No other thread may use a map that is moved.
 /// Cost      `find` and `try_find` take logarithmic time in the number of chunks. `insert` and
 ///           `erase` move the entries behind the position.
 class chunk_map {

@@ -128,7 +128,7 @@ public:
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // If the stream that uses the block could not be recorded, the block stays live.
+        // If the use by the stream could be neither recorded nor waited for, the block stays live.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }

@@ -307,8 +307,8 @@ private:
         return b;
     }
 
-    /// Returns the first aligned place for the request in a block, rated by the number of its bytes
-    /// without physical memory: a place with more memory is better.
+    /// Returns the first aligned place for the request in a block. Its cost is the number of bytes
+    /// without physical memory.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }

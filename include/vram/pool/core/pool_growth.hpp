@@ -102,7 +102,7 @@ public:
         stream const* const order     = Core::order_of(r.on);
         return core.budget_.template grow<Throwing>(
             core.seen(), core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
-                // The pages of a new chunk all have memory.
+                // Every page of a new chunk has physical memory.
                 if constexpr (remappable_resource<Upstream>) {
                     core.seen().notify(memory_event_kind::pages_mapped, at, size);
                 }

@@ -22,7 +22,7 @@ namespace detail {
 /// the search with the lock. Any seat is correct for any stream; only the distribution suffers.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. No other function fails.
-/// Threads   Any threads may call concurrently. An object that is moved must not be shared.
+/// Threads   Any threads may call concurrently. No other thread may use an object that is moved.
 /// Cost      A known stream costs about one cache line, which no thread writes to. After 256
 ///           streams that were not forgotten, all assignments start again.
 class stream_affinity {

@@ -62,7 +62,8 @@ public:
         device_type              where;
     };
 
-    /// Returns the scope `name` in `outer`, or at the top if that is null.
+    /// Returns the scope `name` inside the scope `outer` (null: at the top level). Creates it if
+    /// there is none.
     [[nodiscard]] profile_scope& enter(profile_scope* outer, std::string_view name) {
         auto const held  = lock_.hold();
         auto&      where = (outer != nullptr ? *outer : top_).inner;

@@ -21,7 +21,7 @@
 namespace vram {
 namespace detail {
 
-/// A block of a trial: live, or freed and not allocated again.
+/// A block that was allocated in a trial: live, or freed and its address not allocated again.
 struct tried_block {
     void*         address   = nullptr;
     std::size_t   bytes     = 0;

@@ -108,7 +108,7 @@ public:
         }
         return other.owner_ == none || includes(other.owner_, other.own_);
     }
-    /// Returns a number that is larger than each actor with a counter that is not 0.
+    /// Returns a number above the index of each actor whose counter is not 0.
     [[nodiscard]] std::size_t size() const noexcept {
         std::size_t most = owner_ == none ? all_.size() : std::max(all_.size(), owner_ + 1);
         for (unsigned i = 0; i < recent_; ++i) { most = std::max(most, last_[i].actor + 1); }
@@ -293,11 +293,12 @@ private:
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of entries of `last_`
     unsigned      late_      = 0; ///< bit set of the late entries of `last_`
-    unsigned      via_late_  = 0; ///< bit set of the entries of `last_` that such a clock may lack
-    bool          via_all_   = false;
-    bool          joined_    = false; ///< true if the clock has changed since the last `advance`
-    bool          copy_      = true;  ///< true for a copy of the owner's clock, such as an event's
-    entry         last_[few] = {};
+    /// Bit set of the entries of `last_` that a clock with the count `via_count_` may lack.
+    unsigned via_late_  = 0;
+    bool     via_all_   = false;
+    bool     joined_    = false; ///< true if the clock has changed since the last `advance`
+    bool     copy_      = true;  ///< true for a copy of the owner's clock, such as an event's
+    entry    last_[few] = {};
 };
 
 } // namespace detail

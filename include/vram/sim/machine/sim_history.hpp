@@ -31,7 +31,8 @@ struct sim_history {
     void note(sim_event_of const& step, sim_late_order const& late) {
         atomics = atomics || step.what == sim_event_of::kind::atomic;
         auto at = place_of(step, late.used());
-        // The previous one is kept if an unresolved wait lies between the two.
+        // The previous access is kept if a wait for work that is not queued yet may lie between the
+        // two accesses.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {

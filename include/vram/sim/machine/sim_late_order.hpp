@@ -127,11 +127,11 @@ private:
         }
     };
 
-    /// Number of resolved waits (their work is queued) that are remembered.
+    /// Largest number of resolved waits (the work that they wait for is queued) that are kept.
     static constexpr std::size_t most = 256;
 
-    /// Adds to `clock` what happens before each wait that is in `clock`. Sets `open` if the work of
-    /// one of them is not queued yet.
+    /// Adds to `clock` the work that happens before each wait that `clock` includes. Sets `open` if
+    /// one of these waits is for work that is not queued yet.
     void close(vector_clock& clock, bool& open) const {
         std::vector<bool> done(waits_.size());
         for (bool more = true; more;) {

@@ -34,7 +34,7 @@ struct sim_meeting {
 
     std::size_t                 ranks = 0;
     std::vector<party>          queued; ///< the ranks with queued operations
-    vector_clock                vclock; ///< what happens before one of these operations
+    vector_clock                vclock; ///< work that happens before at least one operation
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
     bool given_up = false; ///< true after a deadlock: each operation ends when it is reached

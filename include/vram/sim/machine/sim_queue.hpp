@@ -188,7 +188,8 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // In a call of a resource, the order by the program's calls is added later.
+            // A call by a resource does not add the order of the program (happens-before by the
+            // program's calls alone), so the program's next call must follow the stream again.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }

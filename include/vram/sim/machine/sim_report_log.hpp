@@ -102,7 +102,7 @@ public:
         }
     }
 
-    /// Suppresses reports with this key, or for which `predicate` returns true.
+    /// Suppresses later reports `r` with `r.key() == key`, or with `predicate(r) == true`.
     void ignore(std::string key) { keys_.insert(std::move(key)); }
     void ignore(std::function<bool(sim_report const&)> predicate) {
         predicates_.push_back(std::move(predicate));

@@ -56,7 +56,8 @@ public:
         copying_ = false;
     }
 
-    // The next four functions are for the producers, the threads that fill batches.
+    // For the threads that fill batches. `can_fill`: a pinned block is empty. `can_fill_slot`: a
+    // device block is free. `no_more`: no batch is left to fill. `begun`: a batch has a block.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -168,7 +169,7 @@ public:
         }
         return true;
     }
-    /// Lets the loop end, with the exception `why`, after the batches that have blocks so far.
+    /// Lets the loop end, with the exception `why`, after the batches assigned to blocks so far.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
     /// Returns the exception that ends the loop; null if there is none, or if called again.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
@@ -221,7 +222,7 @@ private:
     /// Number of batches that the loop gets, or `none` if not known.
     std::size_t end_   = none;
     std::size_t index_ = 0; ///< index of the next batch to be assigned to a block
-    /// Number of device blocks with batches that the loop uses.
+    /// Number of device blocks with a batch that the loop has received and not yet released.
     std::size_t held_    = 0;
     std::size_t slots_   = 0;     ///< number of all device blocks
     bool        copying_ = false; ///< true if a thread is enqueueing a copy

@@ -277,7 +277,7 @@ private:
     char const*        failed_ = "";   ///< "the sink" or "the copy", which threw `problem_`
     std::size_t        at_     = none; ///< index of the result that failed, or `none`
     std::size_t        index_  = 0;
-    std::size_t        held_   = 0; ///< number of device blocks that the program has as results
+    std::size_t        held_   = 0; ///< number of device blocks that the program holds as results
     /// Number of results that were being copied or are with the sink.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;

@@ -43,15 +43,16 @@ public:
     /// Records that the waiting consumer begins or ends to enqueue a copy or to fill a block.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
-    /// Returns true if the waiting consumer must copy the pair (from a filled pinned block to a
-    /// free device block). `ready` is true if the consumer has a batch.
+    /// Returns true if the waiting consumer must enqueue a copy. `pair`: a pinned block is filled,
+    /// and a device block is free. `ready`: a batch is ready for the consumer.
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
     }
 
     // Functions for the producers (threads that fill batches).
-    /// Returns true if a waiting producer must copy the pair (of a pinned and a device block).
+    /// Returns true if a waiting producer must enqueue a copy. `pair`: a pinned block is filled,
+    /// and a device block is free.
     [[nodiscard]] bool producer_copies(bool pair) const noexcept {
         return pair && !consumer_waits_;
     }
@@ -67,8 +68,9 @@ public:
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
     }
-    /// Returns true if a producer that is awake copies the pair (a pinned and a device block) that
-    /// a release completed. Waking a sleeping one would take longer than the copy.
+    /// Returns true if a producer that is awake enqueues the copy that a release made possible.
+    /// `pair`: a pinned block is filled, and a device block is free. To wake a sleeping thread
+    /// would take longer than the copy.
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
