@@ -98,8 +98,8 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True if the handle is valid even if the stream has ended, because resources have
-        // references to the stream.
+        // True if vram created the stream and its handle is still valid, even after the stream's
+        // end, because a resource holds it.
         bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         cudaError_t const status = give(block, s);

@@ -26,11 +26,11 @@ namespace vram {
 struct histogram {
     std::array<std::uint64_t, 65> counts{}; ///< occurrences of each entry
 
-    /// Returns the entry of a value.
+    /// Returns the index of the entry that counts `value`.
     [[nodiscard]] static constexpr std::size_t entry_of(std::uint64_t value) noexcept {
         return static_cast<std::size_t>(std::bit_width(value));
     }
-    /// Returns the least value of an entry.
+    /// Returns the least value that the entry with the index `entry` counts.
     [[nodiscard]] static constexpr std::uint64_t least(std::size_t entry) noexcept {
         return entry == 0 ? 0 : std::uint64_t{1} << (entry - 1);
     }

@@ -89,7 +89,7 @@ public:
 private:
     struct heights {
         std::size_t then;  ///< peak of the resource's live bytes at the start of the measurement
-        std::size_t since; ///< peak of the resource's live bytes now
+        std::size_t since; ///< peak of the resource's live bytes in the later figures
     };
     /// Returns the resource's peaks of live bytes at the start and in `after`. If the peaks were
     /// restarted in between, returns the highest peaks since the resource was made, at both times.

@@ -16,8 +16,8 @@ struct survives_oom_options {
     std::uint64_t only = 0;
     /// If true, each request is also refused together with all later ones of the run.
     bool for_good = true;
-    /// Number of refusals in a run after which requests succeed again: the code repeats the request
-    /// without an end.
+    /// Largest number of refused requests in a run. Later requests succeed, and the run counts as a
+    /// retry without an end (`oom_fault::endless_retry`).
     std::uint64_t most_refusals = 1000;
     /// Number of requests of a run from which the check gives up.
     std::uint64_t most_requests = 10'000;

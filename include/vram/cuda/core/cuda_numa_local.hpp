@@ -87,7 +87,7 @@ private:
         cpu_set_t near;
         CPU_ZERO(&near);
         int first = 0, last = 0;
-        while (std::fscanf(list, "%d", &first) == 1) { // the file lists the cores: 0-7,16-23
+        while (std::fscanf(list, "%d", &first) == 1) { // ranges of cores, such as 0-7,16-23
             last = first;
             if (std::fscanf(list, "-%d", &last) != 1) { last = first; }
             for (int core = first; core <= last && core < CPU_SETSIZE; ++core) {

@@ -71,7 +71,7 @@ public:
 private:
     friend class cuda_stream_ids;
 
-    /// State that all references to one stream share.
+    /// State that all holds (counted references) of one stream share.
     struct shared {
         cudaStream_t             stream;
         std::uint64_t            id;

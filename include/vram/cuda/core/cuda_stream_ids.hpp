@@ -119,7 +119,8 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// Stores a stream of vram and returns the owner's reference. Throws `std::bad_alloc`.
+    /// Stores a stream that vram created, and returns the owner's hold of it (counted reference).
+    /// Throws `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
         auto* const made = new cuda_stream_hold::shared{stream, id, cuda_context::now(device)};
@@ -137,8 +138,8 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// Returns a reference to the stream, or an empty one if vram did not create it. The calling
-    /// thread must be using the stream or have another reference.
+    /// Returns a hold (counted reference) of the stream, or an empty one if vram did not create the
+    /// stream. The calling thread must be using the stream or have another hold of it.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;

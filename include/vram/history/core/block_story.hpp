@@ -98,7 +98,7 @@ private:
         std::uint32_t resource;
         std::uint64_t removed = 0;          ///< bytes of parts that were removed
         std::size_t   step    = first_step; ///< step that added the segment
-        std::size_t   last    = 0;          ///< step of the last growth, or `step`
+        std::size_t   last    = 0;          ///< step of the last growth; `step` if there was none
     };
 
     /// Adds the chunks at the start of the record.

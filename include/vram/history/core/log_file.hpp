@@ -169,7 +169,7 @@ private:
     int         file_      = -1;
     bool        direct_    = false;   ///< not a regular file
     char*       part_      = nullptr; ///< the mapped part
-    std::size_t mapped_at_ = nowhere; ///< its offset in the file
+    std::size_t mapped_at_ = nowhere; ///< offset of the mapped part in the file
     /// Number of bytes of the file that contain lines.
     std::size_t                size_ = 0;
     std::atomic<std::uint64_t> lost_{0};

@@ -14,18 +14,18 @@
 namespace vram {
 namespace detail {
 
-/// The descriptors of the blocks of a heap. The blocks of a chunk are linked in the order of
-/// addresses.
+/// The descriptors (records in host memory) of the blocks of a heap. The blocks of a chunk are
+/// linked in the order of addresses.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes no block. No other function fails.
 /// Threads   One thread at a time.
 /// Cost      Constant.
 class block_links {
 public:
-    /// `apart` is the value of `block::apart` for all blocks.
+    /// `apart`: the blocks are those of the heap of small blocks (`block::apart`).
     explicit block_links(bool apart) noexcept : apart_{apart} {}
 
-    /// `reserve` makes sure that as many descriptors are available. `has` returns true if they are.
+    /// `reserve` makes sure that `count` unused descriptors exist. `has` returns true if they do.
     void               reserve(std::size_t count) { nodes_.reserve(count); }
     [[nodiscard]] bool has(std::size_t count) const noexcept { return nodes_.has(count); }
 

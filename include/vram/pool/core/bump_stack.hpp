@@ -132,8 +132,8 @@ public:
         return live + std::exchange(live_at_top(), 0);
     }
 
-    /// Returns the index of the first of the chunks at the end of the row that contain neither an
-    /// allocated byte nor a mark; the number of chunks if there are none.
+    /// Returns the index of the first idle chunk: neither it nor any later chunk contains an
+    /// allocated byte or a mark. Returns the number of chunks if no chunk is idle.
     [[nodiscard]] std::size_t first_idle() const noexcept {
         std::size_t const marked_up_to = marked() ? marks_[marks_.size() - 1].chunk + 1 : 0;
         std::size_t       first        = empty() ? 0 : current_ + 1;

@@ -22,7 +22,7 @@ namespace vram {
 namespace detail {
 
 /// Allocates chunks from a borrowed upstream for owners that are identified by numbers (the shards
-/// of an arena), never more than `max_size` bytes in total. It tells when idle chunks should be
+/// of an arena), never more than `max_size` bytes in total. Reports when idle chunks should be
 /// returned. The upstream is called without the lock.
 ///
 /// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk,

@@ -134,7 +134,7 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    /// For each chunk and page, the next page of the page's ring.
+    /// For each page of each chunk: the next page of its ring, or none if it is in no ring.
     heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };

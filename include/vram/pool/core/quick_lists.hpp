@@ -32,7 +32,7 @@ class quick_lists {
 public:
     /// Largest size of a small block, which is kept in a list.
     static constexpr std::size_t largest = 1_MiB;
-    /// Largest size of a large block that is cached; only one is.
+    /// Largest size of the one large block that is cached.
     static constexpr std::size_t large_limit = 64_MiB;
     /// Size from which on cached blocks are few but hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;

@@ -41,7 +41,7 @@ template <class R>
     }
 }
 
-/// A stack with a layer that counts for each tag and line.
+/// A stack with a layer that counts memory for each tag and line of the program.
 template <class R>
 concept has_sites =
     !std::same_as<decltype(detail::layer_with_sites(std::declval<R const&>())), void const*>;

@@ -172,7 +172,7 @@ private:
         return own && missing_in(other) != unknown;
     }
 
-    /// Raises the counters of `other` that are in the bit set `which`.
+    /// Raises counters of this clock to those of `other.last_` that the bit set `which` selects.
     void raise_some(actor_clock const& other, unsigned which) {
         for (unsigned i = 0; i < other.recent_; ++i) {
             if ((which >> i & 1U) != 0) { raise(other.last_[i].actor, other.last_[i].count); }
@@ -217,7 +217,7 @@ private:
         *this = std::move(next);
     }
 
-    /// The next count of the owner includes all counters.
+    /// Records that a clock which includes the owner's next count includes all of these counters.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;

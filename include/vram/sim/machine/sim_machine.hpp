@@ -113,8 +113,8 @@ public:
         }
         release_stream(s);
     }
-    /// Gives up one of the references to a stream, which are its owner and each `sim_stream_hold`.
-    /// The last one destroys it.
+    /// Ends one share of a stream: that of its owner or of a `sim_stream_hold`. The end of the last
+    /// share destroys the stream.
     void release_stream(sim_stream_state& s) {
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }

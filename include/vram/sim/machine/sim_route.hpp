@@ -50,7 +50,7 @@ struct sim_route {
     [[nodiscard]] bool pageable() const noexcept {
         return to_kind == sim_kind::pageable || from_kind == sim_kind::pageable;
     }
-    /// Returns the name that reports give to such a copy, with its direction.
+    /// Returns the name of this copy for reports, with the direction.
     [[nodiscard]] char const* name() const noexcept {
         bool const to = on_device(to_kind), from = on_device(from_kind);
         if (to && from) { return engine == sim_engine::peer ? "peer copy" : "copy on the device"; }

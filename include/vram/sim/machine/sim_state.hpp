@@ -63,7 +63,7 @@ struct sim_stream_state {
     /// True for the legacy default stream of its device.
     bool legacy = false;
 
-    /// If true, resources have references to the stream and are notified when its owner is
+    /// If true, resources can hold the stream (keep its handle valid), and learn when its owner is
     /// destroyed.
     bool announced = false;
     /// True after the owner of the stream (a `sim_stream`) was destroyed.

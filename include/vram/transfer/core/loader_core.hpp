@@ -324,7 +324,7 @@ private:
     /// Keeps the loop's stream handle valid: the stream may be destroyed before its batches are.
     stream_hold<Platform>           held_;
     memory                          memory_;
-    std::optional<std::stop_source> stop_; ///< its token requests the source to return
+    std::optional<std::stop_source> stop_; ///< requests the source to return early
     std::uint64_t                   epoch_ = 0;
     bool                            inline_;
     bool                            down_ = true;
