@@ -43,6 +43,19 @@ TEST_CASE("thread_number: a new thread gets the number of a thread that has ende
     CHECK(numbers.count(thread_number()) == 0);
 }
 
+TEST_CASE("thread_number: a destructor after the end of the holder gets a shared number") {
+    static unsigned last = 0;
+    struct late {
+        ~late() { last = thread_number(); }
+    };
+    worker{0, [] {
+               thread_local late const of_thread; // destroyed after the holder, which is made later
+               static_cast<void>(of_thread);
+               static_cast<void>(thread_number());
+           }};
+    CHECK(last >= most_thread_numbers);
+}
+
 TEST_CASE("thread_number: above a thousand threads each still keeps its number") {
     (void)thread_number();
     {

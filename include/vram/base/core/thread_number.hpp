@@ -60,7 +60,12 @@ private:
 };
 
 [[gnu::noinline]] inline unsigned first_thread_number() noexcept {
-    thread_local thread_number_holder const held;
+    struct own_holder : thread_number_holder {
+        // Later destructors of the thread get a number that threads share: by then, the number of
+        // the holder may belong to another thread.
+        ~own_holder() { number_of_the_thread = most_thread_numbers; }
+    };
+    thread_local own_holder const held;
     return number_of_the_thread = held.number();
 }
 
@@ -68,7 +73,8 @@ private:
 /// thread first called this function. So n concurrent threads have numbers below n, even if threads
 /// start and end. When a thread ends, its number becomes available; the end of the thread happens
 /// before the call in which another thread takes the number. If more than 1024 threads run,
-/// the others have numbers from 1024 on, which several threads may share.
+/// the others have numbers from 1024 on, which several threads may share. So do the destructors of
+/// thread-local objects that run after that.
 ///
 /// Cost      One load of a thread-local variable. The first call of a thread searches a bitmap.
 [[nodiscard]] inline unsigned thread_number() noexcept {
