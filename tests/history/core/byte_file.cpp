@@ -5,10 +5,23 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 
 using vram::file_error;
 using vram::detail::byte_file;
+
+namespace {
+/// Returns the number of incomplete files of `path`.
+int parts_of(std::filesystem::path const& path) {
+    int parts = 0;
+    for (auto const& each : std::filesystem::directory_iterator{path.parent_path()}) {
+        std::string const file = each.path().filename().string();
+        parts += file.starts_with(path.filename().string()) && file.ends_with(".part");
+    }
+    return parts;
+}
+} // namespace
 
 TEST_CASE("byte_file: the file has its name only when it is complete") {
     recorded::file_name const name{"bytes"};
@@ -24,7 +37,24 @@ TEST_CASE("byte_file: the file has its name only when it is complete") {
     CHECK(name.contents() == "a,17\n-3 0xff" + large + "\x80");
     { byte_file{name.path()} << "never closed"; }
     CHECK(name.contents().size() > 100'000);
-    CHECK_FALSE(std::filesystem::exists(name.path() + ".part"));
+    CHECK(parts_of(name.path()) == 0);
+}
+
+TEST_CASE("byte_file: two writers of one path do not mix their bytes") {
+    recorded::file_name const name{"shared"};
+    byte_file                 first{name.path()};
+    first << "first";
+    {
+        byte_file second{name.path()};
+        second << "the second";
+        CHECK(parts_of(name.path()) == 2);
+        second.close();
+        CHECK(name.contents() == "the second");
+    }
+    { byte_file{name.path()} << "never closed"; }
+    first.close();
+    CHECK(name.contents() == "first");
+    CHECK(parts_of(name.path()) == 0);
 }
 
 TEST_CASE("byte_file: errors have the path") {

@@ -6,6 +6,7 @@
 
 #include <vram/data/file_error.hpp> // file_error
 
+#include <atomic>       // atomic
 #include <cerrno>       // errno
 #include <charconv>     // to_chars
 #include <concepts>     // integral
@@ -16,15 +17,17 @@
 #include <string>       // string
 #include <string_view>  // string_view
 #include <system_error> // generic_category
+#include <unistd.h>     // getpid
 #include <utility>      // move
 #include <vector>       // vector
 
 namespace vram {
 namespace detail {
 
-/// A new file. Its bytes are first written to a file of the same name with ".part" at the end.
-/// `close` renames that file, so that a file with the wanted name is always complete. Without a
-/// call of `close`, the destructor removes the ".part" file.
+/// A new file. Its bytes are first written to a file PATH.PROCESS-NUMBER.part, which no other
+/// writer has. `close` renames that file, so that a file with the wanted name is always complete;
+/// of several writers of one path the last one replaces the others. Without a call of `close`, the
+/// destructor removes the ".part" file.
 ///
 ///     byte_file out{path};
 ///     out << "Thread,Time\n" << 17;
@@ -35,7 +38,11 @@ namespace detail {
 class byte_file {
 public:
     explicit byte_file(std::string path) : path_{std::move(path)}, room_(1 << 16) {
-        file_ = std::fopen(part().c_str(), "wb");
+        std::string const beginning = path_ + "." + std::to_string(::getpid()) + "-";
+        do { // A file of this name may be left of an earlier process.
+            part_ = beginning + std::to_string(files_.fetch_add(1)) + ".part";
+            file_ = std::fopen(part_.c_str(), "wbx");
+        } while (file_ == nullptr && errno == EEXIST);
         if (file_ == nullptr) { fail(); }
     }
     byte_file(byte_file const&)            = delete;
@@ -43,7 +50,7 @@ public:
     ~byte_file() {
         if (file_ == nullptr) { return; }
         static_cast<void>(std::fclose(file_));
-        static_cast<void>(std::remove(part().c_str()));
+        static_cast<void>(std::remove(part_.c_str()));
     }
 
     byte_file& operator<<(std::string_view text) {
@@ -88,17 +95,16 @@ public:
         flush();
         std::FILE* const file = file_;
         file_                 = nullptr;
-        if (std::fclose(file) != 0 || std::rename(part().c_str(), path_.c_str()) != 0) {
+        if (std::fclose(file) != 0 || std::rename(part_.c_str(), path_.c_str()) != 0) {
             int const why = errno;
-            static_cast<void>(std::remove(part().c_str()));
+            static_cast<void>(std::remove(part_.c_str()));
             errno = why;
             fail();
         }
     }
 
 private:
-    [[nodiscard]] std::string part() const { return path_ + ".part"; }
-    void                      reserve(std::size_t bytes) {
+    void reserve(std::size_t bytes) {
         if (bytes > room_.size() - used_) { flush(); }
     }
     void flush() {
@@ -116,7 +122,10 @@ private:
             {errno != 0 ? errno : EIO, std::generic_category()}, path_, written_, wanted, done};
     }
 
+    static inline constinit std::atomic<unsigned> files_{0}; ///< number of ".part" files so far
+
     std::string       path_;
+    std::string       part_;
     std::FILE*        file_ = nullptr;
     std::vector<char> room_;
     std::size_t       used_    = 0;
