@@ -35,7 +35,7 @@ public:
 
     void write(byte_file& to) {
         using f = column_format;
-        std::string head{f::magic};
+        std::string head{escaped_ ? f::magic_with_escape : f::magic};
         f::append(head, from_.device);
         f::append(head, from_.overwritten);
         table(head, from_.tags, [&](std::string const& tag) { f::append(head, tag); });
@@ -98,8 +98,11 @@ private:
         if (!first && size->second == e.bytes) {
             f::append(bytes_, 0);
         } else {
-            size->second = e.bytes;
-            f::append(bytes_, e.bytes + 1);
+            size->second     = e.bytes;
+            bool const large = e.bytes >= f::escape - 1;
+            f::append(bytes_, large ? f::escape : e.bytes + 1);
+            if (large) { f::append(bytes_, e.bytes); }
+            escaped_ |= large;
         }
         last_time_  = time;
         last_place_ = place;
@@ -110,6 +113,7 @@ private:
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
+    bool          escaped_    = false; ///< a size is stored after `escape`
     std::string   contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;

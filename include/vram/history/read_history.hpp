@@ -29,9 +29,14 @@ namespace detail {
 class column_decoder {
 public:
     column_decoder(std::string_view bytes, std::string const& path) : from_{bytes, path} {
-        for (char const c : column_format::magic) {
+        for (std::size_t i = 0; i != column_format::magic.size(); ++i) {
             if (from_.at_end()) { from_.fail(file_error::reason::ends_early); }
-            if (from_.number() != static_cast<unsigned char>(c)) {
+            std::uint64_t const c  = from_.number();
+            auto const          is = [&](std::string_view magic) {
+                return c == static_cast<unsigned char>(magic[i]);
+            };
+            escaped_ = !is(column_format::magic);
+            if (escaped_ && !is(column_format::magic_with_escape)) {
                 from_.fail(file_error::reason::damaged);
             }
         }
@@ -115,7 +120,11 @@ private:
             e.memory                 = place << shift;
             std::uint64_t const size = sizes.number();
             std::uint64_t&      last = size_at[e.memory];
-            if (size != 0) { last = size - 1; }
+            if (escaped_ && size == f::escape) {
+                last = sizes.number();
+            } else if (size != 0) {
+                last = size - 1;
+            }
             e.bytes = last;
             made_.events.push_back(e);
         }
@@ -129,6 +138,7 @@ private:
     column_reader                      from_;
     history_record                     made_;
     std::vector<history_record::event> contexts_;
+    bool                               escaped_ = false; ///< the file has `magic_with_escape`
 };
 
 /// Returns the bytes of the file `path`.

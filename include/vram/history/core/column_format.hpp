@@ -28,9 +28,14 @@ namespace detail {
 ///                index of the context; difference of times; difference of addresses, shifted;
 ///                bytes + 1, or 0 for the bytes of the last event at the address
 ///
+/// A file with an event of at least `escape - 1` bytes has `magic_with_escape` instead of `magic`.
+/// In its last column, `escape` is followed by the bytes of the event.
+///
 /// Differences are relative to the event before. 0, -1, 1, -2 are stored as 0, 1, 2, 3.
 struct column_format {
-    static constexpr std::string_view magic = "VRAMHIS1";
+    static constexpr std::string_view magic             = "VRAMHIS1";
+    static constexpr std::string_view magic_with_escape = "VRAMHIS2";
+    static constexpr std::uint64_t    escape            = ~std::uint64_t{0};
 
     [[nodiscard]] static std::uint64_t zigzag(std::uint64_t difference) noexcept {
         return difference << 1 ^ (std::uint64_t{0} - (difference >> 63));
