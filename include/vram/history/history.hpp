@@ -47,8 +47,8 @@ using history_format = void (*)(history_record const&, detail::byte_file&);
 ///     memory.observer().write("run.pickle", viewer_pickle); // for pytorch.org/memory_viz
 ///
 /// If more events occur than are kept, the oldest are overwritten, and each file states their
-/// number. The chunks of the resources are always complete. A `history_trigger` writes at the end
-/// of the process, after a refusal, or on a signal.
+/// number, except that of `rmm_csv`. The chunks of the resources are always complete. A
+/// `history_trigger` writes at the end of the process, after a refusal, or on a signal.
 ///
 /// Failure   `observe` never throws: an event for which there is no host memory counts as
 ///           overwritten. `write` throws `file_error`, and then leaves no part of a file.
