@@ -38,6 +38,7 @@ TEST_CASE("event_ring: records are read in the order of their thread") {
     for (std::uint64_t i = 0; i != 50; ++i) { CHECK(all[i] == i); }
     CHECK(ring.appended() == 50);
     CHECK(ring.overwritten() == 0);
+    CHECK(ring.horizon() == 0);
     CHECK(ring.width() == 2);
 }
 
@@ -54,6 +55,7 @@ TEST_CASE("event_ring: the last records stay, beside those of a thread that wait
     }
     CHECK(waits);
     CHECK(newest == 32);
+    CHECK(ring.horizon() + all.size() == 10'000);
     CHECK(all.size() + ring.overwritten() == ring.appended());
 }
 

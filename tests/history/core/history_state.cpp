@@ -7,6 +7,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <thread>
+
 using namespace vram;
 using kind = memory_event_kind;
 
@@ -32,6 +35,22 @@ TEST_CASE("history_state: a record has the chunks at its end, with parts that gr
     CHECK(record.chunks[0].grows);
     chunk(log, kind::chunk_removed, 0x1000, 0x2000); // both at once
     CHECK(log.record().chunks.empty());
+}
+
+TEST_CASE("history_state: events of an idle thread before overwritten ones are not in a record") {
+    constexpr std::uint64_t calls = 5000;
+    history                 log{{.events = 32}};
+    std::thread{[&] { chunk(log, kind::allocated, 0x99000, 1); }}.join();
+    for (std::uint64_t i = 0; i != calls / 2; ++i) {
+        chunk(log, kind::allocated, 0x1000, i);
+        chunk(log, kind::freed, 0x1000, i);
+    }
+    auto const record = log.record();
+    CHECK(record.events.size() >= 32);
+    CHECK(record.events.size() + record.overwritten == calls + 1);
+    bool phantom = false;
+    for (auto const& e : record.events) { phantom |= e.memory == 0x99000; }
+    CHECK_FALSE(phantom);
 }
 
 TEST_CASE("history_state: a line of the program is a word") {

@@ -6,7 +6,7 @@
 
 #include <vram/base/core/thread_number.hpp> // thread_number
 
-#include <algorithm> // clamp
+#include <algorithm> // clamp, max
 #include <atomic>    // atomic
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t, uint32_t
@@ -19,8 +19,9 @@ namespace vram {
 namespace detail {
 
 /// Keeps at least the last `capacity` records of `width` words; later ones overwrite the oldest.
-/// The memory is divided into pages. Each thread fills a page of its own, and takes the oldest page
-/// that no thread fills when its own is full.
+/// The first word of a record is its time. The memory is divided into pages. Each thread fills a
+/// page of its own; when it is full, the thread takes the page that was full first. Thus the page
+/// of an idle thread keeps records that are older than overwritten ones: see `horizon`.
 ///
 ///     event_ring ring{1 << 18, 2};
 ///     ring.append(thread_number(), [&](event_ring::place to) {
@@ -88,11 +89,16 @@ public:
             }
             // If a word was overwritten during the copy, this load sees the later lap, which was
             // stored before the word. The copy is then discarded.
-            if (each.lap.load(std::memory_order_relaxed) != lap) { continue; }
+            if (each.lap.load(std::memory_order_acquire) != lap) { continue; }
             for (std::size_t i = 0; i != count; ++i) { take(copy.data() + i * width_); }
         }
     }
 
+    /// Returns the time of the latest record that was overwritten, or 0. If the call happens after
+    /// a `read`, that `read` passed all records after this time that were stored before it.
+    [[nodiscard]] std::uint64_t horizon() const noexcept {
+        return horizon_.load(std::memory_order_acquire);
+    }
     /// Returns the number of records that were overwritten, or for which there was no memory.
     [[nodiscard]] std::uint64_t overwritten() const noexcept {
         return overwritten_.load(std::memory_order_relaxed);
@@ -114,8 +120,8 @@ private:
         std::atomic<std::uint64_t> lap{0}; ///< how often the page was reused
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
-        /// True while a writer fills the page; guarded by `turn_`.
-        bool                    in_use = false;
+        /// The page that was full after this one; guarded by `turn_`.
+        page*                   later = nullptr;
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
     };
@@ -158,45 +164,54 @@ private:
         return owners_[group].get();
     }
 
-    /// Gives the writer `w` the next page in the ring that no other writer fills.
+    /// Gives the writer `w` an unused page, or else the page that was full first.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
         std::lock_guard const held{turn_};
-        if (w.into != nullptr) { w.into->in_use = false; }
-        w.into             = nullptr;
-        std::size_t passed = 0;
-        while (passed != pages_.size() && pages_[cursor_].in_use) {
-            cursor_ = (cursor_ + 1) % pages_.size();
-            ++passed;
+        if (w.into != nullptr) {
+            (oldest_ == nullptr ? oldest_ : newest_->later) = w.into;
+            newest_                                         = w.into;
+            w.into                                          = nullptr;
         }
-        page& found = pages_[cursor_];
-        if (passed != pages_.size() && found.owner == nullptr) {
-            found.owner.reset(new (std::nothrow) word[width_ * page_records_]);
-        }
-        if (passed == pages_.size() || found.owner == nullptr) {
+        page* const taken = used_ != pages_.size() ? unused() : oldest_;
+        if (taken == nullptr) {
             overwritten_.fetch_add(1, std::memory_order_relaxed);
             return false;
         }
-        cursor_ = (cursor_ + 1) % pages_.size();
-        if (found.words.load(std::memory_order_relaxed) != nullptr) {
-            overwritten_.fetch_add(page_records_ - found.left.load(std::memory_order_relaxed),
-                                   std::memory_order_relaxed);
+        page& found = *taken;
+        if (taken == oldest_) {
+            oldest_     = found.later;
+            found.later = nullptr;
+            overwritten_.fetch_add(page_records_, std::memory_order_relaxed);
+            std::uint64_t const last =
+                found.owner[(page_records_ - 1) * width_].load(std::memory_order_relaxed);
+            horizon_.store(std::max(horizon(), last), std::memory_order_release);
         }
-        found.left.store(page_records_, std::memory_order_relaxed);
+        found.left.store(page_records_, std::memory_order_release);
         // A reader that sees a word of this lap also sees its number.
         found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
-        found.in_use = true;
-        w.into       = &found;
-        w.at         = found.owner.get();
-        w.left       = page_records_;
+        w.into = &found;
+        w.at   = found.owner.get();
+        w.left = page_records_;
         return true;
+    }
+    /// Returns a page that no writer had yet, or null if there is no host memory.
+    page* unused() noexcept {
+        page& found = pages_[used_];
+        found.owner.reset(new (std::nothrow) word[width_ * page_records_]);
+        if (found.owner == nullptr) { return nullptr; }
+        ++used_;
+        return &found;
     }
 
     std::size_t                width_;
     std::uint32_t              page_records_;
     std::vector<page>          pages_;
     std::mutex                 turn_;
-    std::size_t                cursor_ = 0; ///< guarded by `turn_`
+    std::size_t                used_   = 0;       ///< pages that a writer has had; by `turn_`
+    page*                      oldest_ = nullptr; ///< the full pages; guarded by `turn_`
+    page*                      newest_ = nullptr; ///< the last of them; guarded by `turn_`
+    std::atomic<std::uint64_t> horizon_{0};
     std::atomic<std::uint64_t> overwritten_{0};
     writer                     first_[most_first];
     /// The writers of the thread numbers from `most_first` on, allocated when they are first used.

@@ -137,7 +137,8 @@ public:
     [[nodiscard]] unsigned          frames() const noexcept { return frames_; }
     [[nodiscard]] event_ring const& ring() const noexcept { return ring_; }
 
-    /// Returns the events until now, in order of time.
+    /// Returns the events until now, in order of time. Without gaps: all are later than the events
+    /// that were overwritten.
     [[nodiscard]] history_record record() const {
         history_record    made;
         interned          names{made};
@@ -167,6 +168,10 @@ public:
             order.emplace_back(words[history_words::time], copied.size());
             copied.insert(copied.end(), words, words + ring_.width());
         });
+        // Older events in the page of an idle thread are left out: events between them and the
+        // horizon are missing, such as the free of a block.
+        made.overwritten += std::erase_if(
+            order, [horizon = ring_.horizon()](auto const& e) { return e.first < horizon; });
         std::sort(order.begin(), order.end());
         auto const clock = clock_.conversion();
         made.events.reserve(order.size());
