@@ -47,8 +47,9 @@ public:
         return *this;
     }
 #if __has_include(<semaphore.h>)
-    /// Writes when the process receives the signal. If the signal ends a process (SIGINT, SIGTERM,
-    /// SIGABRT, SIGSEGV and others), the handler that was installed before runs after that.
+    /// Writes when the process receives the signal. The handler that was installed before runs
+    /// after that. If there was none, the process ends, except for SIGUSR1, SIGUSR2, real-time
+    /// signals, and those that end no process. A forked process writes nothing.
     history_trigger& on_signal(int signal) {
         detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
         return *this;

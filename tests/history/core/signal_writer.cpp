@@ -30,6 +30,87 @@ TEST_CASE("signal_writer: the thread calls each function of the signal, and the 
     CHECK(WEXITSTATUS(status) == 7);
 }
 
+namespace {
+std::atomic<int> written{0};
+volatile int     earlier_calls = 0;
+void             earlier(int) { earlier_calls = earlier_calls + 1; }
+/// Returns the status of a child with the handler `before`, which adds a function for the signal,
+/// and then runs `body`.
+template <class Body>
+int status_of(int signal, void (*before)(int), int flags, Body const& body) {
+    std::fflush(nullptr);
+    pid_t const child = ::fork();
+    if (child == 0) {
+        struct sigaction action = {};
+        action.sa_handler       = before;
+        action.sa_flags         = flags;
+        ::sigaction(signal, &action, nullptr);
+        signal_writer::add(signal, [] { ++written; });
+        ::_exit(body());
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status;
+}
+} // namespace
+
+TEST_CASE("signal_writer: a signal that ends a process without a handler still ends it") {
+    for (int const signal : {SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGXCPU}) {
+        int const status = status_of(signal, SIG_DFL, 0, [&] { return ::raise(signal); });
+        CHECK(WIFSIGNALED(status));
+        CHECK(WTERMSIG(status) == signal);
+    }
+    int const status = status_of(SIGCHLD, SIG_DFL, 0, [] { return ::raise(SIGCHLD); });
+    CHECK(WIFEXITED(status));
+}
+
+TEST_CASE("signal_writer: the earlier handler is called each time, and may return") {
+    for (int const signal : {SIGTERM, SIGHUP, SIGUSR1}) {
+        int const status = status_of(signal, earlier, 0, [&] {
+            for (int i = 1; i != 3; ++i) {
+                ::raise(signal);
+                for (int wait = 0; wait != 5000 && written != i; ++wait) { ::usleep(1000); }
+            }
+            return earlier_calls == 2 && written == 2 ? 7 : 1;
+        });
+        CHECK(WIFEXITED(status));
+        CHECK(WEXITSTATUS(status) == 7);
+    }
+}
+
+TEST_CASE("signal_writer: an earlier handler that is called once, and an ignored signal") {
+    int status = status_of(SIGHUP, earlier, static_cast<int>(SA_RESETHAND), [] {
+        ::raise(SIGHUP);
+        if (earlier_calls == 1) { ::raise(SIGHUP); }
+        return 1;
+    });
+    CHECK(WIFSIGNALED(status));
+    status = status_of(SIGHUP, SIG_IGN, 0, [] {
+        ::raise(SIGHUP);
+        return written == 1 ? 7 : 1;
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 7);
+}
+
+TEST_CASE("signal_writer: a forked process does not wait for the thread") {
+    int const status = status_of(SIGTERM, SIG_DFL, 0, [] {
+        pid_t const child = ::fork();
+        if (child == 0) {
+            struct sigaction action = {};
+            action.sa_handler       = SIG_DFL;
+            ::sigaction(SIGALRM, &action, nullptr);
+            ::alarm(5);
+            ::raise(SIGTERM);
+            ::_exit(1);
+        }
+        int of_child = 0;
+        ::waitpid(child, &of_child, 0);
+        return WIFSIGNALED(of_child) && WTERMSIG(of_child) == SIGTERM ? 7 : 1;
+    });
+    CHECK(WEXITSTATUS(status) == 7);
+}
+
 TEST_CASE("signal_writer: a signal without a handler is an error") {
     std::fflush(nullptr);
     pid_t const child = ::fork();

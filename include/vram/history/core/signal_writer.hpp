@@ -15,6 +15,7 @@
 #include <semaphore.h>  // sem_t
 #include <system_error> // system_error
 #include <time.h>       // nanosleep
+#include <unistd.h>     // getpid
 #include <utility>      // pair, move
 #include <vector>       // vector
 
@@ -24,9 +25,12 @@ namespace vram {
 namespace detail {
 
 /// Calls functions for signals. The handler of a signal may call almost nothing, so it wakes a
-/// thread, which calls them. If the signal ends a process (SIGINT, SIGTERM, SIGABRT, SIGSEGV, ...),
-/// the handler waits for the thread for at most ten seconds, and then raises the signal again with
-/// the handler that was installed before.
+/// thread, which calls them. If the signal ends a process without a handler (SIGTERM, SIGSEGV,
+/// SIGHUP, ...), the handler waits for the thread for at most ten seconds. Then it calls the
+/// handler that was installed before; if there was none, it raises the signal again without a
+/// handler.
+/// SIGUSR1, SIGUSR2 and real-time signals do not end the process. In a forked process the thread
+/// does not exist, and only the handler that was installed before is called.
 ///
 /// Failure   `add` throws `std::system_error` if the signal has no handler (SIGKILL), and
 ///           `std::bad_alloc`.
@@ -40,11 +44,21 @@ public:
         if (signal <= 0 || signal >= most) { fail(EINVAL); }
         all.works_.emplace_back(signal, std::move(work));
         if (all.installed_[signal]) { return; }
-        struct sigaction action = {};
-        action.sa_handler       = &handle;
-        action.sa_flags         = SA_RESTART;
-        sigemptyset(&action.sa_mask);
-        if (::sigaction(signal, &action, &all.before_[signal]) != 0) {
+        struct sigaction& before = all.before_[signal];
+        struct sigaction  action = {};
+        bool              done   = ::sigaction(signal, nullptr, &before) == 0;
+        if (done) {
+            sigemptyset(&action.sa_mask);
+            action.sa_flags = SA_RESTART;
+            if (has_handler(before)) { // It runs with the mask and on the stack that it expects.
+                action.sa_mask  = before.sa_mask;
+                action.sa_flags = before.sa_flags & ~SA_RESETHAND;
+            }
+            action.sa_flags |= SA_SIGINFO;
+            action.sa_sigaction = &handle;
+            done                = ::sigaction(signal, &action, nullptr) == 0;
+        }
+        if (!done) {
             int const why = errno;
             all.works_.pop_back();
             fail(why);
@@ -79,34 +93,67 @@ private:
         throw std::system_error{why, std::generic_category(), "vram: a handler of a signal"};
     }
 
+    /// Returns true if the signal ends a process that has no handler for it, except for the signals
+    /// that programs use to request a file.
     [[nodiscard]] static bool ends_the_process(int signal) noexcept {
         switch (signal) {
-        case SIGINT:
-        case SIGTERM:
-        case SIGQUIT:
-        case SIGABRT:
-        case SIGSEGV:
-        case SIGBUS:
-        case SIGILL:
-        case SIGFPE: return true;
-        default: return false;
+        case SIGUSR1:
+        case SIGUSR2:
+        case SIGCHLD:
+        case SIGCONT:
+        case SIGTSTP:
+        case SIGTTIN:
+        case SIGTTOU:
+        case SIGURG:
+        case SIGWINCH: return false;
+        default: return signal < 32; // the others are real-time signals
         }
     }
-    static void handle(int signal) {
+    /// Returns true if the processor raises the signal for an instruction.
+    [[nodiscard]] static bool is_fault(int signal) noexcept {
+        return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
+    }
+    [[nodiscard]] static bool has_handler(struct sigaction const& of) noexcept {
+        return (of.sa_flags & SA_SIGINFO) != 0 ||
+               (of.sa_handler != SIG_DFL && of.sa_handler != SIG_IGN);
+    }
+    static void handle(int signal, siginfo_t* about, void* context) {
         int const            saved = errno;
         signal_writer* const all   = self_.load(std::memory_order_acquire);
-        unsigned const       turn  = all->done_[signal].load();
-        all->wanted_[signal].store(true);
-        ::sem_post(&all->wake_);
-        if (ends_the_process(signal)) {
-            timespec const a_little{0, 1'000'000};
-            for (int i = 0; i < 10'000 && all->done_[signal].load() == turn; ++i) {
-                ::nanosleep(&a_little, nullptr);
+        if (::getpid() == all->process_) { all->write(signal); }
+        errno = saved;
+        all->call_earlier(signal, about, context);
+        errno = saved;
+    }
+    /// Wakes the thread, and waits for it if the process may end after that.
+    void write(int signal) noexcept {
+        unsigned const turn = done_[signal].load();
+        wanted_[signal].store(true);
+        ::sem_post(&wake_);
+        if (!ends_the_process(signal)) { return; }
+        timespec const a_little{0, 1'000'000};
+        for (int i = 0; i < 10'000 && done_[signal].load() == turn; ++i) {
+            ::nanosleep(&a_little, nullptr);
+        }
+    }
+    void call_earlier(int signal, siginfo_t* about, void* context) {
+        struct sigaction& before  = before_[signal];
+        struct sigaction  earlier = before;
+        if (has_handler(earlier)) {
+            if ((earlier.sa_flags & SA_RESETHAND) != 0) { // It expects to be called once.
+                before            = {};
+                before.sa_handler = SIG_DFL;
             }
-            ::sigaction(signal, &all->before_[signal], nullptr);
+            if ((earlier.sa_flags & SA_SIGINFO) != 0) {
+                return earlier.sa_sigaction(signal, about, context);
+            }
+            return earlier.sa_handler(signal);
+        }
+        bool const ignored = earlier.sa_handler == SIG_IGN;
+        if (ignored ? is_fault(signal) : ends_the_process(signal)) {
+            ::sigaction(signal, &earlier, nullptr);
             ::raise(signal);
         }
-        errno = saved;
     }
     void run() {
         for (;;) {
@@ -132,6 +179,7 @@ private:
     std::vector<std::pair<int, std::function<void()>>> works_;
     bool                                               installed_[most] = {};
     struct sigaction                                   before_[most]    = {};
+    pid_t                                              process_         = ::getpid();
     std::atomic<bool>                                  wanted_[most]    = {};
     std::atomic<unsigned>                              done_[most]      = {};
     sem_t                                              wake_;
