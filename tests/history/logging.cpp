@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -36,8 +37,11 @@ std::string column(std::string const& line, unsigned number) {
 } // namespace
 
 TEST_CASE("logging: it keeps the laws of a resource") {
-    recorded::file_name const file{"laws"};
-    laws::resource([&](auto up) { return logging{std::move(up), file.path()}; });
+    std::deque<recorded::file_name> files; // Only one log at a time can have a file.
+    laws::resource([&](auto up) {
+        files.emplace_back(("laws" + std::to_string(files.size())).c_str());
+        return logging{std::move(up), files.back().path()};
+    });
 }
 
 TEST_CASE("logging: a line has RMM's columns, the tag and the line of the program") {

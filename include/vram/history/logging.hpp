@@ -50,9 +50,10 @@ struct logging_options {
 /// The lines are in the file as soon as the call returns, also if the process is killed; the file
 /// may then end with empty lines.
 ///
-/// Failure   The constructor throws `file_error` if the file cannot be created. If a line cannot be
-///           written (a full disk), that is reported to the error sink once, and `lost()` counts
-///           the lines from then on. The resource works on.
+/// Failure   The constructor throws `file_error` if the file cannot be created, or if another log
+///           of this or another process has it open. If a line cannot be written (a full disk),
+///           that is reported to the error sink once, and `lost()` counts the lines from then on.
+///           The resource works on.
 /// Threads   The rules are those of the upstream. Lines of a block are in order: the line of its
 ///           free is written before another thread can get its memory.
 /// Cost      About 0.4 us per call: the text, and a lock while it is copied.

@@ -62,6 +62,35 @@ TEST_CASE("log_file: a file of the largest size is renamed, and the oldest one i
     CHECK_FALSE(std::filesystem::exists(name.path() + ".3"));
 }
 
+TEST_CASE("log_file: a file that cannot be renamed keeps its lines") {
+    recorded::file_name const name{"kept"};
+    recorded::file_name const first{"kept.1"};
+    std::filesystem::create_directory(first.path());
+    doubles::mishaps const errors;
+    {
+        log_file log{name.path(), "head\n", 12, 1};
+        for (int i = 0; i != 3; ++i) { log.append("line " + std::to_string(i) + "\n"); }
+        CHECK(log.lost() == 2);
+    }
+    CHECK(errors.count(vram::error_kind::lost_exception) == 1);
+    CHECK(name.contents() == "head\nline 0\n");
+}
+
+TEST_CASE("log_file: a second log of one path is an error, and the first one keeps its lines") {
+    recorded::file_name const name{"two"};
+    {
+        log_file log{name.path(), "head\n", 12, 0};
+        log.append("line 0\n");
+        CHECK_THROWS_AS((log_file{name.path(), "", 0, 0}), file_error);
+        CHECK(name.contents().starts_with("head\nline 0\n"));
+        log.append("line 1\n"); // begins the file again
+        CHECK(log.lost() == 0);
+    }
+    CHECK(name.contents() == "head\nline 1\n");
+    { log_file const again{name.path(), "again\n", 0, 0}; }
+    CHECK(name.contents() == "again\n");
+}
+
 TEST_CASE("log_file: a full disk is reported once, and the program continues") {
     recorded::file_name const name{"full"};
     std::fflush(nullptr);
@@ -76,13 +105,15 @@ TEST_CASE("log_file: a full disk is reported once, and the program continues") {
         for (int i = 0; i != 200; ++i) { log.append(line + "\n"); }
         bool const right = errors.count(vram::error_kind::lost_exception) == 1 &&
                            errors.count() == 1 && log.lost() > 80 && log.lost() < 100;
-        ::_exit(right ? 7 : 1);
+        ::_exit(right ? 7 : 1); // The log was closed after the error.
     }
     int status = 0;
     ::waitpid(child, &status, 0);
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 7);
     CHECK(name.contents().size() > 900'000);
+    CHECK(name.contents().ends_with("x\n"));
+    CHECK((name.contents().size() - 5) % 10'000 == 0);
     CHECK_THROWS_AS((log_file{"/no/such/folder/log", "", 0, 0}), file_error);
 }
 

@@ -18,6 +18,7 @@
 #include <fcntl.h>      // open, posix_fallocate
 #include <string>       // string, to_string
 #include <string_view>  // string_view
+#include <sys/file.h>   // flock
 #include <sys/mman.h>   // mmap
 #include <sys/stat.h>   // fstat
 #include <sys/types.h>  // off_t
@@ -36,8 +37,10 @@ namespace detail {
 ///     log_file log{"run.csv", "Thread,Time\n", 0, 0};
 ///     log.append("1,12:00\n");
 ///
-/// Failure   The constructor throws `file_error`. `append` never throws: the first error is
-///           reported to the error sink, and further lines are discarded and counted.
+/// Failure   The constructor throws `file_error`, also if another `log_file` of this or another
+///           process has the file open (`EBUSY`). `append` never throws: the first error is
+///           reported to the error sink, and further lines are discarded and counted. If another
+///           program shortens the file, the process receives SIGBUS.
 /// Threads   Any thread may append. A process that was forked must not.
 /// Cost      `append`: a lock and a copy; for a pipe or a device, a call of the system. For files
 ///           such a call for each mebibyte.
@@ -87,11 +90,12 @@ private:
         throw file_error{{why, std::generic_category()}, path_, size_};
     }
     void open() {
-        file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        size_ = 0;
+        file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (file_ < 0) { fail(errno); }
         struct stat what = {};
         direct_          = ::fstat(file_, &what) == 0 && !S_ISREG(what.st_mode);
-        size_            = 0;
+        if (!direct_) { empty(); }
         try {
             put(header_);
         } catch (...) {
@@ -99,11 +103,31 @@ private:
             throw;
         }
     }
+    /// Removes the bytes of the file, unless another log has mapped it: an access to a page that a
+    /// file no longer has ends the process. File systems without locks are not checked.
+    void empty() {
+        int why = 0;
+        if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            why = EBUSY;
+        } else if (::ftruncate(file_, 0) != 0) {
+            why = errno;
+        }
+        if (why == 0) { return; }
+        ::close(file_);
+        file_ = -1;
+        fail(why);
+    }
     void put(std::string_view text) {
         if (direct_) { return write(text); }
+        std::size_t const start = size_;
         while (!text.empty()) {
             std::size_t const at = size_ % window;
-            if (at == 0 && mapped_at_ != size_) { map(); }
+            try {
+                if (at == 0 && mapped_at_ != size_) { map(); }
+            } catch (...) {
+                size_ = start; // The file ends with a complete line.
+                throw;
+            }
             std::size_t const n = std::min(text.size(), window - at);
             std::memcpy(part_ + at, text.data(), n);
             size_ += n;
@@ -125,8 +149,10 @@ private:
     /// disk would end the process by a signal.
     void map() {
         unmap();
-        int const why =
-            ::posix_fallocate(file_, static_cast<off_t>(size_), static_cast<off_t>(window));
+        int why = EINTR;
+        while (why == EINTR) {
+            why = ::posix_fallocate(file_, static_cast<off_t>(size_), static_cast<off_t>(window));
+        }
         if (why != 0) { fail(why); }
         void* const part = ::mmap(nullptr, window, PROT_READ | PROT_WRITE, MAP_SHARED, file_,
                                   static_cast<off_t>(size_));
@@ -146,6 +172,8 @@ private:
         // If the call fails, empty lines stay at the end of the file.
         [[maybe_unused]] int const cut =
             direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
+        // A forked process may still have the file open, which would keep the lock.
+        if (!direct_) { static_cast<void>(::flock(file_, LOCK_UN)); }
         ::close(file_);
         file_ = -1;
     }
@@ -153,8 +181,9 @@ private:
         close();
         for (unsigned i = older_files_; i != 0; --i) {
             std::string const from = i == 1 ? path_ : path_ + "." + std::to_string(i - 1);
-            // If there is no such file yet, nothing is renamed.
-            static_cast<void>(std::rename(from.c_str(), (path_ + "." + std::to_string(i)).c_str()));
+            std::string const to   = path_ + "." + std::to_string(i);
+            // There may be no such file yet. After another error the file keeps its lines.
+            if (std::rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT) { fail(errno); }
         }
         open();
     }
