@@ -117,7 +117,7 @@ private:
     std::string   contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;
-    /// Size of the last event at each address.
+    /// For each address, the size in bytes of the last event there.
     std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
 };
 

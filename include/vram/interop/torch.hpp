@@ -139,7 +139,7 @@ private:
         stream              on{};
         std::vector<stream> others;
     };
-    /// The stack of a device.
+    /// The resource for the memory of one device, with its lock.
     struct part {
         explicit part(device d, std::unique_ptr<R> made)
             : where{d}, stack{std::move(made)}, joined{d} {}

@@ -51,7 +51,7 @@ public:
     }
     explicit growth_watch(R const&&, growth_options const& = {}) = delete;
 
-    /// Ends a step of the loop: reads the memory.
+    /// Ends a step of the loop: reads the bytes that `growth_options::of` selects.
     void step() {
         memory_usage const usage = memory_->usage();
         if (sizes_.steps() == next_mark_) { mark(usage.live); }

@@ -19,9 +19,9 @@ struct profile_row {
     /// Durations in nanoseconds: their number, sum, least and greatest.
     struct times {
         std::uint64_t count = 0; ///< number of durations
-        std::uint64_t total = 0; ///< their sum
-        std::uint64_t least = 0; ///< the shortest one
-        std::uint64_t most  = 0; ///< the longest one
+        std::uint64_t total = 0; ///< sum of the durations
+        std::uint64_t least = 0; ///< the shortest duration
+        std::uint64_t most  = 0; ///< the longest duration
 
         /// Returns the average; 0 if there is none.
         [[nodiscard]] constexpr std::uint64_t mean() const noexcept {

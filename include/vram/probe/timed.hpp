@@ -28,7 +28,7 @@ namespace detail {
 /// Stands for the memory of a scope if it is not measured.
 struct no_memory {};
 
-/// The memory of a scope.
+/// Measures the memory that a scope allocates and frees, for its `profile_row`.
 template <class R>
 class scope_memory {
 public:
@@ -52,7 +52,7 @@ public:
     void read(profile_row&) const noexcept {}
 };
 
-/// An open scope of a thread.
+/// A scope of a `profile` that a thread has begun and not yet ended.
 struct open_scope {
     void const*    owner; ///< the profile
     open_scope*    outer; ///< the open scope around this one, of any profile

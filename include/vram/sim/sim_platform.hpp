@@ -140,7 +140,7 @@ struct sim_platform {
     /// a resource: they order the resource's frees and allocations, but no accesses of the program.
     /// Calls may be nested.
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
-    /// Ends what `begin_resource_call` began.
+    /// Ends the call of a resource that the last `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }
     /// Until `end_program_call`, the calling thread's records, waits and queries count as those of
     /// the program, even within a call of a resource. Returns the depth of the nested calls of

@@ -112,7 +112,7 @@ public:
         count(b, {});
     }
 
-    // Functions that change the size of a block.
+    // For blocks that can change their size.
 
     /// Returns the size of a page in bytes.
     [[nodiscard]] std::size_t page_size() const noexcept { return span_.page(); }

@@ -226,7 +226,7 @@ private:
             return;
         }
         step.what                  = action::free_requested;
-        std::uint32_t const origin = step.origin; // `push` may move the steps
+        std::uint32_t const origin = step.origin; // a copy, because `push` may move `step`
         push(action::free_completed, i, e.memory, step.bytes, origin);
     }
     /// Frees the blocks in a range of addresses: those of `resource`, or of all resources.

@@ -125,8 +125,8 @@ private:
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
     };
-    /// The place of the next record of the thread with one number. It needs no lock, because only
-    /// one thread at a time has a number below `most_thread_numbers`.
+    /// For one thread number: the place of the next record of the thread that has the number. It
+    /// needs no lock, because only one thread at a time has a number below `most_thread_numbers`.
     struct alignas(64) writer {
         word*         at   = nullptr;
         page*         into = nullptr;

@@ -280,7 +280,7 @@ private:
         using w                      = history_words;
         std::uint64_t const resource = words[w::resource];
         std::uint64_t const memory   = words[w::memory];
-        // All parts of the chunk are removed at once.
+        // The removal of a chunk removes all entries in its range: a chunk is added part by part.
         if (kind == memory_event_kind::chunk_removed) {
             auto const first = chunks_.lower_bound({resource, memory});
             auto       last  = first;

@@ -126,8 +126,8 @@ private:
 
     std::size_t most_;
     std::size_t count_  = 0;       ///< number of events, recorded or not
-    entry*      oldest_ = nullptr; ///< the oldest of the recorded events, which form a list
-    entry*      newest_ = nullptr;
+    entry*      oldest_ = nullptr; ///< the oldest recorded event: the first of a list
+    entry*      newest_ = nullptr; ///< the newest recorded event: the last of that list
     /// Events that may be recorded again, unless a host thread still waits for them.
     entry* unused_ = nullptr;
 };

@@ -94,7 +94,7 @@ public:
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            this->heaps().of(*b).hold(b, tags{}); // the stream is already ordered after these uses
+            this->heaps().of(*b).hold(b, tags{}); // drops the uses; `on` is ordered after them
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
             }

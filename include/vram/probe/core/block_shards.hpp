@@ -134,7 +134,7 @@ private:
 
     struct node {
         record is{};
-        node*  next = nullptr; ///< the next unused node of the shard
+        node*  next = nullptr; ///< in an unused node: the next unused one of this shard
     };
     struct alignas(64) shard {
         mutable brief_lock lock;

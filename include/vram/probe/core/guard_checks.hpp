@@ -77,11 +77,11 @@ public:
             idle_.push_back(slot);
         }
     }
-    /// Compares the fences with complete copies.
+    /// Compares the fences whose copies to the host are complete.
     void compare_ready() noexcept {
         while (std::optional<comparison> const done = next(false)) { compare(*done); }
     }
-    /// Waits for all copies, and compares the fences.
+    /// Waits for all copies of fences to the host, and compares the fences.
     void compare_all() noexcept {
         while (std::optional<comparison> const done = next(true)) { compare(*done); }
     }

@@ -140,7 +140,7 @@ private:
     static constexpr unsigned    few  = 8;
     /// Number of entries that `advance` leaves free, so that few copies of the clock need more.
     static constexpr unsigned spare = 3;
-    /// A set of entries that is not known.
+    /// Value of a bit set of entries that is not known.
     static constexpr unsigned unknown = ~0U;
 
     struct entry {

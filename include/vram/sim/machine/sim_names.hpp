@@ -75,7 +75,7 @@ public:
             address == begin ? "" : ", from byte " + std::to_string(address - begin);
         return "in \"" + named.text + "\"" + offset;
     }
-    /// Adds the names of its streams, threads and memory to a report.
+    /// Adds to a report the names of the streams, threads and memory in it.
     void complete(sim_report& r) const {
         r.second_by = of(r.second);
         r.first_by  = of(r.first);

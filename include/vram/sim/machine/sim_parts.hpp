@@ -141,8 +141,7 @@ public:
     }
 
 private:
-    /// Removes all pieces of blocks in the range. A piece that is only partly in the range loses
-    /// that part.
+    /// Removes all pieces of blocks in the range. A piece that is partly in the range is cut.
     void cut(std::uintptr_t begin, std::uintptr_t end) {
         auto it = parts_.upper_bound(begin);
         if (it != parts_.begin() && std::prev(it)->second.last > begin) { --it; }
