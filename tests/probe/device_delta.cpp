@@ -2,6 +2,7 @@
 #include <vram/probe/device_delta.hpp> // first: the header must stand alone
 
 #include <vram/base/bytes.hpp>
+#include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
 #include <vram/source/host_resource.hpp>
 
@@ -58,4 +59,14 @@ TEST_CASE("device_delta: a device without memory info has the value 0") {
     CHECK(probe.bytes() == 0);
     CHECK(probe.returned() == 0);
     CHECK(probe.peak() == 0);
+}
+
+TEST_CASE("device_delta: of a resource, its device is measured and not the current one") {
+    sim_node const         node{{.devices = 2}};
+    sim_resource           memory{sim_device{1}};
+    sim_device_guard const current{sim_device{0}};
+    device_delta           probe{memory};
+    void* const            p = memory.allocate_sync(1_MiB);
+    CHECK(probe.bytes() >= 1_MiB);
+    memory.deallocate_sync(p, 1_MiB);
 }

@@ -307,3 +307,13 @@ TEST_CASE(
     later.reset();
     CHECK(memory.pop().bytes == counter{0, 3072, 3072});
 }
+
+TEST_CASE("memory_delta: over a counting layer with histograms the counters are the scope's own") {
+    auto         memory = host_resource{} | with::histograms;
+    memory_delta probe{memory};
+    void* const  p = memory.allocate_sync(100);
+    memory.deallocate_sync(p, 100);
+    CHECK(probe.peak() == 100);
+    CHECK(probe.peak_is_exact());
+    CHECK(probe.counted().blocks.total == 1);
+}

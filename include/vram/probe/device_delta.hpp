@@ -6,6 +6,7 @@
 
 #include <vram/concepts/memory_info.hpp> // memory_info
 #include <vram/concepts/platform.hpp>    // has_devices
+#include <vram/concepts/powers.hpp>      // device_of_resource
 #include <vram/concepts/resource.hpp>    // synchronous_resource
 
 #include <cstddef> // size_t
@@ -14,7 +15,7 @@ namespace vram {
 
 /// Measures the change of a device's used memory since the construction of this object.
 ///
-///     device_delta probe{memory};                        // the current device of its platform
+///     device_delta probe{memory};                        // the device of the resource
 ///     device_delta<cuda_platform> probe{cuda_device{1}}; // any other
 ///
 /// The change includes memory that no resource counts: contexts, modules, other libraries, other
@@ -33,10 +34,11 @@ public:
     [[nodiscard]] explicit device_delta(device d = Platform::current_device())
         : device_{d}, before_{used()}, peak_{before_} {}
 
-    /// Starts the measurement of the current device of the resource's platform.
+    /// Starts the measurement of the resource's device, or of the current one if it has no device.
     template <synchronous_resource Resource>
         requires std::same_as<typename Resource::platform, Platform>
-    [[nodiscard]] explicit device_delta(Resource const&) : device_delta{} {}
+    [[nodiscard]] explicit device_delta(Resource const& memory)
+        : device_delta{detail::device_of_resource(memory)} {}
 
     /// Returns the increase of used bytes on the device since the start, or 0 if fewer are used.
     [[nodiscard]] std::size_t bytes() {

@@ -110,11 +110,13 @@ private:
 /// Failure   The constructor throws `std::bad_alloc`.
 /// Threads   Any thread. Allocations of other threads in the scope are counted too.
 /// Cost      Each function takes time in proportion to the number of newer probes of the layer.
-template <class Upstream, class Lock>
-class memory_delta<statistics<Upstream, Lock>> {
+template <class Upstream, class Lock, class Histograms>
+class memory_delta<statistics<Upstream, Lock, Histograms>> {
+    using layer = statistics<Upstream, Lock, Histograms>;
+
 public:
     /// Starts the measurement. The layer must outlive the probe.
-    [[nodiscard]] explicit memory_delta(statistics<Upstream, Lock>& memory)
+    [[nodiscard]] explicit memory_delta(layer& memory)
         : memory_{&memory}, before_{memory.usage()}, asked_{memory.push()} {}
     memory_delta(memory_delta&&) = delete;
     ~memory_delta() { memory_->pop(asked_); }
@@ -158,9 +160,9 @@ private:
         return n > 0 ? static_cast<std::size_t>(n) : 0;
     }
 
-    statistics<Upstream, Lock>* memory_;
-    memory_usage                before_;
-    std::uint64_t               asked_;
+    layer*        memory_;
+    memory_usage  before_;
+    std::uint64_t asked_;
 };
 
 } // namespace vram

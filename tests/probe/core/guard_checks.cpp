@@ -31,3 +31,28 @@ TEST_CASE("guard_checks: more checks than slots, of which the last one fails") {
     CHECK(errors.pointer() == all);
     memory.deallocate_sync(all, 200 * 64);
 }
+
+TEST_CASE("guard_checks: copies are not compared if the wait for them fails") {
+    sim_node                           node;
+    doubles::mishaps const             errors;
+    sim_stream                         s;
+    sim_resource                       memory;
+    detail::guard_checks<sim_platform> checks{16};
+    auto* const                        all = static_cast<std::byte*>(memory.allocate_sync(64));
+    sim_platform::fill(s, all, detail::guard_checks<sim_platform>::fence_byte, 64);
+    checks.copy_fences(s, {.p = all + 16, .bytes = 32, .alignment = 1});
+    node.faults().at(sim_call_kind::synchronize, 1);
+    checks.compare_all();
+    CHECK(errors.count(error_kind::overrun) == 0);
+    CHECK(errors.count() == 1);
+
+    // The second copy fails while the first one waits in the stream.
+    node.faults().at(sim_call_kind::copy, 2);
+    std::uint64_t const waits = node.faults().calls(sim_call_kind::synchronize);
+    checks.copy_fences(s, {.p = all + 16, .bytes = 32, .alignment = 1});
+    CHECK(errors.count() == 2);
+    CHECK(node.faults().calls(sim_call_kind::synchronize) > waits);
+    checks.compare_now(s, all, 64, detail::guard_checks<sim_platform>::fence_byte, {.p = all});
+    CHECK(errors.count() == 2);
+    memory.deallocate_sync(all, 64);
+}

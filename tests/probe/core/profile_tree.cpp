@@ -38,3 +38,19 @@ TEST_CASE("profile_tree: events are used again after they were read, on their de
     CHECK(&tree.take_events(sim_device{1}).from.state() != state);
     CHECK(&tree.take_events(sim_device{0}).from.state() == state);
 }
+
+TEST_CASE("profile_tree: a table whose wait fails loses no run") {
+    sim_node                   node;
+    sim_stream                 s;
+    profile_tree<sim_platform> tree;
+    auto&                      a = tree.enter(nullptr, "a");
+    for (int i = 0; i != 3; ++i) {
+        auto of = tree.take_events(sim_device{0});
+        of.from.record(s);
+        of.to.record(s);
+        tree.add(a, 0, std::move(of));
+    }
+    node.faults().at(sim_call_kind::synchronize, 2);
+    CHECK_THROWS_AS((void)tree.rows(false), sim_error);
+    CHECK(tree.rows(false)[0].device.count == 3);
+}

@@ -122,6 +122,30 @@ TEST_CASE("refusal_plan: a second free is withheld, and a free with a wrong size
     plan.end_trial();
 }
 
+TEST_CASE(
+    "refusal_plan: a block of another thread at the address of a freed block is not recorded") {
+    refusal_plan plan;
+    auto const   number = plan.begin_trial();
+    plan.begin_run(0, 1);
+    std::size_t bytes = 10, alignment = 16;
+    {
+        trial_scope const in{number};
+        plan.allocated(place(1), 10, 16, {});
+        CHECK(plan.freeing(place(1), bytes, alignment, {}));
+        plan.allocated(place(2), 30, 16, {});
+    }
+    plan.allocated(place(1), 20, 32, {}); // outside of the trial
+    bytes = 20, alignment = 32;
+    CHECK(plan.freeing(place(1), bytes, alignment, {}));
+    CHECK(bytes == 20);
+    CHECK(alignment == 32);
+    CHECK(plan.wrong_free().what == tried_free::mistake::none);
+    plan.allocated(place(2), 20, 32, {}); // the upstream ended the live block without a free
+    CHECK(plan.live_bytes() == 0);
+    CHECK(plan.live_blocks() == 0);
+    plan.forget_freed();
+}
+
 TEST_CASE("refusal_plan: a moved layer takes its plan along") {
     detail::owned_refusal_plan one;
     CHECK(one.active() == nullptr);

@@ -73,8 +73,7 @@ public:
             pending_.push_back({std::move(copied), slot, block, name_of_stream<Platform>(s)});
         } catch (...) {
             report_failed_call("a check of a guarded block");
-            auto const held = lock_.hold();
-            idle_.push_back(slot);
+            give_back_after(s, slot);
         }
     }
     /// Compares the fences whose copies to the host are complete.
@@ -100,9 +99,11 @@ public:
                 if (report_first(slot, n, expected, from + done, block, {})) { break; }
                 done += n;
             }
-        } catch (...) { report_failed_call("a check of a guarded block"); }
-        auto const held = lock_.hold();
-        idle_.push_back(slot);
+        } catch (...) {
+            report_failed_call("a check of a guarded block");
+            return give_back_after(own, slot);
+        }
+        give_back(slot);
     }
 
 private:
@@ -113,7 +114,21 @@ private:
         std::byte*    slot;
         guarded_block block;
         stream_name   on;
+        bool          failed = false; ///< the wait for the copies failed: they are not compared
     };
+
+    void give_back(std::byte* slot) noexcept {
+        auto const held = lock_.hold();
+        idle_.push_back(slot);
+    }
+    /// Waits for the copies of `s` to the slot before another check can use it. If the wait fails,
+    /// no check uses the slot again.
+    void give_back_after(stream s, std::byte* slot) noexcept {
+        try {
+            Platform::synchronize(s);
+        } catch (...) { return report_failed_call("a check of a guarded block"); }
+        give_back(slot);
+    }
 
     /// Returns a slot that no check uses. If there is none, waits for the oldest check.
     [[nodiscard]] std::byte* take_slot() noexcept {
@@ -148,17 +163,20 @@ private:
         if (waits) {
             try {
                 Platform::synchronize(oldest->copied);
-            } catch (...) { report_failed_call("a check of a guarded block"); }
+            } catch (...) {
+                report_failed_call("a check of a guarded block");
+                oldest->failed = true;
+            }
         }
         return oldest;
     }
     void compare(comparison const& c) noexcept {
         guarded_block const& b = c.block;
+        if (c.failed) { return give_back(c.slot); }
         if (!report_first(c.slot, fence_, fence_byte, b.p - fence_, b, c.on)) {
             report_first(c.slot + fence_, fence_, fence_byte, b.p + b.bytes, b, c.on);
         }
-        auto const held = lock_.hold();
-        idle_.push_back(c.slot);
+        give_back(c.slot);
     }
     /// Compares `bytes` bytes at `copy`, which were copied from `from`, and reports the first one
     /// that is not `expected`.

@@ -13,6 +13,7 @@
 #include <concepts>    // same_as
 #include <cstddef>     // size_t
 #include <cstdint>     // uint64_t
+#include <list>        // list
 #include <memory>      // unique_ptr, make_unique
 #include <string>      // string
 #include <string_view> // string_view
@@ -45,8 +46,8 @@ struct profile_scope {
 };
 
 /// The scopes of a profile. A scope that has ended on the host but not on the device waits in a
-/// list with its two events. The events are read without a wait if many are in the list, and with
-/// one for a table.
+/// list with its two events. The events are read without a wait if many are in the list, and after
+/// one for a table. The wait is made without the lock of the other functions.
 ///
 /// Failure   Functions throw `std::bad_alloc` and errors of the platform.
 /// Threads   Any thread.
@@ -100,23 +101,27 @@ public:
         auto const held = lock_.hold();
         waiting_.push_back({&scope, thread, std::move(of)});
         if (waiting_.size() < enough_) { return; }
-        read(false);
+        read();
         enough_ = larger_of(std::size_t{64}, 2 * waiting_.size());
     }
 
     /// Waits for the ends of all runs on the device, and returns the scopes in the order of their
     /// first runs, each followed by those in it.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread) {
-        auto const               held = lock_.hold();
+        auto const               one = reading_.hold();
         std::vector<profile_row> out;
-        read(true);
+        wait();
+        auto const held = lock_.hold();
+        read();
         for (auto const& each : top_.inner) { list(out, *each, 0, by_thread); }
         return out;
     }
     /// Sets all figures to zero. Scopes that are open are counted when they end.
     void clear() {
+        auto const one = reading_.hold();
+        wait();
         auto const held = lock_.hold();
-        read(true);
+        read();
         reset(top_);
     }
 
@@ -128,25 +133,46 @@ private:
         events         of;
     };
 
-    void read([[maybe_unused]] bool waits) {
+    /// Waits for the ends of the runs that are in the list now.
+    void wait() {
+        if constexpr (times_events<Platform>) {
+            resource_call<Platform> const own;
+            std::list<unread>             runs;
+            {
+                auto const held = lock_.hold();
+                runs.swap(waiting_);
+            }
+            auto const put_back = [&]() noexcept {
+                auto const held = lock_.hold();
+                waiting_.splice(waiting_.begin(), runs);
+            };
+            try {
+                for (unread const& each : runs) { Platform::synchronize(each.of.to); }
+            } catch (...) {
+                put_back();
+                throw;
+            }
+            put_back();
+        }
+    }
+    /// Reads the events of the runs that have ended. Requires `lock_`. A run whose events cannot be
+    /// read stays in the list.
+    void read() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const internal;
-            std::size_t                   kept = 0;
             spare_.reserve(spare_.size() + waiting_.size());
-            for (std::size_t i = 0; i != waiting_.size(); ++i) {
-                unread& each = waiting_[i];
-                if (waits) { Platform::synchronize(each.of.to); }
-                if (!waits && !Platform::done(each.of.to)) {
-                    if (kept != i) { waiting_[kept] = std::move(each); }
-                    ++kept;
+            for (auto at = waiting_.begin(); at != waiting_.end();) {
+                unread& each = *at;
+                if (!Platform::done(each.of.to)) {
+                    ++at;
                     continue;
                 }
                 each.scope->of_thread(each.thread)
                     .device.add(
                         static_cast<std::uint64_t>(Platform::elapsed(each.of.from, each.of.to)));
                 spare_.push_back(std::move(each.of));
+                at = waiting_.erase(at);
             }
-            while (waiting_.size() != kept) { waiting_.pop_back(); }
         }
     }
     static void list(std::vector<profile_row>& out, profile_scope const& scope, std::size_t depth,
@@ -166,9 +192,10 @@ private:
         for (auto const& each : scope.inner) { reset(*each); }
     }
 
+    platform_lock<Platform> reading_; ///< held by a function that waits, before `lock_`
     platform_lock<Platform> lock_;
     profile_scope           top_; ///< contains the scopes that no other one contains
-    std::vector<unread>     waiting_;
+    std::list<unread>       waiting_;
     std::vector<events>     spare_;
     std::size_t             enough_ = 64;
 };

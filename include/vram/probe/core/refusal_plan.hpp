@@ -105,11 +105,15 @@ public:
         return true;
     }
 
-    /// Records a block that the upstream has allocated for the caller.
+    /// Records a block that the upstream has allocated for the caller. If the thread does not belong
+    /// to the trial, only erases the record of an earlier block at the address.
     void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();
-        if (!counts()) { return; }
+        if (!counts()) {
+            forget(p);
+            return;
+        }
         try {
             tried_block* b = find(p);
             if (b == nullptr) {
@@ -218,6 +222,19 @@ private:
     void               forget() noexcept {
         blocks_ = {};
         records_.clear();
+    }
+    /// Erases the record of the block at `p`, if there is one.
+    void forget(void const* p) noexcept {
+        tried_block const* const b = find(p);
+        if (b == nullptr) { return; }
+        if (b->live) {
+            live_bytes_ -= b->bytes;
+            --live_blocks_;
+        }
+        blocks_.erase(key(p));
+        std::size_t i = 0;
+        while (records_[i].get() != b) { ++i; }
+        (void)records_.take(i);
     }
 
     static inline constinit std::atomic<std::uint64_t> next_{0};
