@@ -236,3 +236,51 @@ TEST_CASE("guarded: a free during a capture is not checked") {
     memory.check_blocks();
     CHECK(errors.count() == 0);
 }
+
+TEST_CASE("guarded: a quarantine holds blocks that are freed without a stream, and is checked") {
+    sim_node const         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s;
+    guarded                memory{pool{device_memory()}, {.quarantine = 10'000}};
+    auto* const            p = static_cast<std::byte*>(memory.allocate_sync(4000));
+    CHECK(memory.usage().live > 4000);
+    memory.deallocate_sync(p, 4000);
+    CHECK(memory.quarantined() == 4000);
+    CHECK(memory.usage().live == 0); // no leak
+    memory.check_blocks();
+    CHECK(errors.count() == 0);
+    sim_platform::fill(s, p + 10, std::byte{1}, 1);
+    s.synchronize();
+    memory.check_blocks();
+    REQUIRE(errors.count(error_kind::overrun) == 1);
+    CHECK(errors.last().pointer == p + 10);
+    CHECK(memory.quarantined() == 4000);
+    memory.trim();
+    CHECK(memory.usage().live == 0);
+}
+
+TEST_CASE("guarded: a refused request empties the quarantine and is tried once more") {
+    sim_node const         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s;
+    guarded    memory{limiting{pool{device_memory()}, 8_KiB}, {.fence = 16, .quarantine = 1_MiB}};
+    auto const held = [&] {
+        memory.deallocate(s, memory.allocate(s, 5000), 5000);
+        REQUIRE(memory.quarantined() == 5000);
+    };
+    held();
+    memory.deallocate(s, memory.allocate(s, 5000), 5000);
+    CHECK(memory.quarantined() == 5000);
+    void* p = memory.try_allocate(s, 5000);
+    REQUIRE(p != nullptr);
+    CHECK(memory.quarantined() == 0);
+    memory.deallocate(s, p, 5000);
+    p = memory.allocate_sync(5000);
+    CHECK(memory.quarantined() == 0);
+    memory.deallocate_sync(p, 5000);
+    p = memory.try_allocate_sync(5000);
+    REQUIRE(p != nullptr);
+    CHECK_THROWS_AS((void)memory.allocate(s, 5000), out_of_memory); // the quarantine is empty
+    memory.deallocate_sync(p, 5000);
+    CHECK(errors.count() == 0);
+}

@@ -51,7 +51,9 @@
 
 /// Fails if at any moment of the block more than `size` bytes were live beyond those at its start.
 /// If the resource knows only a bound of the peak (see `memory_delta`), the bound is checked: the
-/// check may then fail for a block within the limit, but never passes for one beyond it.
+/// check may then fail for a block within the limit, but never passes for one beyond it. If only
+/// `tracking` counts, and several threads allocate, the peak may be wrong by 1 MiB for each thread
+/// except one: put `statistics` over the stack for an exact limit.
 #define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
     VRAM_DETAIL_SCOPE(memory, peak_at_most(static_cast<std::size_t>(size)))
 
@@ -62,8 +64,10 @@
 /// Fails if the block makes an allocation.
 #define VRAM_CHECK_NO_ALLOCATION(memory) VRAM_DETAIL_SCOPE(memory, allocations_are(0))
 
-/// Fails if a block of memory that the code allocates is not freed, or is freed on another stream
-/// than that of its allocation. Needs the layer `tracking` in the stack.
+/// Fails if more memory is live at the end of the code than at its start, or if the code frees a
+/// block on another stream than that of its allocation. Bytes are compared, not blocks: the code
+/// may free an older block of the size of one that it keeps. Needs the layer `tracking` in the
+/// stack.
 #define VRAM_CHECK_BALANCED(memory) VRAM_DETAIL_SCOPE(memory, balanced())
 
 /// Fails if an error is reported to the error sink during the block, by any thread.

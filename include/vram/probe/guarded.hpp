@@ -5,10 +5,12 @@
 /// `guarded` is a layer that fills and fences device memory, and finds writes outside of blocks.
 
 #include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/core/smaller_of.hpp>    // smaller_of
+#include <vram/base/memory_usage.hpp>       // memory_usage
 #include <vram/base/tag.hpp>                // current_tag
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/core/is_ending.hpp> // is_ending
-#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
+#include <vram/concepts/powers.hpp>         // fallible_resource, rounded_size
 #include <vram/concepts/sited.hpp>          // sited
 #include <vram/layer/layer_base.hpp>        // layer_base
 #include <vram/layer/with.hpp>              // with::layer
@@ -19,8 +21,10 @@
 #include <algorithm> // max
 #include <concepts>  // same_as
 #include <cstddef>   // size_t, byte
+#include <list>      // list
 #include <memory>    // unique_ptr, make_unique
-#include <optional>  // optional
+#include <new>       // bad_alloc
+#include <optional>  // optional, nullopt
 #include <utility>   // move
 #include <vector>    // vector
 
@@ -36,7 +40,7 @@ namespace vram {
 ///
 /// With a quarantine, freed blocks are filled with 0xDD and not freed at once. When a block leaves
 /// the quarantine, the layer copies it to the host, and reports a byte that was written after the
-/// free.
+/// free. If the upstream refuses a request, the layer empties the quarantine and tries once more.
 ///
 /// The layer finds no reads outside of a block, no write beyond the fence, and no write of the byte
 /// that is there already. It names the block, not the kernel: use compute-sanitizer, or the
@@ -92,15 +96,18 @@ public:
         requires resource<Upstream>
     {
         std::size_t const all = total(bytes, alignment);
-        return fence(s, sited{this->upstream_, at}.allocate(s, all, alignment), bytes, alignment,
-                     at,
+        void* const       got = retried(
+            s, bytes, [&] { return sited{this->upstream_, at}.allocate(s, all, alignment); });
+        return fence(s, got, bytes, alignment, at,
                      [&](void* p) { sited{this->upstream_, at}.deallocate(s, p, all, alignment); });
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) {
         std::size_t const all = total(bytes, alignment);
-        return fence_sync(sited{this->upstream_, at}.allocate_sync(all, alignment), bytes,
-                          alignment, at);
+        void* const       got = retried(std::nullopt, bytes, [&] {
+            return sited{this->upstream_, at}.allocate_sync(all, alignment);
+        });
+        return fence_sync(got, bytes, alignment, at);
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
@@ -110,9 +117,12 @@ public:
     {
         std::size_t const all = total(bytes, alignment);
         return or_null([&] {
-            return fence(
-                s, sited{this->upstream_, at}.try_allocate(s, all, alignment), bytes, alignment, at,
-                [&](void* p) { sited{this->upstream_, at}.deallocate(s, p, all, alignment); });
+            void* const got = retried(s, bytes, [&] {
+                return sited{this->upstream_, at}.try_allocate(s, all, alignment);
+            });
+            return fence(s, got, bytes, alignment, at, [&](void* p) {
+                sited{this->upstream_, at}.deallocate(s, p, all, alignment);
+            });
         });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
@@ -122,8 +132,10 @@ public:
     {
         std::size_t const all = total(bytes, alignment);
         return or_null([&] {
-            return fence_sync(sited{this->upstream_, at}.try_allocate_sync(all, alignment), bytes,
-                              alignment, at);
+            void* const got = retried(std::nullopt, bytes, [&] {
+                return sited{this->upstream_, at}.try_allocate_sync(all, alignment);
+            });
+            return fence_sync(got, bytes, alignment, at);
         });
     }
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
@@ -162,6 +174,7 @@ public:
         if (!freed) { return; }
         if (auto const own = state_->own_stream()) {
             compare_fences(*own, *freed);
+            if (hold_back(*own, *freed)) { return; }
             state_->fill(*own, freed->p, checks::freed_byte, bytes);
             book::synchronize(*own);
         }
@@ -170,13 +183,38 @@ public:
     }
 
     /// Waits for all checks of freed blocks, and checks the fences of all live blocks and the bytes
-    /// of the blocks in the quarantine. No stream may write them in this time.
+    /// of the blocks in the quarantine. The caller first synchronizes each stream on which a live
+    /// block was allocated: its fences are compared on another stream. No stream may write the
+    /// blocks, and no thread may free one, in this time.
     void check_blocks() noexcept {
         state_->checks.compare_all();
         auto const own = state_->own_stream();
         if (!own) { return; }
         std::vector<block> const live = state_->all_live();
         for (block const& b : live) { compare_fences(*own, b); }
+
+        std::list<kept_block> kept; // another thread cannot free these now
+        {
+            auto const held = state_->lock.hold();
+            kept.swap(state_->kept);
+        }
+        for (kept_block const& each : kept) { compare_kept(*own, each); }
+        {
+            auto const held = state_->lock.hold();
+            state_->kept.splice(state_->kept.begin(), kept);
+        }
+        release(state_->options.quarantine);
+    }
+
+    /// Returns the figures of the upstream. `live` excludes the blocks in the quarantine, and
+    /// includes the fences of live blocks. Other figures include both.
+    [[nodiscard]] memory_usage usage() const
+        requires measured_resource<Upstream>
+    {
+        auto const   held = state_->lock.hold();
+        memory_usage now  = this->upstream_.usage();
+        now.live -= detail::smaller_of(now.live, state_->kept_live);
+        return now;
     }
 
     [[nodiscard]] bool owns(void const* p) const
@@ -218,10 +256,31 @@ private:
         if (bytes == 0) { return 0; }
         return bytes > ~std::size_t{0} - fences ? ~std::size_t{0} : bytes + fences;
     }
+    /// Returns the number of bytes of a block that the upstream counts as live.
+    [[nodiscard]] std::size_t live_size(block const& b) const noexcept {
+        return detail::rounded_size(this->upstream_, total(b.bytes, b.alignment), b.alignment);
+    }
     [[nodiscard]] std::byte* base_of(block const& b) const noexcept {
         return b.p - front(b.alignment);
     }
 
+    /// Returns the memory that `make` allocates. If the upstream refuses it, empties the quarantine
+    /// and calls `make` again, unless the stream captures.
+    template <class Make>
+    [[nodiscard]] void* retried(std::optional<stream> s, std::size_t bytes, Make const& make) {
+        auto const emptied = [&] {
+            if (quarantined() == 0 || (s && book::is_capturing(*s))) { return false; }
+            release(0);
+            return true;
+        };
+        try {
+            void* const p = make();
+            if (p != nullptr || bytes == 0 || !emptied()) { return p; }
+        } catch (std::bad_alloc const&) {
+            if (!emptied()) { throw; }
+        }
+        return make();
+    }
     template <class Make>
     [[nodiscard]] static void* or_null(Make const& make) noexcept {
         try {
@@ -276,6 +335,7 @@ private:
             auto const held = state_->lock.hold();
             state_->kept.push_back({freed, std::move(unused)});
             state_->kept_bytes += freed.bytes;
+            state_->kept_live += live_size(freed);
         } catch (...) {
             detail::report_failed_call("guarded: quarantine");
             return false;
@@ -293,19 +353,23 @@ private:
                 oldest.emplace(std::move(state_->kept.front()));
                 state_->kept.pop_front();
                 state_->kept_bytes -= oldest->freed.bytes;
+                state_->kept_live -= live_size(oldest->freed);
             }
             block const& b = oldest->freed;
-            try {
-                where::synchronize(oldest->unused);
-            } catch (...) { detail::report_failed_call("guarded: quarantine"); }
-            if (auto const own = state_->own_stream()) {
-                state_->checks.compare_now(*own, b.p, b.bytes, checks::freed_byte, b);
-            }
+            if (auto const own = state_->own_stream()) { compare_kept(*own, *oldest); }
             sited{this->upstream_, b.freed_at}.deallocate_sync(
                 base_of(b), total(b.bytes, b.alignment), b.alignment);
         }
     }
 
+    /// Waits for the last use of a block in the quarantine, and compares its bytes.
+    void compare_kept(stream own, kept_block const& kept) noexcept {
+        block const& b = kept.freed;
+        try {
+            where::synchronize(kept.unused);
+        } catch (...) { return detail::report_failed_call("guarded: quarantine"); }
+        state_->checks.compare_now(own, b.p, b.bytes, checks::freed_byte, b);
+    }
     void compare_fences(stream own, block const& b) noexcept {
         std::size_t const n = state_->checks.fence();
         state_->checks.compare_now(own, b.p - n, n, checks::fence_byte, b);

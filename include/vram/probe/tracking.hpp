@@ -167,7 +167,8 @@ public:
     void forget_blocks() { books_->forget(); }
 
     /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this
-    /// layer has counted: live and peak bytes, and allocations.
+    /// layer has counted: live and peak bytes, and allocations. The peak may then be wrong by 1 MiB
+    /// for each thread that allocates except one.
     [[nodiscard]] memory_usage usage() const {
         if constexpr (measured_resource<Upstream>) {
             return base::usage();

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <utility>
 
 using namespace vram;
@@ -40,17 +41,21 @@ TEST_CASE("profile_tree: events are used again after they were read, on their de
 }
 
 TEST_CASE("profile_tree: a table whose wait fails loses no run") {
-    sim_node                   node;
-    sim_stream                 s;
-    profile_tree<sim_platform> tree;
-    auto&                      a = tree.enter(nullptr, "a");
-    for (int i = 0; i != 3; ++i) {
-        auto of = tree.take_events(sim_device{0});
-        of.from.record(s);
-        of.to.record(s);
-        tree.add(a, 0, std::move(of));
+    for (std::uint64_t nth = 1; nth != 7; ++nth) {
+        sim_node                   node;
+        sim_stream                 s;
+        profile_tree<sim_platform> tree;
+        auto&                      a = tree.enter(nullptr, "a");
+        for (int i = 0; i != 3; ++i) {
+            auto of = tree.take_events(sim_device{0});
+            of.from.record(s);
+            of.to.record(s);
+            tree.add(a, 0, std::move(of));
+        }
+        node.faults().at(sim_call_kind::synchronize, nth);
+        try {
+            (void)tree.rows(false);
+        } catch (sim_error const&) {}
+        CHECK(tree.rows(false)[0].device.count == 3);
     }
-    node.faults().at(sim_call_kind::synchronize, 2);
-    CHECK_THROWS_AS((void)tree.rows(false), sim_error);
-    CHECK(tree.rows(false)[0].device.count == 3);
 }

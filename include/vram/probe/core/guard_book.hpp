@@ -14,7 +14,7 @@
 #include <vram/probe/guarded_options.hpp>       // guarded_options
 
 #include <cstddef>       // size_t, byte
-#include <deque>         // deque
+#include <list>          // list
 #include <optional>      // optional
 #include <unordered_map> // unordered_map
 #include <vector>        // vector
@@ -26,7 +26,7 @@ namespace detail {
 ///
 /// Failure   The constructor throws if no pinned memory can be allocated; `add` throws
 ///           `std::bad_alloc`. Other functions report errors to the error sink.
-/// Threads   Any thread may call the functions. `kept` and `kept_bytes` are guarded by `lock`.
+/// Threads   Any thread may call the functions. `kept` and its figures are guarded by `lock`.
 /// Cost      A lock and a look-up for each call.
 template <platform Platform>
 class guard_book {
@@ -128,8 +128,9 @@ public:
     guarded_options         options;
     guard_checks<Platform>  checks;
     platform_lock<Platform> lock;
-    std::deque<kept_block>  kept;
+    std::list<kept_block>   kept;
     std::size_t             kept_bytes = 0;
+    std::size_t             kept_live  = 0; ///< bytes of `kept` that the upstream counts as live
 
 private:
     [[nodiscard]] static std::size_t checked(std::size_t fence) {

@@ -67,7 +67,8 @@ public:
         return "the checked code makes " + std::to_string(found) + " allocations, not " +
                std::to_string(expected) + lines(site_figure::allocations);
     }
-    /// States that each block was freed, on the stream of its allocation.
+    /// States that no more bytes are live than at the start, and that each block was freed on the
+    /// stream of its allocation.
     template <class Stack = R> // is a template, so that the assertion fails only in a call
     [[nodiscard]] std::string balanced() const {
         static_assert(has_sites<Stack>,
