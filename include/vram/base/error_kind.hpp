@@ -15,7 +15,7 @@ namespace vram {
 /// The kinds of errors that are reported to the error sink.
 enum class error_kind {
     foreign_pointer,  ///< a free of memory that this resource did not allocate
-    wrong_size,       ///< a free with another size than the block was allocated with
+    wrong_size,       ///< a free whose size differs from that of the allocation
     dead_stream,      ///< a stream was destroyed while freed memory waited for its work
     platform_error,   ///< a call of the platform, such as `cudaFree`, failed; `code` is its error
     leak,             ///< memory was live when its resource was destroyed, or could not be freed

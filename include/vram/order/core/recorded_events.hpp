@@ -57,7 +57,7 @@ public:
         if (*at == nullptr) { at = count_ < most_ ? &create(d) : reusable(); }
         if (at == nullptr) { return nullptr; }
         entry& one = **at;
-        if (one.of != d) { // the object was reused for a stream of another device
+        if (one.of != d) { // an event of another device cannot be recorded on this one
             one.what = event{d};
             one.of   = d;
         }

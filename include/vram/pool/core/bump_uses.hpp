@@ -145,8 +145,8 @@ public:
                            });
         }
     }
-    /// Records for each stream that was destroyed since the last call: no work after that which it
-    /// has now uses its blocks.
+    /// Records for each stream that was destroyed since the last call that its present work is the
+    /// last to use its blocks.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
