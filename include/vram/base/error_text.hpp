@@ -127,7 +127,7 @@ private:
         if (e_.pointer != nullptr) {
             say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
         }
-        // The program has no block that it could free, but the memory cannot be freed either.
+        // With a cause, vram could not free this memory: the program has no block left to free.
         if (e_.cause != nullptr) {
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");

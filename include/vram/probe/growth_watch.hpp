@@ -110,7 +110,7 @@ private:
     detail::growth_envelope   sizes_;
     detail::heap_array<point> marks_;
     std::uint64_t             next_mark_ = 0;
-    std::uint64_t             distance_  = 4; ///< number of steps between two that are stored
+    std::uint64_t             distance_  = 4; ///< number of steps from one of `marks_` to the next
 };
 
 } // namespace vram

@@ -27,7 +27,7 @@
 namespace vram {
 namespace detail {
 
-/// An upstream that notifies the observers in the name of the object that owns the pool.
+/// An upstream that notifies the observers for the object that owns the pool, such as an `arena`.
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 

@@ -21,8 +21,8 @@ namespace detail {
 ///
 /// Failure   The constructor throws `std::bad_alloc`. If the id of a stream cannot be queried (in a
 ///           capture), any shard is selected.
-/// Threads   Any number of threads may call concurrently. An object that is moved must not be
-///           shared.
+/// Threads   Any number of threads may call concurrently. No other thread may use an object that
+///           is moved.
 /// Cost      A few instructions; by stream, the cost of `stream_affinity`.
 template <class Platform>
 class shard_selector {

@@ -66,7 +66,7 @@ public:
 private:
     std::size_t              pieces_;
     std::atomic<std::size_t> next_{0};
-    std::atomic<std::size_t> undone_{none}; ///< number of the first piece that was not moved
+    std::atomic<std::size_t> undone_{none}; ///< number of the first piece that was not copied
     std::atomic<int>         failed_{no_failure};
     /// Written by one thread, and read when all threads have ended.
     std::exception_ptr cause_;
