@@ -105,8 +105,8 @@ public:
         return true;
     }
 
-    /// Records a block that the upstream has allocated for the caller. If the thread does not belong
-    /// to the trial, only erases the record of an earlier block at the address.
+    /// Records a block that the upstream has allocated for the caller. If the thread does not
+    /// belong to the trial, only erases the record of an earlier block at the address.
     void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();
