@@ -140,7 +140,7 @@ TEST_CASE("history: many threads one after the other use few pages") {
 TEST_CASE("history: a file that cannot be written is an error, and leaves nothing") {
     history const log;
     CHECK_THROWS_AS(log.write("/no/such/folder/run.vram", history_columns), file_error);
-    recorded::file_name const file{"history"};
+    recorded_history::file_name const file{"history"};
     log.write(file.path(), history_columns);
     CHECK(file.exists());
     CHECK_FALSE(std::filesystem::exists(file.path() + ".part"));

@@ -37,8 +37,8 @@ void note(history& log, char const* text) {
 } // namespace
 
 TEST_CASE("history_trigger: a file is written when exit is called, after the history has ended") {
-    recorded::file_name const file{"exit"};
-    int const                 status = status_of_child([&] {
+    recorded_history::file_name const file{"exit"};
+    int const                         status = status_of_child([&] {
         {
             history log;
             note(log, "a mark");
@@ -54,8 +54,8 @@ TEST_CASE("history_trigger: a file is written when exit is called, after the his
 }
 
 TEST_CASE("history_trigger: a signal writes, and the process continues or ends as before") {
-    recorded::file_name const file{"signal"};
-    int const                 status = status_of_child([&] {
+    recorded_history::file_name const file{"signal"};
+    int const                         status = status_of_child([&] {
         history log;
         std::signal(SIGTERM, SIG_DFL); // instead of the handler of doctest
         note(log, "before");
@@ -79,11 +79,11 @@ TEST_CASE("history_trigger: SIGKILL cannot be a trigger") {
 }
 
 TEST_CASE("history_trigger: a refusal writes once, and an error is reported") {
-    sim_node const            node{{.capacity = 1_MiB}};
-    sim_stream                s;
-    recorded::file_name const file{"refusal"};
-    history                   log;
-    pool                      memory{observed{stream_ordered{sim_resource{}}, std::ref(log)}};
+    sim_node const                    node{{.capacity = 1_MiB}};
+    sim_stream                        s;
+    recorded_history::file_name const file{"refusal"};
+    history                           log;
+    pool memory{observed{stream_ordered{sim_resource{}}, std::ref(log)}};
     CHECK(memory.try_allocate(s, 2_MiB) == nullptr);
     CHECK_FALSE(file.exists());
     history_trigger{log, file.path(), history_columns}.on_refusal();

@@ -37,7 +37,7 @@ std::string column(std::string const& line, unsigned number) {
 } // namespace
 
 TEST_CASE("logging: it keeps the laws of a resource") {
-    std::deque<recorded::file_name> files; // Only one log at a time can have a file.
+    std::deque<recorded_history::file_name> files; // Only one log at a time can have a file.
     laws::resource([&](auto up) {
         files.emplace_back(("laws" + std::to_string(files.size())).c_str());
         return logging{std::move(up), files.back().path()};
@@ -45,9 +45,9 @@ TEST_CASE("logging: it keeps the laws of a resource") {
 }
 
 TEST_CASE("logging: a line has RMM's columns, the tag and the line of the program") {
-    sim_node const            node;
-    sim_stream                s;
-    recorded::file_name const file{"log"};
+    sim_node const                    node;
+    sim_stream                        s;
+    recorded_history::file_name const file{"log"};
     {
         auto         memory = sim_resource{} | with::stream_ordered | with::logging(file.path());
         auto const   line   = std::to_string(__LINE__ + 2);
@@ -78,9 +78,9 @@ TEST_CASE("logging: a line has RMM's columns, the tag and the line of the progra
 }
 
 TEST_CASE("logging: threads write whole lines, and a free precedes the next use of its memory") {
-    sim_node const            node;
-    recorded::file_name const file{"threads"};
-    std::size_t const         pairs = 400;
+    sim_node const                    node;
+    recorded_history::file_name const file{"threads"};
+    std::size_t const                 pairs = 400;
     {
         logging                  memory{arena{stream_ordered{sim_resource{}}}, file.path()};
         std::vector<std::thread> threads;

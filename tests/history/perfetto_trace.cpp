@@ -51,10 +51,10 @@ fields_of_message parsed(std::string_view from) {
 } // namespace
 
 TEST_CASE("perfetto_trace: counters in bytes, with the tag, and events") {
-    history_record const                      record = recorded::sample();
-    std::string const                         text   = recorded::written(record, perfetto_trace);
-    std::string_view                          rest   = text;
-    std::map<std::uint64_t, std::string_view> names;
+    history_record const record = recorded_history::sample();
+    std::string const    text   = recorded_history::written(record, perfetto_trace);
+    std::string_view     rest   = text;
+    std::map<std::uint64_t, std::string_view>              names;
     std::map<std::string_view, std::vector<std::uint64_t>> counters;
     std::vector<std::string_view>                          instants;
     std::uint64_t                                          time = 0;
@@ -91,6 +91,6 @@ TEST_CASE("perfetto_trace: counters in bytes, with the tag, and events") {
 TEST_CASE("perfetto_trace: the name of the track states how many events were overwritten") {
     history_record record;
     record.overwritten = 17;
-    CHECK(recorded::written(record, perfetto_trace).find("17 older events were overwritten") !=
-          std::string::npos);
+    CHECK(recorded_history::written(record, perfetto_trace)
+              .find("17 older events were overwritten") != std::string::npos);
 }

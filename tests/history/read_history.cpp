@@ -21,9 +21,9 @@ history_record decoded(std::string const& bytes) {
 } // namespace
 
 TEST_CASE("read_history: the record is that which was written") {
-    recorded::file_name const file{"read"};
+    recorded_history::file_name const file{"read"};
     for (history_record record :
-         {recorded::sample(), recorded::sample(2000, 64), history_record{}}) {
+         {recorded_history::sample(), recorded_history::sample(2000, 64), history_record{}}) {
         record.stacks.push_back({0x401000, 0x7FFF'FFFF'FFFF'FFFF});
         record.overwritten += 5;
         if (!record.events.empty()) { record.events[0].stack = 1; }
@@ -50,13 +50,14 @@ TEST_CASE("read_history: extreme numbers") {
     record.events.push_back(record.events[1]); // the bytes of the last event at the address
     record.events.push_back(record.events[1]);
     --record.events.back().bytes;
-    std::string const file = recorded::written(record, history_columns);
+    std::string const file = recorded_history::written(record, history_columns);
     CHECK(file.starts_with("VRAMHIS2"));
     CHECK(decoded(file) == record);
 }
 
 TEST_CASE("read_history: a file that ends early or is damaged is an error, and never a crash") {
-    std::string const whole = recorded::written(recorded::sample(120), history_columns);
+    std::string const whole =
+        recorded_history::written(recorded_history::sample(120), history_columns);
     for (std::size_t n = 0; n != whole.size(); ++n) {
         CHECK_THROWS_AS((void)decoded(whole.substr(0, n)), file_error);
     }

@@ -23,7 +23,7 @@
 #include <utility>      // pair
 #include <vector>       // vector
 
-namespace recorded {
+namespace recorded_history {
 
 /// The name of a file that no other test uses. The destructor removes it.
 class file_name {
@@ -106,4 +106,4 @@ inline vram::history_record sample(std::size_t steps = 300, std::size_t kept = 1
     return made;
 }
 
-} // namespace recorded
+} // namespace recorded_history

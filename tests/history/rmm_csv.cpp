@@ -30,7 +30,7 @@ TEST_CASE("rmm_csv: RMM's columns come first, and one line is one event") {
         {.kind = memory_event_kind::freed, .resource = 1, .memory = 0x8000, .bytes = 1}); // older
     record.events.push_back(
         {.kind = memory_event_kind::freed, .resource = 1, .memory = 0x7F00, .bytes = 100});
-    CHECK(recorded::written(record, rmm_csv) ==
+    CHECK(recorded_history::written(record, rmm_csv) ==
           "Thread,Time,Action,Pointer,Size,Stream,Tag,File,Line\n"
           "3,03:25:45.001234,allocate,0x7f00,100,5,\"a, \"\"b\"\"\",main.cpp,7\n"
           "0,00:00:00.000000,allocate failure,0x0,9,0,,,\n"
@@ -38,7 +38,7 @@ TEST_CASE("rmm_csv: RMM's columns come first, and one line is one event") {
 }
 
 TEST_CASE("rmm_csv: a random program") {
-    std::string const text = recorded::written(recorded::sample(), rmm_csv);
+    std::string const text = recorded_history::written(recorded_history::sample(), rmm_csv);
     CHECK(std::count(text.begin(), text.end(), '\n') > 250);
     CHECK(text.find(",sample,") != text.npos);
 }

@@ -12,7 +12,7 @@ using namespace vram;
 // tests/examples/record_history.py compares the document with that of viewer_pickle.
 
 TEST_CASE("viewer_json: the document of an empty history") {
-    CHECK(recorded::written({}, viewer_json) ==
+    CHECK(recorded_history::written({}, viewer_json) ==
           R"({"segments":[],"device_traces":[[]],"allocator_settings":)"
           R"({"trace_alloc_overflowed":false,"vram_events":0,"vram_events_overwritten":0},)"
           R"("external_annotations":[]})"
@@ -20,7 +20,7 @@ TEST_CASE("viewer_json: the document of an empty history") {
 }
 
 TEST_CASE("viewer_json: a live block has its place, its line and its tag") {
-    std::string const text = recorded::written(recorded::sample(), viewer_json);
+    std::string const text = recorded_history::written(recorded_history::sample(), viewer_json);
     CHECK(text.find(R"("size":5000,"requested_size":5000,"state":"active_allocated")") !=
           text.npos);
     CHECK(text.find(R"({"action":"oom","device_free":0,"size":1125899906842624)") != text.npos);

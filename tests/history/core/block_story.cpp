@@ -128,7 +128,7 @@ void consistent(char const* name, Make const& make, std::size_t largest = 200'00
         history log{{.events = kept}};
         {
             auto memory = make(std::ref(log));
-            recorded::play(memory, 700, largest, !checks_frees, checks_frees);
+            recorded_history::play(memory, 700, largest, !checks_frees, checks_frees);
             auto const        record = log.record();
             block_story const story{record};
             CHECK(backwards{story}.found == "");

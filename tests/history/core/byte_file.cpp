@@ -24,8 +24,8 @@ int parts_of(std::filesystem::path const& path) {
 } // namespace
 
 TEST_CASE("byte_file: the file has its name only when it is complete") {
-    recorded::file_name const name{"bytes"};
-    std::string const         large(100'000, 'x');
+    recorded_history::file_name const name{"bytes"};
+    std::string const                 large(100'000, 'x');
     {
         byte_file out{name.path()};
         out << "a," << 17 << '\n' << -3 << ' ';
@@ -41,8 +41,8 @@ TEST_CASE("byte_file: the file has its name only when it is complete") {
 }
 
 TEST_CASE("byte_file: two writers of one path do not mix their bytes") {
-    recorded::file_name const name{"shared"};
-    byte_file                 first{name.path()};
+    recorded_history::file_name const name{"shared"};
+    byte_file                         first{name.path()};
     first << "first";
     {
         byte_file second{name.path()};

@@ -9,9 +9,9 @@ using vram::detail::byte_file;
 using vram::detail::json_writer;
 
 TEST_CASE("json_writer: lists, dictionaries and strings") {
-    recorded::file_name const name{"json"};
-    byte_file                 out{name.path()};
-    json_writer               to{out};
+    recorded_history::file_name const name{"json"};
+    byte_file                         out{name.path()};
+    json_writer                       to{out};
     to.dictionary([&] {
         to.key("a");
         to.list([&] {

@@ -18,8 +18,8 @@ using vram::file_error;
 using vram::detail::log_file;
 
 TEST_CASE("log_file: lines longer than the mapped part, and the exact size at the end") {
-    recorded::file_name const name{"lines"};
-    std::string const         large(3 << 20, 'x');
+    recorded_history::file_name const name{"lines"};
+    std::string const                 large(3 << 20, 'x');
     {
         log_file log{name.path(), "head\n", 0, 0};
         log.append("a\n");
@@ -30,7 +30,7 @@ TEST_CASE("log_file: lines longer than the mapped part, and the exact size at th
 }
 
 TEST_CASE("log_file: no line is lost if the process is killed") {
-    recorded::file_name const name{"killed"};
+    recorded_history::file_name const name{"killed"};
     std::fflush(nullptr);
     pid_t const child = ::fork();
     if (child == 0) {
@@ -49,22 +49,22 @@ TEST_CASE("log_file: no line is lost if the process is killed") {
 }
 
 TEST_CASE("log_file: a file of the largest size is renamed, and the oldest one is replaced") {
-    recorded::file_name const name{"rotated"};
+    recorded_history::file_name const name{"rotated"};
     {
         log_file log{name.path(), "head\n", 25, 2};
         for (int i = 0; i != 10; ++i) { log.append("line " + std::to_string(i) + "\n"); }
     }
     CHECK(name.contents() == "head\nline 8\nline 9\n");
-    recorded::file_name const first{"rotated.1"};
-    recorded::file_name const second{"rotated.2"};
+    recorded_history::file_name const first{"rotated.1"};
+    recorded_history::file_name const second{"rotated.2"};
     CHECK(first.contents() == "head\nline 6\nline 7\n");
     CHECK(second.contents() == "head\nline 4\nline 5\n");
     CHECK_FALSE(std::filesystem::exists(name.path() + ".3"));
 }
 
 TEST_CASE("log_file: a file that cannot be renamed keeps its lines") {
-    recorded::file_name const name{"kept"};
-    recorded::file_name const first{"kept.1"};
+    recorded_history::file_name const name{"kept"};
+    recorded_history::file_name const first{"kept.1"};
     std::filesystem::create_directory(first.path());
     doubles::mishaps const errors;
     {
@@ -77,7 +77,7 @@ TEST_CASE("log_file: a file that cannot be renamed keeps its lines") {
 }
 
 TEST_CASE("log_file: a second log of one path is an error, and the first one keeps its lines") {
-    recorded::file_name const name{"two"};
+    recorded_history::file_name const name{"two"};
     {
         log_file log{name.path(), "head\n", 12, 0};
         log.append("line 0\n");
@@ -92,7 +92,7 @@ TEST_CASE("log_file: a second log of one path is an error, and the first one kee
 }
 
 TEST_CASE("log_file: a full disk is reported once, and the program continues") {
-    recorded::file_name const name{"full"};
+    recorded_history::file_name const name{"full"};
     std::fflush(nullptr);
     pid_t const child = ::fork();
     if (child == 0) {

@@ -14,9 +14,9 @@ using vram::detail::pickle_writer;
 namespace {
 template <class Write>
 std::string pickled(Write const& write) {
-    recorded::file_name const name{"pickle"};
-    byte_file                 out{name.path()};
-    pickle_writer             to{out};
+    recorded_history::file_name const name{"pickle"};
+    byte_file                         out{name.path()};
+    pickle_writer                     to{out};
     write(to);
     to.finish();
     out.close();

@@ -23,9 +23,9 @@ TEST_CASE("viewer_document: gaps between blocks are inactive, and sizes sum up")
                              .stack    = 1,
                              .memory   = 4196,
                              .bytes    = 50});
-    recorded::file_name const name{"document"};
-    detail::byte_file         out{name.path()};
-    detail::json_writer       to{out};
+    recorded_history::file_name const name{"document"};
+    detail::byte_file                 out{name.path()};
+    detail::json_writer               to{out};
     detail::viewer_document{record, to}.write();
     out.close();
     std::string const text = name.contents();
