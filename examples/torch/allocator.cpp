@@ -27,7 +27,8 @@ using stack = pool<VRAM_TORCH_SOURCE>;
 
 /// PyTorch frees tensors until the process has ended, so the object is never destroyed.
 torch_allocator<stack>& memory() {
-    static auto& whole = *new torch_allocator{[](cuda_device) { return stack{}; }};
+    static auto& whole = *new torch_allocator{
+        [](cuda_device) { return stack{VRAM_TORCH_SOURCE{}, {.graphs = true}}; }};
     return whole;
 }
 // [/stack]
