@@ -5,7 +5,7 @@
 /// `pmr` lends a stack of host memory to the standard library's polymorphic containers;
 /// `pmr_source` takes a `std::pmr::memory_resource` into vram.
 
-#include <vram/base/align.hpp>                  // align, is_aligned, default_alignment
+#include <vram/base/align.hpp>                  // align, default_alignment
 #include <vram/base/contract.hpp>               // expects
 #include <vram/base/core/report_caught.hpp>     // report_caught
 #include <vram/base/out_of_memory.hpp>          // out_of_memory
@@ -81,12 +81,12 @@ pmr(R&) -> pmr<R&>;
 /// a memory resource over pinned memory is a `pmr_source<cuda_platform, property_set<
 /// device_accessible, host_accessible>>`.
 ///
-/// Failure   Throws `out_of_memory` if the memory resource throws `std::bad_alloc`, or if the block
-///           does not have the requested alignment. Other exceptions pass through.
+/// Failure   Throws `out_of_memory` if the memory resource throws `std::bad_alloc`. Other
+///           exceptions pass through.
 ///           `deallocate_sync` reports exceptions of the memory resource to the error sink.
 /// Threads   The rules are those of the memory resource: most are for one thread at a time.
 /// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
-/// Cost      A virtual call, and a test of the alignment of each address.
+/// Cost      A virtual call.
 template <class Platform = host_platform, class Properties = property_set<host_accessible>>
 class pmr_source : public detail::synchronous_only<pmr_source<Platform, Properties>> {
 public:
@@ -105,15 +105,11 @@ public:
         // Larger requests are refused here, because some libraries round the size up without a test
         // for overflow.
         if (align(bytes, alignment) > largest) { throw refused(bytes, alignment); }
-        void* p = nullptr;
         try {
-            p = memory_->allocate(bytes, alignment);
+            return memory_->allocate(bytes, alignment);
         } catch (out_of_memory const&) {
             throw; // An exception of vram's own resources has more numbers.
         } catch (std::bad_alloc const&) { throw refused(bytes, alignment); }
-        if (is_aligned(p, alignment)) [[likely]] { return p; }
-        deallocate_sync(p, bytes, alignment);
-        throw refused(bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
