@@ -3,13 +3,18 @@
 
 #include <vram/sim/sim_launch.hpp>
 #include <vram/sim/sim_node.hpp>
+#include <vram/sim/sim_pinned_resource.hpp>
 #include <vram/sim/sim_resource.hpp>
 #include <vram/sim/sim_stream.hpp>
 #include <vram/sim/sim_touch.hpp>
 
+#include "../../doubles/bombing.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <new>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -167,4 +172,25 @@ TEST_CASE("sim_report_log: the node counts operations that it could not check") 
     CHECK(node.unchecked().text() == "not checked: 1 kernels without declared memory, 1 host "
                                      "functions without declared memory, 1 accesses to pageable "
                                      "memory");
+}
+
+TEST_CASE("sim_report_log: an access that could not be recorded ends the reports of races") {
+    sim_node            node{quiet_log};
+    sim_pinned_resource mr;
+    char* const         p = static_cast<char*>(mr.allocate_sync(4096));
+    sim_stream          one, two;
+    sim_launch(one, {.writes = {{p, 4096}}});
+    for (std::uint64_t n = 1; node.unchecked().orders == 0 && n < 200; ++n) {
+        doubles::bombing armed{n};
+        try {
+            sim_launch(one, {.writes = {{p + n, 1}, {p + 2048 + n, 1}}});
+        } catch (std::bad_alloc const&) {} // the launch failed: the stream has no such work
+        (void)armed.defuse();
+    }
+    CHECK(node.unchecked().orders == 1);
+    sim_launch(two, {.writes = {{p, 4096}}}); // in conflict with the first kernel
+    CHECK(node.reports().empty());
+    CHECK(node.unchecked().text() == "not checked: 1 orders and accesses without host memory");
+    sim_device{}.synchronize();
+    mr.deallocate_sync(p, 4096);
 }

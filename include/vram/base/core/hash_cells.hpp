@@ -49,7 +49,8 @@ public:
         return *this;
     }
     ~hash_cells() {
-        if (mask_ != 0) { ::operator delete(cells_); }
+        // The first condition decides. g++ does not see that the second follows from it, and warns.
+        if (mask_ != 0 && cells_ != &detail::no_cells<Cell>) { ::operator delete(cells_); }
     }
 
     /// Returns the number of cells for a hash table of `size` keys, at least the present number.
