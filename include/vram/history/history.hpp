@@ -53,8 +53,8 @@ using history_format = void (*)(history_record const&, detail::byte_file&);
 /// Failure   `observe` never throws: an event for which there is no host memory counts as
 ///           overwritten. `write` throws `file_error`, and then leaves no part of a file.
 /// Threads   Any thread may call any function at any time. Each writes to a part of its own.
-/// Cost      `observe`: 10 to 15 ns, half of it to read the time, without a lock that threads
-///           share. Host memory is allocated as events arrive. `record` copies and sorts events.
+/// Cost      `observe`: 12 to 18 ns, half of it to read the time, without a lock that threads
+///           share; about 2 us with a call stack of 8 frames. Host memory is allocated as events arrive. `record` copies and sorts events.
 class history {
 public:
     explicit history(history_options options = {})
