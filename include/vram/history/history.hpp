@@ -54,7 +54,8 @@ using history_format = void (*)(history_record const&, detail::byte_file&);
 ///           overwritten. `write` throws `file_error`, and then leaves no part of a file.
 /// Threads   Any thread may call any function at any time. Each writes to a part of its own.
 /// Cost      `observe`: 12 to 18 ns, half of it to read the time, without a lock that threads
-///           share; about 2 us with a call stack of 8 frames. Host memory is allocated as events arrive. `record` copies and sorts events.
+///           share; about 2 us with a call stack of 8 frames. Host memory is allocated as events
+///           arrive. `record` copies and sorts events.
 class history {
 public:
     explicit history(history_options options = {})
