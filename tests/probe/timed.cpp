@@ -145,7 +145,8 @@ TEST_CASE("timed: scopes of two profiles do not nest in each other") {
     CHECK(two.rows()[0].depth == 0);
 }
 
-TEST_CASE("timed: threads are merged, or listed for each") {
+TEST_CASE("timed: threads are merged, or listed for each" * doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node              node;
     profile<sim_platform> times;
     auto const            work = [&] {

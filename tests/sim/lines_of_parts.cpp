@@ -99,7 +99,9 @@ TEST_CASE("reports of parts: copies of an array name their lines, a destructor t
     t.synchronize();
 }
 
-TEST_CASE("reports of parts: a batch on another stream needs record_stream") {
+TEST_CASE("reports of parts: a batch on another stream needs record_stream" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
     for (bool const waits : {false, true}) {
         CAPTURE(waits);
         sim_node   node{part_options};

@@ -44,7 +44,8 @@ public:
     ~profile()         = default;
 
     /// Returns the scopes in the order of their first runs, each followed by those in it. With
-    /// `by_thread` there is a row for each thread.
+    /// `by_thread` there is a row for each thread. A thread that starts after another one ended may
+    /// get the same number, and is then merged with it.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread = false) {
         return tree_.rows(by_thread);
     }
