@@ -69,10 +69,12 @@ elseif(NOT EXISTS ${rmm} OR NOT EXISTS ${logger})
 elseif(NOT EXISTS ${VRAM_CCCL_WHEEL_DIR}/cuda/memory_resource)
   set(why "the wheel of CCCL is not in ${VRAM_CCCL_WHEEL_DIR}")
 endif()
-bench_peer(rmm "${why}"
-  INCLUDES ${VRAM_CCCL_WHEEL_DIR} ${VRAM_RMM_WHEEL_DIR}/librmm/include ${VRAM_RMM_WHEEL_DIR}/rapids_logger/include
-  LIBRARIES ${rmm} ${logger}
-  DEFINITIONS LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE)
+foreach(peer IN ITEMS rmm rmm_vectors)
+  bench_peer(${peer} "${why}"
+    INCLUDES ${VRAM_CCCL_WHEEL_DIR} ${VRAM_RMM_WHEEL_DIR}/librmm/include ${VRAM_RMM_WHEEL_DIR}/rapids_logger/include
+    LIBRARIES ${rmm} ${logger}
+    DEFINITIONS LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE)
+endforeach()
 
 # --- PyTorch, the one that python3 imports ----------------------------------------------------------------------------
 
