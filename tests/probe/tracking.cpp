@@ -4,6 +4,7 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/mishaps.hpp"
 #include "../laws/resource.hpp"
+#include "../random/leak_program.hpp"
 #include "../transfer/feeding.hpp"
 
 #include <vram/handle/buffer.hpp>
@@ -20,10 +21,8 @@
 #include <vram/transfer/unloader.hpp>
 
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -45,7 +44,6 @@ tracked_owner of_tag(auto const& memory, std::string const& path) {
     }
     return {};
 }
-char const* scope_name(std::size_t which) { return which == 0 ? "random a:" : "random b:"; }
 /// The leaks that the error sink received: bytes by tag and line.
 struct leaks_seen {
     leaks_seen() {
@@ -304,97 +302,12 @@ TEST_CASE("tracking: leaks of each kind are reported with tag and line, and noth
 }
 
 TEST_CASE("tracking: random programs report exactly the blocks that they leak") {
-    // All seeds take a minute; without the variable the test ends after half a second.
-    char const* const   given    = std::getenv("VRAM_TRACKING_PROGRAMS");
-    unsigned long const programs = given != nullptr ? std::strtoul(given, nullptr, 10) : 100'000;
+    // For half a second; `random_programs --subject leaks` runs more.
     auto const    deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds{500};
-    sim_node      node;
-    sim_stream    streams[2];
-    unsigned long seed = 0;
-    for (; seed < programs; ++seed) {
-        if (given == nullptr && std::chrono::steady_clock::now() > deadline) { break; }
-        std::mt19937_64                    draw{seed};
-        std::map<std::string, std::size_t> expected;
-        leaks_seen                         sink;
-        struct held {
-            void*       p;
-            std::size_t bytes;
-            bool        in_order;
-        };
-        std::vector<held> live[2];
-        std::vector<held> leaked;
-        std::uint64_t     crossed = 0;
-        bool const        leaks   = seed % 4 == 0;
-        pool              below{stream_ordered{sim_resource{}}};
-        auto const        ref = resource_ref{below};
-        {
-            tracking   memory{ref};
-            unsigned   line    = 0;
-            auto const program = [&](std::size_t which) { // ends early, or by an exception
-                tagged const      scope{which == 0 ? "random a" : "random b"};
-                std::size_t const bytes    = draw() % 1000 + 1;
-                bool const        in_order = draw() % 2 == 0;
-                void* const       p =
-                    in_order ? memory.allocate(streams[which], bytes) : memory.allocate_sync(bytes);
-                line             = __LINE__ - 1;
-                bool const loses = leaks && draw() % 8 == 0;
-                if (loses) {
-                    leaked.push_back({p, bytes, in_order});
-                    expected[scope_name(which) + std::to_string(line)] += bytes;
-                    if (draw() % 2 == 0) { throw std::runtime_error{"planted"}; }
-                    return;
-                }
-                live[which].push_back({p, bytes, in_order});
-            };
-            auto const release = [&](std::size_t which) {
-                auto& mine = live[which];
-                std::swap(mine.back(), mine[draw() % mine.size()]);
-                held const        block = mine.back();
-                std::size_t const on    = draw() % 2;
-                mine.pop_back();
-                if (block.in_order) {
-                    if (on != which) {
-                        streams[which].synchronize();
-                    } // the free follows the allocation
-                    crossed += on != which;
-                    memory.deallocate(streams[on], block.p, block.bytes);
-                } else {
-                    memory.deallocate_sync(block.p, block.bytes);
-                }
-            };
-            for (int i = 0; i < 30; ++i) {
-                std::size_t const which = draw() % 2;
-                if (live[which].empty() || draw() % 2 == 0) {
-                    try {
-                        program(which);
-                    } catch (std::runtime_error const&) {}
-                } else {
-                    release(which);
-                }
-            }
-            for (std::size_t which : {std::size_t{0}, std::size_t{1}}) {
-                while (!live[which].empty()) { release(which); }
-            }
-            std::uint64_t seen = 0;
-            for (tracked_owner const& each : memory.by_tag()) { seen += each.crossed; }
-            REQUIRE(seen == crossed);
-            REQUIRE(memory.blocks().size() == leaked.size());
-        }
-        REQUIRE(sink.seen() == expected);
-        for (held const& each : leaked) {
-            if (each.in_order) {
-                below.deallocate(streams[0], each.p, each.bytes);
-            } else {
-                below.deallocate_sync(each.p, each.bytes);
-            }
-        }
-        REQUIRE(sink.others() == 0);
-        REQUIRE(below.usage().live == 0);
-    }
-    CHECK(seed > 10);
-    for (auto const& each : node.reports()) {
-        FAIL_CHECK(each.text());
-        break;
+    std::uint64_t seed     = 0;
+    while (seed < 10 || std::chrono::steady_clock::now() < deadline) {
+        CAPTURE(seed);
+        REQUIRE(trial::leak_program::run(seed++) == "");
     }
 }
 

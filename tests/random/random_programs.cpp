@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs on the simulated device. The verdict of its checker on each operation is
-// compared with that of an independent model of the happens-before order.
+// compared with that of an independent model of the happens-before order. The programs of the
+// subject "leaks" compare the reports of the layer `tracking` with the leaks that are planted.
 //
 //   random_programs --subject orders --programs 10000000 --seed 1
 //
 // Each program has a seed, and the next program the next seed.
 
+#include "leak_program.hpp"    // leak_program
 #include "memory_subjects.hpp" // memory_subjects, run_memory
 #include "order_run.hpp"       // run_orders, order_counts
 
@@ -94,6 +96,17 @@ void run_memory(trial::memory_subject const& subject, choice const& c) {
         subject.name, programs.done(), c.seed, programs.seed(), programs.seconds());
 }
 
+void run_leaks(choice const& c) {
+    progress programs{"leaks", c};
+    while (programs.next()) {
+        std::string const what = trial::leak_program::run(programs.seed());
+        if (!what.empty()) { disagree("leaks", programs.seed(), what); }
+    }
+    fmt::print("leaks: the planted leaks of {} programs are reported, and nothing else, seeds {} "
+               "to {}, {:.1f} s of CPU time\n",
+               programs.done(), c.seed, programs.seed(), programs.seconds());
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -112,6 +125,7 @@ int main(int argc, char** argv) {
     return cli::run(app, argc, argv, [&] {
         if (c.list) {
             fmt::print("{:<20} {}\n", "orders", "streams, events, host threads, graphs, memory");
+            fmt::print("{:<20} {}\n", "leaks", "tracking: early returns, exceptions, cycles, ...");
             for (trial::memory_subject const& s : trial::memory_subjects) {
                 fmt::print("{:<20} {}\n", s.name, s.what);
             }
@@ -121,6 +135,10 @@ int main(int argc, char** argv) {
         if (c.subject.empty() || c.subject == "orders") {
             found = true;
             run_orders(c);
+        }
+        if (c.subject.empty() || c.subject == "leaks") {
+            found = true;
+            run_leaks(c);
         }
         for (trial::memory_subject const& s : trial::memory_subjects) {
             if (!c.subject.empty() && c.subject != s.name) { continue; }
