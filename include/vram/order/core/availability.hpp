@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// When the stream that asks for memory may use a piece of free memory. A search prefers the
-/// smallest value. Memory with several pending uses (streams that may still access it) has the
+/// Tells when the stream that requests memory may use a piece of free memory. A search prefers a
+/// smaller value. Memory with several pending uses (streams that may still access it) has the
 /// largest of their values.
 enum class availability : unsigned {
     /// The asking stream may use the memory now: no other stream may still access it, or the asking
@@ -18,8 +18,8 @@ enum class availability : unsigned {
     ready,
     /// The asking stream, or the host, must first wait for an event of another stream.
     needs_wait,
-    /// The memory may not be used now, and no wait helps: a captured graph, or a capture that is
-    /// not over, may use it.
+    /// The memory may not be used now, and no wait helps: a captured graph, or a capture in
+    /// progress, may use it, or the asking stream is itself being captured and may not wait.
     unavailable,
 };
 

@@ -35,9 +35,12 @@ namespace detail {
 /// `stream_ordered` layer passes a function `give`, which is called as `give(p, bytes, alignment,
 /// at)` for each block that may be returned to the upstream, with no lock held.
 ///
-/// Failure   Errors of the platform during a query or a wait are rethrown. No block is lost.
-/// Threads   Any threads may call. No lock is held while `give` runs or the host waits.
-/// Cost      A short lock per call, and a host allocation if more blocks are live than ever before.
+/// Failure   Errors of the platform are rethrown, except by `take` and `wait_for_all`, which report
+///           them. A block is lost only if every wait of `wait_for_all` for it failed.
+/// Threads   Any thread may call, but one thread alone may move the object or call `wait_for_all`.
+///           No lock is held while `give` runs or the host waits.
+/// Cost      A lock per call, and a host allocation if more blocks are live or kept than ever
+///           before.
 template <class Platform>
 class deferred_frees {
 public:
@@ -47,7 +50,7 @@ public:
     /// returns unused freed blocks to the upstream once they have this many bytes together.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
-    /// Takes over the blocks and figures of `o`, which no other thread may use. `o` is then empty.
+    /// Takes over the blocks and counts of `o`, which no other thread may use. `o` is then empty.
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         *this = std::move(o);
     }
@@ -67,7 +70,8 @@ public:
         return *this;
     }
 
-    /// A request in progress. Allocates the list element for a later free, which then cannot fail.
+    /// A request in progress. The constructor allocates the list element that the free of the block
+    /// will need, unless there is an unused one, so that the free cannot fail.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -93,8 +97,9 @@ public:
         /// Called if the upstream refused the memory. Returns freed blocks that no stream uses any
         /// more to the upstream. If there are none, the host waits for the oldest freed block, or
         /// for another thread that is returning blocks. Returns true if blocks were returned since
-        /// the last attempt, but at most once for each freed block that was waiting at the first
-        /// refusal, and 64 times more: others could take the memory each time.
+        /// the last attempt: the request is then tried again. After one attempt for each block that
+        /// was waiting at the first refusal, and 64 more, it returns false, because other threads
+        /// may take the memory each time.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have that many bytes, so nothing is freed or waited for.
@@ -106,9 +111,9 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        /// Value of `returned_` (number of calls that returned blocks) at the last attempt.
+        /// Value of `returned_` (number of calls that returned blocks) before the last attempt.
         std::uint64_t seen_     = 0;
-        std::size_t   attempts_ = no_attempt; ///< remaining attempts, set after the first refusal
+        std::size_t   attempts_ = no_attempt; ///< remaining attempts; set at the first refusal
 
         static constexpr std::size_t no_attempt = ~std::size_t{0};
         friend deferred_frees;
@@ -116,13 +121,14 @@ public:
 
     /// The result of freeing a block.
     enum class result {
-        kept, ///< the block is kept until its stream is done with it
-        /// no event could be recorded: the caller waits for the stream, then returns the block
+        kept, ///< the block is kept until its stream, or a captured graph, is done with it
+        /// no event was recorded: the caller waits for the stream, then frees the block upstream
         due,
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
 
-    /// Frees a block that the stream `s` used last. Never waits. The caller must act on the result.
+    /// Frees a block that the stream `s` used last. The host does not wait for the stream. The
+    /// caller must act on the result.
     [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                               call_site at = {}) noexcept {
         auto const held = lock_.hold();
@@ -136,7 +142,7 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return result::kept;
-            // Without host memory for an event, `due` is returned and no error is reported.
+            // If there is no host memory for an event, `due` is returned and no error is reported.
         } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -163,17 +169,17 @@ public:
         return true;
     }
 
-    /// Returns freed blocks that no stream uses any more to the upstream, if they have at least the
-    /// bytes that the constructor got as `at_least`.
+    /// Returns freed blocks that no stream uses any more to the upstream, if they have together at
+    /// least `at_least` bytes (an argument of the constructor).
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Returns all freed blocks that no stream uses any more to the upstream, and returns their
-    /// bytes. The host waits only for the device of blocks for which no event could be recorded,
-    /// except blocks of a stream that is being captured.
+    /// Returns all freed blocks that no stream uses any more to the upstream. Returns their total
+    /// size in bytes. If no event could be recorded behind the free of a block, the host first
+    /// waits for the device of its stream, unless the stream is being captured.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
@@ -186,17 +192,17 @@ public:
         }
         return bytes;
     }
-    /// Returns the blocks that were freed during captures to the upstream, and all freed blocks
-    /// that no stream uses any more.
+    /// Called when no captured graph will run again. Returns to the upstream the blocks that were
+    /// freed during captures, and all other freed blocks that no stream uses any more.
     template <class Give>
     void release_captured(Give give) {
         auto held = lock_.hold();
         ready_.splice(captured_);
         give_back(held, 0, give);
     }
-    /// Called before the end of the owner: waits for all freed blocks and returns them to the
-    /// upstream. Blocks for which the wait failed are reported as leaks and not returned. Does
-    /// nothing if the process is ending.
+    /// Called at the end of the owner. Returns all freed blocks to the upstream, after the host has
+    /// waited for their streams (but not for graphs). Blocks for which the wait fails are reported
+    /// as leaks and not returned. Does nothing if the process is ending.
     template <class Give>
     void wait_for_all(Give give) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -206,13 +212,14 @@ public:
         all.drain(give);
     }
 
-    /// Records an event behind the frees on `s` that have none. Called before `s` is destroyed.
+    /// Called before the stream `s` is destroyed. Records an event behind the frees on `s` that
+    /// have none, unless `s` is being captured.
     void retire(stream s) {
         auto const held = lock_.hold();
         waiting_.retire(s);
     }
 
-    /// Returns the usage. `waits` counts how often the host waited for a stream.
+    /// Returns the usage. `waits` counts how often the host waited for a stream or a device.
     [[nodiscard]] memory_usage usage() const {
         auto const held = lock_.hold();
         return figures_now();
@@ -254,8 +261,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// A refused request is repeated once for each freed block that waited at its first refusal,
-    /// and this many times more, because other threads may take the returned memory first.
+    /// A refused request is repeated at most once for each freed block that waited at its first
+    /// refusal, and this many times more, because other threads may take the returned memory first.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -287,9 +294,9 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Returns the freed blocks that no stream uses any more to the upstream, if they have at least
-    /// `at_least` bytes together; the lock is released during the calls. Returns their bytes, or 0
-    /// if they have fewer. An error of one stream is rethrown after all streams were treated.
+    /// Returns the freed blocks that no stream uses any more to the upstream, with the lock
+    /// released, if they have at least `at_least` bytes together. Returns these bytes, or 0. If an
+    /// event of a stream cannot be queried, the error is rethrown at the end.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
@@ -368,9 +375,9 @@ private:
     }
 
     std::size_t             per_event_, at_least_;
-    platform_lock<Platform> lock_; ///< protects all members below
+    platform_lock<Platform> lock_; ///< protects the members below, except `meeting_`
     waiting_frees<Platform> waiting_;
-    /// Blocks that no stream uses, to be returned to the upstream.
+    /// Freed blocks that no stream uses any more, to be returned to the upstream.
     freed_blocks ready_;
     freed_blocks captured_; ///< blocks that were freed during a capture: a graph may use them
     /// Unused list elements: at least one for each live block and each request in progress.
@@ -380,12 +387,13 @@ private:
     std::size_t returning_ = 0;
     /// Number of threads that wait, after a refusal, for blocks that another thread returns.
     std::size_t refused_ = 0;
-    /// Number of calls that returned blocks to the upstream. Changed only with the lock held; read
-    /// without it.
+    /// Number of calls that returned blocks to the upstream. Changed only with the lock held, but
+    /// read without it too.
     std::atomic<std::uint64_t> returned_ = 0;
     tally                      live_;
     memory_usage               figures_;
-    meeting_of<Platform>       meeting_; ///< the threads that `refused_` counts wait here
+    /// where threads that were refused wait for blocks that others return
+    meeting_of<Platform> meeting_;
 };
 
 } // namespace detail

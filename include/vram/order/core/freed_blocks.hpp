@@ -15,13 +15,13 @@
 namespace vram {
 namespace detail {
 
-/// A linked list of freed blocks, oldest first. All elements of another list can be moved to its
-/// end in constant time. The elements (links) are allocated in advance, so a free allocates
-/// nothing.
+/// A linked list of freed blocks, in the order in which they were added. All elements of another
+/// list can be moved to its end in constant time. The elements (links) are allocated in advance, so
+/// a free allocates nothing.
 ///
 /// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
 /// Threads   One thread at a time.
-/// Cost      Constant, except `has`. Nothing is allocated, except in `add_link`.
+/// Cost      Constant, except `has`, `drain` and the destructor, which visit each block.
 class freed_blocks {
 public:
     struct link {
@@ -29,7 +29,8 @@ public:
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
         call_site   at        = {}; ///< the line of the program that freed the block
-        /// The stream may use the block until this epoch of it (work up to one event) is complete.
+        /// The stream may use the block until it has completed this epoch (part of its work up to
+        /// an event).
         std::uint64_t epoch = 0;
         /// Number that grows with each free: older blocks have smaller values.
         std::uint64_t age  = 0;
@@ -57,7 +58,7 @@ public:
         bytes_ += one->bytes;
     }
 
-    /// Removes and returns the oldest list element, which the caller must `push` to a list or
+    /// Removes and returns the first list element, which the caller must `push` to a list or
     /// delete. Returns null if the list is empty.
     [[nodiscard]] link* pop() noexcept {
         link* const one = first_;
@@ -69,7 +70,7 @@ public:
         return one;
     }
 
-    /// Returns the oldest list element, or null if the list is empty.
+    /// Returns the first list element, or null if the list is empty.
     [[nodiscard]] link const* first() const noexcept { return first_; }
 
     /// Moves all list elements of `other` to the end of this list.
@@ -81,8 +82,8 @@ public:
         bytes_ += std::exchange(other.bytes_, 0);
     }
 
-    /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first. The list elements
-    /// stay in the list, now without a block.
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, in the order of the list. The
+    /// list elements stay in the list, but no longer refer to a block.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {

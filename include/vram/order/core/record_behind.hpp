@@ -19,7 +19,9 @@ enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
-    captured, ///< the stream is being captured: the event must not be queried or waited for
+    /// The stream is being captured: the event must not be queried or waited for. Or nothing was
+    /// recorded, because host threads wait for all events of the stream.
+    captured,
     /// Nothing was recorded: the handle is that of a default stream, and means a different stream
     /// on this thread.
     elsewhere,
@@ -33,7 +35,8 @@ enum class recorded : unsigned char {
     return how == recorded::pending || how == recorded::done;
 }
 
-/// Called in a `catch` block: returns true if the error means that the stream does not exist.
+/// Called in a `catch` block. Returns true if the error means that the stream does not exist; false
+/// if it does not, or if the platform cannot tell.
 template <class Platform>
 [[nodiscard]] bool names_no_stream() noexcept {
     if constexpr (requires(typename Platform::error const& e) {
@@ -56,15 +59,16 @@ template <class Platform>
     } catch (...) { return false; }
 }
 
-/// Records `e` on the stream `s`, which has the id `id`. `held` is a hold of the stream (a
-/// reference that keeps its handle valid after its owner has destroyed it) or empty. Only calls
-/// that are legal at any moment are made: the work of the stream is not queried, because its owner
-/// may begin a capture between any two calls. If a capture has begun before the event is recorded,
-/// the event may belong to the graph. It must then not be queried or waited for, but may be
-/// recorded again. If that capture has ended by the time of the query, the query of the event fails
-/// without harm, and the event is recorded again, up to four times in all.
+/// Records the event `e` behind the work of the stream `s`, whose id is `id`. `held` is a hold of
+/// the stream (a reference that keeps the handle valid after the owner has destroyed the stream) or
+/// empty. The owner of the stream may begin a capture between any two calls, so the work of the
+/// stream is not queried, only its capture status and the event. If a capture has begun before the
+/// event is recorded, the event may belong to the graph: it must not be queried or waited for, but
+/// may be recorded again. If that capture has ended by the time of the query, the query of the
+/// event fails without harm, and the event is recorded again, up to four times in all.
 ///
-/// Failure   Errors of the platform are rethrown, that of the query after the fourth attempt.
+/// Failure   Errors of the platform are rethrown; a failed query of the event after the fourth
+///           attempt.
 /// Threads   Any thread may call. One thread at a time may use the event.
 /// Streams   `s` may belong to any thread. Work enqueued during the call may be included.
 /// Cost      Recording an event, one query of the event, and two queries of the capture status.
@@ -83,8 +87,8 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                // A destroyed stream has no owner that could capture it, so the hold records the
-                // event at once.
+                // A destroyed stream has no owner that could capture it, so the event is recorded
+                // with the hold (a reference of the stream) and without a query.
                 held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
@@ -92,7 +96,8 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream since the check above: repeat, now with the hold.
+            // The owner has destroyed the stream since the check above. The next attempt uses the
+            // hold.
             if (held.ended() && i < attempts) { continue; }
             // Recording also fails if an error has invalidated a capture of the stream.
             if (detail::captures<Platform>(s)) { return recorded::captured; }

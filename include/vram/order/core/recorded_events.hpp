@@ -13,16 +13,17 @@
 namespace vram {
 namespace detail {
 
-/// The recorded events of one stream, oldest first. Each has the last epoch (numbered part of the
-/// stream's work) that is complete once the event is. Events are reused. If the largest number of
-/// events is in use, the oldest recorded one is reused, and the next one then covers its epoch as
-/// well. An event for which a host thread waits, and the event recorded last, are never reused.
+/// The recorded events of one stream, oldest first. Each event has a number, its epoch (part of the
+/// stream's work): once the event is complete, so is the work up to the end of that epoch. If the
+/// largest number of events is in use, the oldest one is reused before it is complete, and the next
+/// event then stands for its epoch as well. An event for which a host thread waits, and the event
+/// recorded last, are not reused in this way.
 ///
 /// Failure   Only `spare` creates events. It may throw `std::bad_alloc` or an error of the
-///           platform, and nothing has changed.
+///           platform; nothing has changed then.
 /// Threads   One thread at a time. Other threads may wait for events with `pins` above zero at
 ///           the same time: an event keeps its address.
-/// Cost      Constant, except `event_for`, and `spare` if host threads wait.
+/// Cost      Constant, except `event_for`, `clear`, and `spare` if host threads wait for events.
 template <class Platform>
 class recorded_events {
 public:
@@ -48,7 +49,7 @@ public:
         while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
     }
 
-    /// Returns an event of the device `d` which the caller may record, then calling `push`. Returns
+    /// Returns an event of the device `d`. The caller may record it, and then calls `push`. Returns
     /// null if the largest number of events exists and none can be reused: host threads wait for
     /// all of them, except perhaps for the one recorded last.
     [[nodiscard]] entry* spare(device const& d) {
@@ -111,9 +112,9 @@ private:
         ++count_;
         return unused_;
     }
-    /// Removes the oldest recorded event for which no host thread waits, unless it is the newest,
-    /// and makes it the first unused one. Returns the address of the pointer to it, or null if
-    /// there is no such event.
+    /// Makes the oldest recorded event for which no host thread waits the first unused one, unless
+    /// it is the newest. Returns the address of the pointer to it, or null if there is no such
+    /// event.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }

@@ -11,8 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// A number by which a stream is found in a table: its handle, which is even, or its id, made odd,
-/// so that the two kinds never collide. It is never zero.
+/// A number by which a table finds a stream: its handle, which is even, or its id, made odd, so
+/// that a handle and an id are never the same key. It is never zero.
 ///
 /// Failure   Throws an error of the platform if a stream has no id.
 /// Threads   Any number of threads may call concurrently.
@@ -34,7 +34,7 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// Returns the key of a stream from its known id, without a call of the platform.
+    /// Returns the key `lasting` of the stream that has this id, without a call of the platform.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,
                                                 std::uint64_t           id) noexcept {

@@ -26,16 +26,18 @@ namespace vram {
 namespace detail {
 
 /// The timeline of one stream, divided into epochs. Each event that is recorded on the stream ends
-/// an epoch. Once the event is complete, everything freed in that epoch, and before it, may be used
-/// by any stream. The number of events may be limited. If more are needed, the oldest is reused,
-/// and the next one stands for its epoch as well: later than necessary, never too early.
+/// an epoch. Once the event is complete, any stream may use the memory freed in that epoch or
+/// before. The number of events may be limited. If more are needed, the oldest is reused, and the
+/// next one stands for its epoch as well: memory is then found unused later than necessary, never
+/// too early.
 ///
 /// The stream may belong to another thread, which may begin a capture at any moment. Therefore the
 /// stream itself is never queried or waited for, only events recorded behind its work
 /// (`record_behind`).
 ///
-/// Failure   If an event cannot be recorded, the error is reported and the call is repeated once.
-///           Errors of the platform after that are rethrown, and nothing has changed.
+/// Failure   Errors of the platform are rethrown, and nothing has changed. If recording an event
+///           fails, `record` and `ensure_event` report the error and try once more. `try_...` never
+///           throw: they report errors.
 /// Threads   One thread at a time. Other threads may wait for events with `pins` above zero at
 ///           the same time.
 /// Cost      `epoch_of_free` and `done` cost a comparison. Others make calls of the platform.
@@ -46,7 +48,7 @@ public:
     using event                       = typename Platform::event;
     using identity                    = stream_identity<Platform>;
     using entry                       = typename recorded_events<Platform>::entry;
-    static constexpr std::size_t most = 8; ///< largest number of events, unless the owner sets it
+    static constexpr std::size_t most = 8; ///< default of `most_events`, the limit on its events
 
     /// Creates the timeline (record of the progress) of a stream that the calling thread uses.
     /// `key` is the number by which the owner finds the stream, `slot` the index of the timeline in
@@ -85,8 +87,8 @@ public:
         return epoch_;
     }
     /// Returns the epoch (part of the stream's work) for memory that is freed while the stream is
-    /// being captured: one that never completes by itself. Records that a graph uses memory of this
-    /// stream.
+    /// being captured: the number `tag::captured`, which stands for "until the graph is gone".
+    /// Records that a graph uses memory of this stream.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -100,19 +102,18 @@ public:
         return !has_frees() && !has_graph_memory_ && done_ + 1 == epoch_;
     }
 
-    /// Queries the recorded events, oldest first, and updates the completed epoch (part of the
-    /// stream's work). If the query of an event fails, the event may belong to a graph, because
-    /// another thread captured the stream and ended the capture while the event was recorded. It is
-    /// then recorded again, or, if that is not possible, dropped. If host threads wait for the
-    /// event, or the timeline has ended, the error is rethrown instead.
+    /// Queries the recorded events, oldest first, and updates the number of the last completed
+    /// epoch (part of the stream's work). If the query of an event fails, the event may belong to a
+    /// graph, because another thread captured the stream and ended the capture while the event was
+    /// recorded. The event is then recorded again, or, if that is not possible, dropped. If host
+    /// threads wait for the event, or the stream was destroyed, the error is rethrown instead.
     [[gnu::noinline]] void poll() {
         while (entry* const oldest = recorded_.oldest()) {
             if (oldest->epoch > done_) {
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
                 if (how != recorded::done) {
-                    // The next event that is recorded covers its epoch (part of the stream's work)
-                    // as well.
+                    // The next event that is recorded stands for the epoch of this event as well.
                     recorded_.pop();
                     continue;
                 }
@@ -125,7 +126,7 @@ public:
     /// Makes sure that an event was recorded behind `epoch` (work up to one event), or that the
     /// epoch is complete. Returns false if the stream is being captured, so that no event can be
     /// recorded. If the stream was destroyed, or if its handle means another stream on this thread,
-    /// the host waits for its device instead; a destruction is reported, and the timeline ends.
+    /// the host waits for its device instead. If it was destroyed without notice, that is reported.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -168,8 +169,9 @@ public:
     /// Records an event behind everything freed since the last event, if anything was, so that a
     /// later `poll` can find it complete. Never waits and never throws: errors are reported.
     /// Records nothing if host threads wait for all events, if the stream is being captured, if its
-    /// handle means another stream on this thread, or if the stream was destroyed without notice.
-    /// Returns `pending` or `done` if an event stands for everything freed, else the reason.
+    /// handle means another stream on this thread, or if the stream was destroyed. Returns
+    /// `pending` or `done` if an event stands for everything freed, or nothing needs one, else the
+    /// reason.
     recorded try_record_event() noexcept {
         if (!has_frees()) { return recorded::done; }
         if (!alive_) { return recorded::lost; }
@@ -178,8 +180,8 @@ public:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return recorded::failed;
     }
-    /// Reports once that the stream was destroyed without a call of `retire` while `bytes` of freed
-    /// memory waited for it.
+    /// Reports that the stream was destroyed without a call of `retire` while `bytes` of freed
+    /// memory waited for it. Does nothing if this was reported before.
     void report_death(std::size_t bytes = 0) noexcept {
         if (std::exchange(death_reported_, true) || is_ending<Platform>()) { return; }
         report_error({.kind   = error_kind::dead_stream,
@@ -197,9 +199,9 @@ public:
         return epoch >= excluded_from_;
     }
 
-    /// Ends the current epoch by an event behind the stream's work, or, if all events are in use,
-    /// by a wait of the host. Returns false if neither is possible: the stream is being captured,
-    /// or its handle does not mean this stream any more.
+    /// Ends the current epoch (work since the last event) by an event behind the stream's work, or,
+    /// if all events are in use, by a wait of the host. Returns false if neither is possible: the
+    /// stream is being captured, or its handle does not mean this stream any more.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return stands(how);
@@ -218,8 +220,8 @@ public:
         end_epoch_with_event();
         return true;
     }
-    /// Calls `record_in_order` to record an event behind all frees. Never throws: errors are
-    /// reported, and the epoch (work up to one event) continues.
+    /// Calls `record_in_order` to record an event behind all frees. Never throws. If that fails,
+    /// the error is reported and the epoch (work up to one event) continues.
     void try_record() noexcept {
         try {
             (void)record_in_order();
@@ -255,7 +257,7 @@ public:
     }
 
     /// Returns the last epoch (part of its work) of the stream with the index `slot` for which this
-    /// stream has already waited.
+    /// stream has already waited, or 0 if there is none.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
@@ -270,8 +272,8 @@ public:
         count_wait();
     }
 
-    /// Ends the timeline (record of the progress) of a stream that is destroyed or about to be. An
-    /// event must have been recorded behind everything freed on it. Its handle may mean another
+    /// Ends the timeline (record of the progress) of a stream that was destroyed or is about to be.
+    /// An event must have been recorded behind everything freed on it. The handle may mean another
     /// stream from now on.
     void end() noexcept {
         alive_ = false;
@@ -282,14 +284,14 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream for which the timeline was created; false
-    /// after `end`.
+    /// Returns true if the handle still means the stream of this timeline; false after `end`.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if the platform will announce the stream's destruction; false after `end`.
+    /// Returns true if the platform announces the destruction of this stream; false after `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
-    /// Returns true if the platform has announced that the stream was destroyed by its owner.
+    /// Returns true if the platform has announced that the owner destroyed the stream; false after
+    /// `end`.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
     /// Returns true if memory was freed on the stream since its last recorded event.
     [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
@@ -312,9 +314,9 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Ends the current epoch (work since the last event) with an event. If host threads wait for
-    /// all events, so that none may be reused, the host waits here as well (`may_wait`), or nothing
-    /// is recorded. If the device was reset, the epoch ends without an event.
+    /// Ends the current epoch (work since the last event) with an event, if one can be recorded. If
+    /// host threads wait for all events, so that none can be reused, and `may_wait` is true, the
+    /// host waits for the stream instead. If the device was reset, the epoch ends without an event.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             end_epoch(); // The reset has ended all work, and an event would create a context.
@@ -330,7 +332,8 @@ private:
         }
         return how;
     }
-    /// Makes the host wait for all work of the stream, with an event of its own.
+    /// Makes the host wait for all work of the stream, with an event that is created for it. If
+    /// that event cannot be recorded, returns the reason without a wait.
     recorded wait_behind() {
         event          e{device_};
         recorded const how = record_behind_all(e);
@@ -340,8 +343,8 @@ private:
         count_host_wait();
         return recorded::done;
     }
-    /// Queries an event and returns `pending` or `done`. With any other result the event is lost:
-    /// it must be dropped.
+    /// Queries an event and returns `pending` or `done`. If the query fails, records the event
+    /// again. With any other result the caller must drop the event.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
@@ -369,14 +372,14 @@ private:
     /// Number of the last epoch (part of the stream's work) that is known to be complete.
     std::uint64_t done_ = 0;
     /// Number of the epoch (part of the stream's work) of the last free.
-    std::uint64_t freed_until_    = 0;
-    std::uint64_t events_         = 0;
-    std::uint64_t waits_          = 0;
-    bool          alive_          = true;
-    bool          death_reported_ = false; ///< true if the destruction of the stream was reported
-    bool has_graph_memory_        = false; ///< true if a captured graph uses memory of this stream
+    std::uint64_t freed_until_      = 0;
+    std::uint64_t events_           = 0;
+    std::uint64_t waits_            = 0;
+    bool          alive_            = true;
+    bool          death_reported_   = false; ///< true if the destruction of the stream was reported
+    bool          has_graph_memory_ = false; ///< true if a captured graph may use memory freed here
     /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other
-    /// streams.
+    /// streams. The largest value means that none is.
     std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
     /// For each other stream, at its index: its last epoch (part of the stream's work) for which

@@ -20,15 +20,14 @@
 namespace vram {
 namespace detail {
 
-/// The timelines (`stream_timeline`: a record of the progress of one stream by events) of all
-/// streams that a pool or `stream_ordered` has met; `timeline_table` finds them. Each has an index,
-/// its slot. Streams whose end the platform does not announce must be retired before they are
-/// destroyed.
+/// The timelines (`stream_timeline`: a record of the progress of one stream by events) of the
+/// streams that a pool or `stream_ordered` was called with. Each has an index, its slot. Streams
+/// whose destruction the platform does not announce must be retired before they are destroyed.
 ///
-/// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
-///           platform are rethrown. Nothing has changed in either case.
-/// Threads   One thread at a time.
-/// Cost      A known stream is found in constant time. See `stream_timeline` for the other costs.
+/// Failure   For a new stream `std::bad_alloc` may be thrown. Errors of the platform are rethrown,
+///           and nothing has changed. Functions that are `noexcept` report them instead.
+/// Threads   One thread at a time. While the host waits, the `guard` of the caller is unlocked.
+/// Cost      A known stream is found in constant time.
 template <class Platform>
 class stream_timelines {
 public:
@@ -36,9 +35,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `visits_ends`: the owner calls `forget_ended` and visits the record (timeline) of each
-    /// destroyed stream before its slot is reused. `most_events` is the largest number of events of
-    /// a stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the owner calls
+    /// `forget_ended` with a function, and the slot of a destroyed stream is not reused before that
+    /// visit. `most_events`: largest number of events of a stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -52,8 +51,8 @@ public:
         return *this;
     }
 
-    /// The next four functions find the timeline of a stream (the record of its progress) in the
-    /// table, as the functions of `timeline_table` with these names do.
+    /// Returns the timeline (record of progress) of `s`, and creates it if there is none. This and
+    /// the next three functions call the ones of `timeline_table`, where they are described.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -64,16 +63,17 @@ public:
         return table_[t.slot].done(t.epoch);
     }
 
-    /// Returns true if an event was recorded behind everything freed on the stream in that epoch
-    /// (the work before one event), or if the epoch is complete.
+    /// Returns true if an event was recorded behind the epoch `epoch` (part of the work) of the
+    /// stream with the index `slot`, or if that epoch is complete.
     [[nodiscard]] bool has_event(std::size_t slot, std::uint64_t epoch) const noexcept {
         return table_[slot].has_event(epoch);
     }
 
-    /// Returns when the stream of `asker` (null: the host, without a wait) may use memory that the
-    /// stream with the index `slot` may still access, until `epoch` of its work is complete.
-    /// `captured`: the asking stream is being captured. It may then use only memory that its own
-    /// capture freed, and memory without pending uses.
+    /// Tells if a stream may use, at once or after a wait, memory that the stream with the index
+    /// `slot` may access until its epoch `epoch` (part of its work) is complete. `asker` is the
+    /// asking stream; null stands for the host. `captured`: the asking stream is being captured. It
+    /// may then use only memory without pending uses, and memory that it freed itself during a
+    /// capture.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
@@ -95,7 +95,7 @@ public:
         }
         return worst;
     }
-    /// A function object that returns when one stream may use memory that another may still access.
+    /// Function object: tells when the stream `asker` may use memory that another may still access.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -124,8 +124,9 @@ public:
         if (!std::exchange(some_excluded_, false)) { return; }
         for (timeline* each : table_) { each->readmit(); }
     }
-    /// Calls `visit(timeline)` for each stream that was announced as destroyed since the last call,
-    /// then records an event for it and retires it. Cost: one comparison if there is none.
+    /// For each stream whose destruction the platform announced since the last call: calls
+    /// `visit(timeline)`, records an event behind its frees, and forgets its handle. Errors are
+    /// reported.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {
@@ -137,9 +138,9 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for all streams that may still access freed memory,
-    /// according to the pending uses in `held`. Returns null, or the timeline (record) of a stream
-    /// that cannot be waited for because it is being captured.
+    /// Makes the stream of `asker` wait for the other streams that may still access freed memory:
+    /// those of the pending uses `held`. Returns null, or the timeline (record) of a stream that
+    /// cannot be waited for because it is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -163,8 +164,8 @@ public:
         }
     }
 
-    /// Queries if the pending uses (of freed memory) in `held` are complete. Records an event
-    /// behind each use that has none, if that needs no wait.
+    /// Queries events to find out which pending uses (of freed memory) in `held` are complete.
+    /// First records an event behind each use that has none, if that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -196,7 +197,7 @@ public:
 
     /// Makes the host wait until all pending uses (of freed memory) in `held` are complete, with
     /// `guard` unlocked during the wait. Returns null, or the timeline (record) of a stream that
-    /// cannot be waited for because it is being captured.
+    /// cannot be waited for: it is being captured, or a captured graph may use the memory.
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
@@ -208,8 +209,9 @@ public:
         return nullptr;
     }
 
-    /// Makes the host wait for everything freed so far on any stream. Returns false if a stream is
-    /// being captured; of such a stream only the frees before its last event were waited for.
+    /// Makes the host wait until no stream uses memory that was freed before this call;
+    /// graph-retained memory is ignored. Returns false if a stream is being captured: of its frees,
+    /// only those before its last event were waited for.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
@@ -232,16 +234,16 @@ public:
         for (timeline* each : table_) { each->poll(); }
     }
 
-    /// Announces that a stream is about to be destroyed: an event is recorded behind everything
-    /// freed on it, and its handle is forgotten.
+    /// Called before a stream is destroyed. Records an event behind everything freed on it, and
+    /// forgets its handle. The host waits only if no event can be recorded.
     void retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone != nullptr) { retire(*gone); }
     }
-    /// Records an event behind everything freed on a stream for which no event stands yet. Never
+    /// Records an event behind the frees on a stream, if there are any since its last event. Never
     /// waits and never throws (`stream_timeline::try_record_event`). If the stream was destroyed
-    /// without notice, its handle is forgotten, and that is reported with the bytes that wait for
-    /// it.
+    /// without notice, reports that with `bytes`, the memory that waits for it, and forgets its
+    /// handle.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
@@ -250,9 +252,9 @@ public:
         }
         return how;
     }
-    /// Announces that a stream is about to be destroyed, without a wait. If no event can be
-    /// recorded behind its frees now, its handle is not forgotten, and `cover` and `poll` can be
-    /// called again.
+    /// Called before a stream is destroyed; does not wait. Records an event behind its frees and
+    /// forgets its handle. If no event can be recorded now, the handle is not forgotten, and
+    /// `cover` and `poll` can be called again.
     void try_retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
@@ -273,21 +275,21 @@ public:
         for (timeline const* each : table_) { sum += each->waits(); }
         return sum;
     }
-    /// States that no captured graph will run again: memory that was freed during captures is no
+    /// Called when no captured graph will run again. Memory that was freed during captures is no
     /// longer kept for a graph, on any stream.
     void forget_captures() noexcept {
         for (timeline* each : table_) { each->forget_captures(); }
     }
-    /// Returns the epoch (part of the stream's work) until which the stream with the index `slot`
-    /// may use memory that was kept for its graphs, after `forget_captures`: it may have used the
+    /// Called after `forget_captures`. Returns the epoch (part of its work) until which the stream
+    /// with the index `slot` may use memory that was kept for its graphs: it may have used the
     /// memory before the capture, and the last run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         timeline& its = table_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();
     }
 
-    /// Called at the end of a pool: makes the host wait for everything freed, and for whole devices
-    /// if a stream cannot be waited for. Errors are reported, not thrown.
+    /// Called at the end of a pool. Makes the host wait until no stream uses freed memory, and for
+    /// whole devices if a stream cannot be waited for. Errors are reported, not thrown.
     template <class Guard>
     void wait_for_all(Guard& guard) noexcept {
         bool all = false;
@@ -320,7 +322,8 @@ public:
             try_wait<Platform>([] { await_device<Platform>(Platform::current_device()); });
         return all && here;
     }
-    /// Returns true if the stream is known to be captured. Never throws.
+    /// Returns true if the stream is being captured. If the query fails, reports it and returns
+    /// false.
     [[nodiscard]] static bool captures(stream s) noexcept {
         try {
             return Platform::capturing(s);
@@ -331,8 +334,7 @@ public:
 private:
     void retire(timeline& gone) {
         gone.poll(); // an event that was recorded into a capture is recorded again
-        // Starts an epoch (work up to one event) for graph-retained memory, as `after_captures`
-        // does.
+        // Graph-retained memory needs an event too, because a graph may still be running.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
@@ -352,9 +354,9 @@ private:
         }
     }
 
-    /// Makes sure that an event was recorded behind `epoch` of the stream's work. If the stream
-    /// turns out to be destroyed, its record (timeline) is ended, so that a new stream with the
-    /// same handle gets another one.
+    /// Makes sure that an event was recorded behind `epoch` of the stream's work. Returns false if
+    /// the stream is being captured. If it turns out to be destroyed, its record (timeline) is
+    /// ended, so that a new stream with the same handle gets another one.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
@@ -388,8 +390,9 @@ private:
 
     timeline_table<Platform> table_;
     /// True if `exclude` was called, and `readmit` was not called since then.
-    bool          some_excluded_ = false;
-    std::uint64_t ends_seen_     = 0; ///< number of destroyed streams handled so far
+    bool some_excluded_ = false;
+    /// value of `Platform::ends()`, the count of destroyed streams, at the last visit
+    std::uint64_t ends_seen_ = 0;
 };
 
 } // namespace detail

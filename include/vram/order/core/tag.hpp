@@ -15,9 +15,9 @@ namespace detail {
 
 /// A pending use: the stream with the index `slot` may access the free memory [begin, end) until it
 /// has completed the epoch `epoch`.
-///
-/// A pool gives each stream that it meets an index (slot), and counts the events that it records on
-/// the stream (epochs). Memory freed in epoch e is unused once the e-th event of the stream is
+/// A pool gives each stream an index (slot), and divides its work into numbered epochs by the
+/// events that it records. Memory freed in an epoch is unused once the event that ends the epoch is
+/// complete.
 /// complete.
 struct tag {
     std::uintptr_t begin;

@@ -13,10 +13,10 @@
 namespace vram {
 namespace detail {
 
-/// At most `most` pending uses (streams that may still access freed memory), stored in place. Each
-/// use has its own address range, so a block that was merged from pieces of several streams still
-/// knows which part waits for which stream. A request that fits into an unused part waits for no
-/// stream.
+/// A list of at most `most` pending uses (streams that may still access freed memory), stored in
+/// place. Each use has its own address range, so a block that was merged from pieces of several
+/// streams still knows which part waits for which stream. A request that fits into a part without a
+/// use waits for no stream.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant, because there are at most `most` uses. Nothing is allocated.
@@ -33,10 +33,10 @@ public:
         return *this;
     }
 
-    /// Adds the pending uses (streams that may still access freed memory) of `other`. If there is
-    /// no room, uses for which `is_complete(use)` returns true are dropped, and uses of one stream
-    /// are merged into one that covers the range between them until the latest epoch (part of the
-    /// stream's work). Returns false and changes nothing if that is not enough.
+    /// Adds the pending uses (streams that may still access freed memory) of `other`. Uses for
+    /// which `is_complete(use)` returns true may be dropped. If there is no room, nearby uses of
+    /// one stream are merged into one that covers the range between them until the latest epoch
+    /// (part of the stream's work). Returns false and changes nothing if that is not enough.
     template <class IsComplete>
     [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
         if (other.size_ == 0) { return true; }
@@ -69,7 +69,8 @@ public:
         return true;
     }
 
-    /// Returns the pending uses by streams of the memory [from, to), cut to that range.
+    /// Returns the pending uses (streams that may still access freed memory) of addresses in [from,
+    /// to), each cut to that range.
     [[nodiscard]] tags within(std::uintptr_t from, std::uintptr_t to) const noexcept {
         tags part;
         for (tag t : *this) {
@@ -106,8 +107,9 @@ public:
         }
     }
 
-    /// Returns a list with one use, from the first to the last graph-retained byte (freed during a
-    /// capture, kept for its graph), or an empty list. These uses must belong to one stream.
+    /// Returns a list with one use, from the first to the last byte that is graph-retained (freed
+    /// during a capture, kept for its graph), or an empty list. All graph-retained uses must be of
+    /// one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {

@@ -21,14 +21,14 @@ namespace vram {
 namespace detail {
 
 /// Owns timelines (records of the progress of streams), and finds them by index (slot) and by
-/// stream. A stream is identified by the platform's id, which is never reused, or, if `by_name`, by
-/// its handle, which needs no driver call. A new stream may get the handle of a destroyed one. If
-/// the platform announces the end of a stream, its timeline holds the stream, so that the handle
-/// stays unique; for other streams `forget` must be called before they are destroyed. From 16
-/// timelines on, the slot of a stream without pending uses may be reused.
+/// stream. If `by_name`, the key of a stream is its handle, which needs no driver call; otherwise
+/// it is the platform's id, which is never reused. A new stream may get the handle of a destroyed
+/// one. If the platform announces the end of a stream, its timeline holds the stream, so that the
+/// handle stays unique; for other streams `forget` must be called before they are destroyed. From
+/// 16 timelines on, the slot of a stream without pending uses may be given to a new stream.
 ///
-/// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
-///           platform are rethrown. Nothing has changed in either case.
+/// Failure   For a new stream `std::bad_alloc` may be thrown. Errors of the platform are rethrown.
+///           Nothing has changed in either case.
 /// Threads   One thread at a time.
 /// Cost      A known stream is found in constant time.
 template <class Platform>
@@ -38,8 +38,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `visits_ends`: the owner visits the record (timeline) of each destroyed stream before its
-    /// slot is reused. `most_events` is the largest number of events of a stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the owner visits the
+    /// record (timeline) of each destroyed stream before its slot is reused. `most_events`: largest
+    /// number of events of a stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -77,8 +78,8 @@ public:
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// Returns the timeline (record of the progress) of a stream if it is in the cache of the eight
-    /// used last, else null.
+    /// Returns the timeline (record of the progress) of a stream if it is in a cache of eight
+    /// timelines that were used lately, else null.
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
@@ -88,8 +89,8 @@ public:
     }
 
     /// Returns the timeline (record of the progress) of a stream that another thread may use, and
-    /// capture, during the call. Does not query the stream: returns null if the stream has no
-    /// timeline and its id was never queried.
+    /// capture, during the call. The stream is not queried: if its identity is not known from an
+    /// earlier call, returns null. Otherwise creates the timeline if the stream has none.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -102,7 +103,7 @@ public:
     /// Returns the timeline (record of the progress) of a stream, or null if it has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
     /// Returns the timeline (record of the progress) of the stream with that id. If that timeline
-    /// was reused for another stream, returns any timeline; there is at least one.
+    /// was reused for another stream, returns any timeline; at least one must exist.
     [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
         for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
@@ -144,8 +145,7 @@ private:
         return *found;
     }
     /// Returns the timeline (record of the progress) of the stream with this key if it is in the
-    /// cache (`seats_`), and makes it the most recently used one. Returns null if it is not in the
-    /// cache.
+    /// cache (`seats_`), and makes it `recent_`. Returns null if it is not in the cache.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -195,7 +195,7 @@ private:
     bool                  by_name_;
     bool                  visits_ends_;
     std::size_t           most_events_;
-    timeline*             recent_ = nullptr; ///< the timeline that was used last
+    timeline*             recent_ = nullptr; ///< the timeline that `find` or `known` returned last
     /// Key of the stream of `recent_`, or 0 if there is none.
     std::uint64_t recent_key_ = 0;
     /// Cache of timelines, for calls that alternate between streams.

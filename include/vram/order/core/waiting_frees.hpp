@@ -25,8 +25,8 @@ namespace detail {
 /// Freed blocks that streams may still use: one queue for each stream, oldest first. Each block has
 /// the epoch (part of its stream's work) in which it was freed. No event can be recorded while a
 /// stream is being captured, nor on a default stream from another thread or device: the epoch then
-/// continues, and ends with a later event. If it never does, its blocks are free after the host has
-/// waited for the device.
+/// continues, and ends with a later event. If no later event is recorded, its blocks are found
+/// unused only after the host has waited for the device.
 ///
 /// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
 /// except in `add`, no stream is queried or waited for, only events.
@@ -35,8 +35,8 @@ namespace detail {
 ///           after `add`, the error is reported and recording is tried again later. If the stream
 ///           was destroyed, `dead_stream` is reported and no event is recorded any more.
 /// Threads   One thread at a time, which holds the owner's lock, except for `pin::wait`.
-/// Cost      `add` and `collect` look at every stream with freed blocks here. Each epoch costs an
-///           event, and one query at each `collect` until it is complete.
+/// Cost      `add` and `collect` visit every stream with freed blocks. Each epoch costs an event,
+///           and one query at each `collect` until it is complete.
 template <class Platform>
     requires has_streams<Platform> && has_events<Platform>
 class waiting_frees {
@@ -57,8 +57,8 @@ public:
         return *this;
     }
 
-    /// Adds a freed block, which the stream `s` used last. Once `per_event` blocks were freed since
-    /// the last event on `s`, records an event. `s` must not be captured. If this throws, `one`
+    /// Adds a freed block, which the stream `s` used last. Records an event once `per_event` blocks
+    /// were freed on `s` since the last event. `s` must not be captured. If this throws, `one`
     /// still belongs to the caller.
     void add(stream const& s, link* one, std::size_t per_event) {
         timeline& its = timelines_.of(s);
@@ -78,12 +78,13 @@ public:
     /// destroyed.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
-    /// Releases the streams that were destroyed and have no freed blocks here.
+    /// Ends the records of streams that the platform has announced as destroyed: records an event
+    /// behind their frees, and forgets their handles.
     void forget_ended() { timelines_.forget_ended(); }
 
-    /// Moves each block to `free` if an event shows that its stream is done with it. Also records
-    /// an event behind frees that have none. Does not wait. The first error is rethrown after all
-    /// streams were treated.
+    /// Moves each block whose stream is done with it, as an event shows, to the list `free`. Also
+    /// records an event behind frees that have none, if possible. Does not wait. The first error is
+    /// rethrown after all streams were treated.
     void collect(freed_blocks& free) {
         timelines_.forget_ended();
         std::exception_ptr failed;
@@ -113,12 +114,12 @@ public:
     struct pin {
         enum class by { nothing, event, device };
 
-        /// The stream to wait for; null if there is no freed block to wait for.
+        /// Record of the stream to wait for; null if there is no freed block to wait for.
         timeline* its = nullptr;
-        /// What to wait for: `nothing` if the block is unused already.
+        /// How the host waits: `nothing` if the block is unused already.
         by                        how{};
         typename timeline::entry* event = nullptr;
-        /// Once the wait is over, all work of the stream up to the epoch with this number is
+        /// Number of an epoch: once the wait is over, all work of the stream up to its end is
         /// complete.
         std::uint64_t             until = 0;
         typename Platform::device where{};
@@ -133,9 +134,10 @@ public:
         }
     };
 
-    /// Pins the event (so that it is not reused), or if there is none the device, for which the
-    /// host must wait so that the oldest block is returned. Skips streams that are being captured
-    /// and have no event. Returns an empty pin if there is no other block.
+    /// Chooses the oldest freed block, and returns what the host must wait for so that it is
+    /// unused: an event, which is pinned (not reused until `unpin`), or if there is none the
+    /// device. Skips streams that are being captured and have no event. Returns an empty pin if no
+    /// block is left.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {
@@ -146,9 +148,10 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Pins the device of a stream that freed a block older than `age` and has no event behind this
-    /// free: only a wait for the device shows that the block is unused. Skips streams that are
-    /// being captured. Returns an empty pin if there is no other block.
+    /// Looks for a stream that freed a block older than `age` and has no event behind this free,
+    /// and returns its device, for which the host must wait: nothing else shows that the block is
+    /// unused. Skips streams that are being captured. Returns an empty pin if there is no such
+    /// stream.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -161,15 +164,16 @@ public:
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
     /// Ends the wait of one thread. `waited` is true if the wait succeeded: the next `collect` then
-    /// frees the blocks without a query.
+    /// moves the blocks without a query of the event.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }
     }
 
-    /// Called at the end of the owner: waits for all blocks and returns them. Errors are reported.
-    /// Blocks for which every wait failed are reported as leaks and not returned. For blocks
-    /// without an event the host waits for the device, also if their stream is being captured.
+    /// Called at the end of the owner: the host waits until no stream uses the blocks, which are
+    /// then returned. Errors are reported. Blocks for which every wait failed are reported as leaks
+    /// and not returned. For blocks without an event the host waits for the device, also if their
+    /// stream is being captured.
     [[nodiscard]] freed_blocks wait_for_all() noexcept {
         freed_blocks free, lost;
         for (queue& each : queues_) {
@@ -239,8 +243,9 @@ private:
 
     recorded cover(queue& its) noexcept { return timelines_.cover(*its.its, its.blocks.bytes()); }
 
-    /// Returns false if no host wait can show that the first block of a queue is unused: its stream
-    /// is being captured, and no event was recorded between its free and the capture.
+    /// Records an event behind the frees of a queue's stream if possible. Returns false if no host
+    /// wait can show that the first block is unused: the stream is being captured, and no event was
+    /// recorded between the free and the capture.
     [[nodiscard]] bool can_wait_for(queue& its) noexcept {
         recorded const how = cover(its);
         return how != recorded::captured || its.its->has_event(its.blocks.first()->epoch);

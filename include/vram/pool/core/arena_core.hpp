@@ -34,8 +34,8 @@
 namespace vram {
 namespace detail {
 
-/// The shards of an arena, and the way of each call to one of them. The functions for users are
-/// documented in `arena`.
+/// Base class of `arena`: it passes each call to one of the shards (pools of the arena). The
+/// functions for users are documented in `arena`.
 ///
 /// Failure   The functions fail as those of `arena`.
 /// Threads   The rules are those of `arena`.
@@ -92,7 +92,8 @@ protected:
     }
     ~arena_core() { end(); }
 
-    /// Allocates a block from the shard for this thread and stream, a cached one if there is one.
+    /// Allocates a block: a cached one of the shard (pool of the arena) for this thread and stream,
+    /// if there is one. Otherwise any shard may provide it.
     [[nodiscard]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         if (member* const mine = pools_.find(selector_.of(s))) [[likely]] {
             if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
@@ -116,8 +117,8 @@ protected:
         return null_if_thrown("arena", r.asked, [&] { return get<false>(r); });
     }
 
-    /// Frees a block of the shard for this thread and stream. Returns false if the
-    /// shard has no such block.
+    /// Frees a block of the shard (pool of the arena) for this thread and stream. Returns false if
+    /// that shard has no such live block.
     [[nodiscard]] bool put(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
         member* const mine = pools_.find(selector_.of(s));
         return mine != nullptr && mine->core().try_deallocate(s, p, bytes, alignment);
@@ -130,7 +131,7 @@ protected:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {.asked = bytes, .alignment = alignment, .on = &s}, at);
     }
-    /// Slow path of a free: frees a block that the shard for this thread and stream does not own.
+    /// Slow path of a free: the shard for this thread and stream does not own the block.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, call_site at) noexcept {
         if (p == nullptr) { return; }
         member* const  tried = pools_.find(selector_.of(r.on));
@@ -181,7 +182,7 @@ protected:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Raises the reserved bytes and peaks if necessary, so that live <= reserved <= peak even if
+    /// Makes live <= reserved <= peak of reserved, and peak of live <= peak of reserved, also if
     /// other threads allocated while the figures of the shards were added.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
@@ -235,8 +236,8 @@ private:
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
-    /// Slow path if the shard `mine` of the calling thread cannot grow: all shards return their
-    /// idle chunks, then every shard is asked for a block.
+    /// Slow path, if the shard `mine` of the calling thread cannot grow: all shards return their
+    /// idle chunks, then every shard is asked for a block. Neither is done during a capture.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {
@@ -268,7 +269,7 @@ private:
         }
     }
     /// Returns idle chunks (without a live block) that no stream uses any more to the upstream,
-    /// from all shards. An error is reported and does not refuse the allocation.
+    /// from all shards. An error is reported, but the allocation that called this succeeds.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             // Streams cannot be queried during a capture.

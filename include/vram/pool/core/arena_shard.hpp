@@ -21,18 +21,18 @@
 namespace vram {
 namespace detail {
 
-/// A shard of an arena: a `pool_core`, and a queue to which other threads add the blocks of this
-/// pool that they free, without taking its lock. The queued blocks are freed by
+/// A shard of an arena: a `pool_core`, and a queue to which threads of other shards add the blocks
+/// of this pool that they free, without taking the pool's lock. The queued blocks are freed by
 /// `drain_remote_frees`, which the arena calls when the shard needs memory. They count as live
 /// until then, so it must also be called before the usage is read. A remote free is not queued but
-/// executed by the calling thread in four cases: each free records its own event
+/// executed by the calling thread in five cases: each free records its own event
 /// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
 /// stream, whose handle means another stream on the draining thread; the stream's id cannot be
-/// queried.
+/// queried; the queue is full.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
-///           queue is drained. A block that is freed twice, once of them remotely, may be taken
-///           from its next owner; the simulator reports that (`checked`).
+///           queue is drained. If a block is freed twice, once by a remote free, the second free
+///           may free it for its next owner; the simulator reports that (`checked`).
 /// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees` concurrently.
 ///           The rules for other functions are those of the pool.
 /// Cost      `free_remotely` costs a short lock, and the lock of the pool `from` to register the
@@ -81,10 +81,9 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a block that this shard (pool of the arena) has just allocated. On a platform
-    /// that collects refused frees (the simulator), a remote free of the block that is still queued
-    /// is discarded and reported as a double free. Elsewhere that free would take the block from
-    /// its new owner.
+    /// Returns `p`, a block that this shard (pool of the arena) has just allocated. If a remote
+    /// free of `p` is still queued, it would free the block for its new owner. A platform that
+    /// collects refused frees (the simulator) discards that free and reports a double free.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -110,8 +109,8 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports a remote free that is refused. `stale`: the block was freed before this free was
-    /// queued, or later and allocated again. Otherwise the lock of the pool must be held.
+    /// Reports a remote free that is refused. `stale`: the block was allocated again before the
+    /// free was executed. If not `stale`, the lock of the pool must be held.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
@@ -133,13 +132,12 @@ private:
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Queries the id of the stream `s` and returns true if that succeeded. When a queued free is
-    /// executed, the stream may be in a capture, during which its id cannot be queried; the block
-    /// would be lost. So the freeing thread queries the id and registers the stream with its own
-    /// shard (pool of the arena) `from`, which remembers the id, so that the query is made once. To
-    /// remember only the last handle would be wrong: a new stream may have the handle of a
-    /// destroyed one and would be mistaken for it. Pools forget a stream when it is retired, which
-    /// must happen before its end.
+    /// Queries the id of the stream `s` and returns true if that succeeded. A queued free may be
+    /// executed while the stream is being captured. Its id cannot be queried then, and the block
+    /// would be lost. So the freeing thread registers the stream with its own shard (pool of the
+    /// arena) `from`, which keeps the id, so that it is queried once. A comparison with the last
+    /// handle would be wrong: a new stream may have the handle of a destroyed one. Pools forget a
+    /// stream when it is retired, which must happen before its end.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);

@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// An array of `most` pointers to pools. `make` creates the pool of an index on first use; it then
-/// keeps its address. Each pool has its own cache lines, so that threads that use two different
-/// pools do not disturb each other.
+/// An array of `most` pointers to pools. `make` creates the pool of an index on first use. The pool
+/// then keeps its address until `clear`. Each pool has separate cache lines, so that threads that
+/// use two different pools do not slow each other down.
 ///
 /// Failure   `make` throws `std::bad_alloc`, and the exceptions of the pool's constructor. Nothing
 ///           has changed then.
@@ -68,7 +68,7 @@ public:
     }
 
 private:
-    /// Bytes of padding before and after each pool: some processors fetch two cache lines.
+    /// Bytes of padding before and after each pool. Some processors fetch two cache lines at once.
     static constexpr std::size_t between = 128;
 
     struct apart {

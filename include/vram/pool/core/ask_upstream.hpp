@@ -19,7 +19,8 @@ namespace detail {
 /// else returns null. A resource that stores the lines of allocations stores `at`, by default the
 /// line in the pool that calls this function.
 ///
-/// Failure   Errors other than a refusal, such as a failed device, are always thrown.
+/// Failure   Errors other than a refusal, such as a failed device, are thrown. If `try_allocate` of
+///           the upstream is called, it reports them instead, and null is returned.
 /// Cost      The call of the upstream. No exception is thrown and caught if the upstream has
 ///           `try_allocate`.
 template <bool Throwing, synchronous_resource Upstream>

@@ -28,7 +28,7 @@ public:
     /// The size of every block is a multiple of this number of bytes.
     static constexpr std::size_t granule   = 256;
     static constexpr std::size_t per_level = 32; ///< number of lists for each power of two
-    /// Number of powers of two that have lists: blocks have 2^8 to 2^56 bytes.
+    /// Number of powers of two that have lists: for blocks from 2^8 to less than 2^56 bytes.
     static constexpr std::size_t levels = 48;
     /// Number of lists. As a list index it means "no list".
     static constexpr std::size_t count   = levels * per_level;
@@ -65,7 +65,7 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // The last block of a list has the list's own node on both sides.
+        // The only block of a list has the list's own node on both sides.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;
@@ -93,8 +93,8 @@ public:
         std::uint64_t const none  = std::uint64_t{0} - (mine == 0);
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
-    /// `front` returns the first block of a list, or null if the list is empty. `after` returns the
-    /// block after `b`, or null. `insert` adds at the front, `insert_last` at the end.
+    /// `front` returns the first block of the list `bin`, or null if the list is empty. `after`
+    /// returns the block after `b` in that list, or null.
     [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);

@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The heaps of a pool with quick lists of cached blocks before them. It decides which freed blocks
-/// are cached, and which cached blocks are coalesced. `is_complete(use)` returns true if a pending
-/// use by a stream is complete.
+/// The free and live blocks (heaps) of a pool, and its quick lists of cached blocks. It decides
+/// which freed blocks are cached, and which cached blocks are coalesced. `is_complete(use)` returns
+/// true if a pending use by a stream is complete.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
@@ -24,8 +24,8 @@ namespace detail {
 template <bool InPlace>
 class block_cache {
 public:
-    /// `apart`: small blocks have chunks of their own. `large_limit`: the size up to which one
-    /// freed large block is cached; 0: none is.
+    /// `apart`: small blocks lie in separate chunks. `large_limit`: size up to which a freed large
+    /// block (at most one) is cached; if it is 0, none is cached.
     block_cache(bool apart, std::size_t large_limit) noexcept
         : heaps_{apart}, large_limit_{large_limit} {}
     block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
@@ -39,7 +39,9 @@ public:
     [[nodiscard]] block_heaps<InPlace>&       heaps() noexcept { return heaps_; }
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
-    /// Returns a cached block of this size for the stream with the index `slot`, or null.
+    /// Removes a cached block of this size from its list and returns it. Returns null if the stream
+    /// with the index `slot` has freed none; if a large block was asked for, the cached large block
+    /// is coalesced then.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,
@@ -97,10 +99,10 @@ private:
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
     }
-    /// Caches or coalesces a freed large block. It is not cached before the end of a chunk that
-    /// grows, because the used part of a chunk should end as low as possible. Nor is it cached if
-    /// no other block of the heap is live, so that a program that repeats itself finds the same
-    /// addresses again.
+    /// Caches or coalesces a freed large block. It is not cached if it lies directly before the
+    /// free end of a chunk that can grow, because the used part of a chunk should end as low as
+    /// possible. It is not cached either if no other block of the heap is live, so that a program
+    /// that repeats itself finds the same addresses again.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
@@ -117,8 +119,9 @@ private:
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
         return b.after->after == nullptr;
     }
-    /// Returns the cached large block if it has exactly the requested size. Otherwise coalesces it,
-    /// because the request may fit into the coalesced block.
+    /// Returns the cached large block if it has exactly the requested size and the stream with the
+    /// index `slot` may use it. Otherwise coalesces it and returns null, because the request may
+    /// fit into the coalesced block.
     template <class IsComplete>
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment,

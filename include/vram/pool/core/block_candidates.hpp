@@ -19,9 +19,9 @@ namespace vram {
 namespace detail {
 
 /// The free blocks of `heap` from which `stream_arbiter`, which selects memory for a stream,
-/// chooses for one request. A place is a part of a free block; its pending uses (streams that may
-/// still access it) are those of that part alone. If `counts` is null, the block is only reserved,
-/// and not counted as live.
+/// chooses one for the request `r`. A place is a part of a free block. Its pending uses (streams
+/// that may still access it) are those of that part alone. If `counts` is null, the chosen block is
+/// only reserved, and not counted as live.
 ///
 /// Failure   `find` throws `std::bad_alloc` and errors of the platform. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
@@ -42,7 +42,7 @@ struct block_candidates {
     bool every = false;
     /// If true, the search queries events to learn if streams still use a block that fits better.
     bool asks = false;
-    /// Value of the block's `unbacked` (not fully backed) before `reserve`.
+    /// Value of the chosen block's `unbacked` (not fully backed) before `reserve` took it.
     bool unbacked = false;
 
     template <class Price>
@@ -62,8 +62,8 @@ struct block_candidates {
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Returns false, so the streams are not queried here: the pool queries all of them if a
-    /// request fails.
+    /// Returns false, which means: this search does not query the streams. The pool queries all of
+    /// them if a request fails.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);

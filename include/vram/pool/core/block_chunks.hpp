@@ -73,7 +73,7 @@ public:
     [[nodiscard]] auto         end() const noexcept { return chunks_.end(); }
     [[nodiscard]] std::size_t  reserved() const noexcept { return reserved_; }
 
-    /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
+    /// Calls `visit(block)` for every block, chunk by chunk, in each in the order of addresses.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (chunk const& c : chunks_) {
@@ -81,9 +81,9 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk whose block is available soonest (`cost(block)`), and of
-    /// equal ones the largest. Leaves out chunks that a thread is changing. Returns the number of
-    /// chunks if no idle chunk can be used.
+    /// Returns the index of the idle chunk whose block a stream may use soonest (smallest
+    /// `cost(block)`), and among equal ones the largest. Chunks that a thread is changing are left
+    /// out. Returns the number of chunks if no idle chunk can be used.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();
@@ -120,7 +120,7 @@ public:
         while (c->base != base) { ++c; }
         return *c;
     }
-    /// Returns the chunk that ends with the block `tail`. It must exist.
+    /// Returns the chunk that ends with the block `tail`. There must be one.
     chunk& around(block const* tail) noexcept {
         chunk* c = chunks_.begin();
         while (c->end() != tail->end()) { ++c; }

@@ -45,8 +45,8 @@ public:
     [[nodiscard]] free_blocks&       index() noexcept { return free_; }
     [[nodiscard]] free_blocks const& index() const noexcept { return free_; }
 
-    /// `reserve` makes sure that as many descriptors and lists of pending uses by streams are
-    /// available. `has` returns true if they are.
+    /// `reserve` makes sure that `count` descriptors and `count` lists of pending uses by streams
+    /// are available. `has` returns true if they are.
     void reserve(std::size_t count) {
         blocks_.reserve(count);
         tags_.reserve(count);
@@ -54,19 +54,19 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept {
         return blocks_.has(count) && tags_.has(count);
     }
-    /// Returns true if the descriptors and the list of pending uses by streams that `take` needs
-    /// exist.
+    /// Returns true if as many descriptors and lists of pending uses by streams exist as `take`
+    /// needs.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
     /// `hold` sets the pending uses (streams that may still access the memory) of a block that is
     /// not in a bin (free list by size). `keep` sets the parts of a live block that a captured
-    /// graph may use, because they were freed during the capture. `reserve` makes room for one list
-    /// of uses.
+    /// graph may use, because they were freed during the capture. Each may need one list of uses,
+    /// which `reserve` has made available.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
     /// Sets the pending uses (streams that may still access freed memory) of the last block of a
-    /// chunk, which has grown. If that needs a list of uses and none is available, the block keeps
-    /// one use, which covers all of it.
+    /// chunk after the chunk has grown. If that needs a list of uses and none is available, the
+    /// block keeps its one use, which then covers all of it.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -92,8 +92,8 @@ public:
         blocks_.put_back(only);
     }
 
-    /// Divides a free block so that [start, start + bytes) becomes a block in no bin (free list by
-    /// size), and returns it. The rest stays free. Requires a call of `reserve` before.
+    /// Divides a free block so that `bytes` from `place.start` on become a block in no bin (free
+    /// list by size), and returns it. The rest stays free. Requires a call of `reserve` before.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
         if (b->slot == block::several) { return take_part(place, bytes); }
@@ -109,9 +109,9 @@ public:
         return b;
     }
 
-    /// Divides a free block as `take` does: its first `bytes` become a block in no bin (free list
-    /// by size). The free block must be larger, and not the first of its chunk. The rest keeps its
-    /// descriptor, its uses, and nearly always its bin.
+    /// Divides a free block: its first `bytes` become a block in no bin (free list by size), which
+    /// is returned. The free block must be larger, and not the first of its chunk. The rest keeps
+    /// its descriptor, its pending uses, and nearly always its bin.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const b = blocks_.cut_front(rest, bytes);
         free_.resize(rest, rest->bytes - bytes);
@@ -120,8 +120,8 @@ public:
     }
 
     /// Makes a block free again that was set aside (removed from its free list) or is no longer
-    /// live, and coalesces it with its free neighbours. If a neighbour keeps its size class, it
-    /// stays in its bin.
+    /// live, and coalesces it with its free neighbours if their pending uses can be merged. If a
+    /// neighbour keeps its size class, it stays in its bin.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -174,7 +174,7 @@ public:
         free_.remove(b);
         b->now = block::state::cached;
     }
-    /// Makes the next call of `coalesce_pending` coalesce all free neighbours.
+    /// Makes the next call of `coalesce_pending` walk over all blocks and coalesce free neighbours.
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
@@ -196,8 +196,8 @@ public:
     }
 
 private:
-    /// Divides a free block with a list of pending uses by streams, as `take` does. Each remaining
-    /// piece keeps the uses of its part.
+    /// `take` for a free block that has a list of pending uses by streams. Each remaining piece
+    /// keeps the uses of its part.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -221,17 +221,17 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Merges `b`, which is in no bin (free list by size), into the free block before it, which
-    /// stays in a bin and already has the merged pending uses by streams.
+    /// Merges `b` into `front`, the free block before it. `b` is in no bin (free list by size),
+    /// `front` stays in one. The caller has already merged their pending uses by streams.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->unbacked = front->unbacked || b->unbacked;
         free_.resize(front, front->bytes + b->bytes);
         blocks_.drop_next(front);
         return front;
     }
-    /// Merges `b`, which is in no bin (free list by size) and is not the first of its chunk, into
-    /// the free block after it, which stays in a bin and already has the merged pending uses by
-    /// streams.
+    /// Merges `b` into `after`, the free block behind it. `b` is in no bin (free list by size) and
+    /// is not the first of its chunk, `after` stays in a bin. The caller has already merged their
+    /// pending uses by streams.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->unbacked = after->unbacked || b->unbacked;
         free_.resize(after, after->bytes + b->bytes);
@@ -258,8 +258,8 @@ private:
         return b;
     }
 
-    /// Merges the block after `b` into `b`, both in no bin (free list by size). Returns false if
-    /// their pending uses by streams cannot be merged; then at most complete uses are dropped.
+    /// Merges the block after `b` into `b`, both in no bin (free list by size). If their pending
+    /// uses by streams cannot be merged, returns false, and has dropped at most complete uses.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;
@@ -269,7 +269,8 @@ private:
         blocks_.drop_next(b);
         return true;
     }
-    /// Merges the block after `b`, if it is free, into `b`. Returns true if it did.
+    /// Merges the block after `b` into `b`, if it is free and the pending uses of both can be
+    /// merged. Returns true if it did.
     template <class IsComplete>
     bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);

@@ -17,16 +17,17 @@
 namespace vram {
 namespace detail {
 
-/// The blocks of chunks. Free blocks are in a `block_divider`; live blocks are in a hash table by
-/// address. A free block stores its pending uses by streams. The caller passes a function `price`,
-/// which returns the `availability` of a pending use, given as the index of a stream and an epoch
-/// (part of the stream's work), or as a list of uses. It also passes `is_complete(use)`, which
-/// returns true if a pending use is complete.
+/// The blocks of chunks. Free blocks are in a `block_divider`; live and cached blocks are in a hash
+/// table by address. A free block stores its pending uses by streams. The caller passes a function
+/// `price`, which returns the `availability` of a pending use, given as the index of a stream and
+/// an epoch (part of the stream's work), or as a list of uses. It also passes `is_complete(use)`,
+/// which returns true if a pending use is complete.
 ///
 /// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. Nothing else fails.
 /// Threads   One thread at a time.
-/// Cost      Constant at any number of blocks. `find` looks at a bounded number of candidates,
-///           unless it is called with `all`.
+/// Cost      Allocation and free take constant time at any number of blocks: `find` examines a
+///           bounded number of candidates, unless it is called with `all`. Functions named after
+///           all blocks or chunks visit each of them.
 class block_heap {
 public:
     static constexpr std::size_t granule = bins::granule;
@@ -72,7 +73,7 @@ public:
         return free_index().find(bytes, alignment, price, all);
     }
 
-    /// Allocates [start, start + bytes) from a free block. The rest of the block stays free.
+    /// Allocates `bytes` from `place.start` on from a free block. The rest of the block stays free.
     /// Requires a call of `reserve` before.
     block* take(fit const& place, std::size_t bytes) noexcept {
         return hand_out(divider_.take(place, bytes));
@@ -80,7 +81,8 @@ public:
 
     /// Fast path at the default alignment: allocates from the front of a free block that is found
     /// without a search, if the stream with the index `slot` may use it without a wait. Returns
-    /// null if there is no such block, or if `take` must first reserve host memory or coalesce.
+    /// null if there is no such block, or if host memory must be reserved or blocks must be
+    /// coalesced first.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -93,14 +95,15 @@ public:
         return take({b, b->address}, bytes);
     }
 
-    /// Returns the live block that begins at `p`, or null.
+    /// Returns the live or cached block that begins at `p`, or null.
     [[nodiscard, gnu::always_inline]] block* live(void const* p) const noexcept {
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
     /// `hold` sets the pending uses by streams of a block that is not in a bin (free list by size).
     /// `keep` sets the parts of a live block that are graph-retained (freed during a capture, kept
-    /// because a graph may use them). A call of `reserve` makes room for one list of uses.
+    /// because a graph may use them). Each may need a list of uses, which `reserve` has made
+    /// available.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
@@ -129,8 +132,9 @@ public:
         return b;
     }
 
-    /// Returns the index of the idle chunk (without a live block) that is available soonest, and of
-    /// equal ones the largest. Returns the number of chunks if no idle chunk can be used.
+    /// Returns the index of the idle chunk (without a live block) that a stream may use soonest, as
+    /// `price` tells, and of equal ones the largest. Returns the number of chunks if no idle chunk
+    /// can be used.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         return chunks_.idle([&](block const& b) { return block_places::priced(b, price); });
@@ -161,9 +165,10 @@ public:
     /// block from its bin, so that no request can use it.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
-    /// Removes free blocks from their bins (`set_aside(block)`), in each chunk that can grow from
-    /// its end towards its beginning, as long as `taken(block)` returns true. Leaves out blocks for
-    /// which `skip(block)` returns true, and chunks whose size a thread is changing.
+    /// Removes free blocks from their bins (`set_aside(block)`) as long as `taken(block)` returns
+    /// true. In each chunk that can grow, begins with the last block and continues towards lower
+    /// addresses. Leaves out blocks for which `skip(block)` returns true, and chunks whose size a
+    /// thread is changing.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -180,10 +185,10 @@ public:
         });
     }
 
-    /// Finds the chunk that needs the least growth for a request at its end: behind all memory that
-    /// the stream may not use, and not before the address `from(last block)`. Marks that chunk busy
-    /// until `end_growth`: no other thread makes it grow or returns it to the upstream. Returns a
-    /// null `base` if no chunk can grow.
+    /// Finds the chunk that needs the least growth for a request at its end. The place for the
+    /// request is behind all memory that the stream may not use, and not before the address
+    /// `from(last block)`. Marks that chunk busy until `end_growth`: no other thread makes it grow
+    /// or returns it to the upstream. Returns a null `base` if no chunk can grow.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
@@ -203,17 +208,17 @@ public:
         divider_.hold_grown(tail, held);
     }
 
-    /// Returns true once after all blocks have been freed and no block is cached, if at least 64
-    /// allocations were made since it returned true before. The free memory may then be divided
-    /// into pieces that wait for different streams. Coalescing all of it lets a program that
-    /// repeats itself find the same addresses again.
+    /// Returns true once after all blocks were freed and none is cached, if at least 64 allocations
+    /// were made since it last returned true. The free memory may then be divided into pieces that
+    /// wait for different streams. Coalescing all of it lets a program that repeats itself find the
+    /// same addresses again.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
         return std::exchange(all_freed_, false);
     }
-    /// Coalesces all free neighbours and drops complete pending uses by streams. Does so also if
-    /// every block is already coalesced.
+    /// Coalesces all free neighbours and drops complete pending uses by streams. Always visits all
+    /// blocks, also if none of them can be coalesced.
     template <class IsComplete>
     void coalesce_all(IsComplete const& is_complete) noexcept {
         divider_.mark_uncoalesced();
@@ -229,9 +234,9 @@ public:
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
-    /// Called if captured graphs will not run again. Parts of blocks that are not live and were
-    /// kept for a graph then wait only for the epoch (part of the stream's work) `epoch(slot)` of
-    /// their stream. The graph-retained parts recorded for live blocks are dropped.
+    /// Called when no captured graph will run again. A graph-retained part of a free block then
+    /// waits for its stream only until the epoch `epoch(slot)`, a part of the stream's work, is
+    /// complete. Live blocks no longer have graph-retained parts.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
@@ -245,8 +250,8 @@ public:
     }
 
     /// Marks the pending uses of all blocks by the stream with the index `slot` as graph-retained,
-    /// if they began in the epoch `from` (the work before one recorded event) or later. Called
-    /// because the stream is being captured.
+    /// if they belong to the epoch `from` (the work before one recorded event) or a later one.
+    /// Called because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }
@@ -274,9 +279,9 @@ private:
     block_divider divider_;
     block_table   live_;
     block_chunks  chunks_;
-    /// Number of allocations since all free blocks were coalesced.
+    /// Number of allocations since `was_all_freed` last returned true.
     std::size_t taken_     = 0;
-    bool        all_freed_ = false; ///< true if all blocks were freed since then
+    bool        all_freed_ = false; ///< true if no block was live at some time since then
 };
 
 } // namespace detail

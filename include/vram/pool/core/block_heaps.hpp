@@ -29,8 +29,8 @@ public:
 
     static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
 
-    /// If `apart`, blocks of at most `small_size` bytes have a heap and chunks of their own. If one
-    /// heap has no memory for a request, the other may serve it.
+    /// If `apart`, blocks of at most `small_size` bytes have a separate heap with separate chunks.
+    /// If one heap has no memory for a request, the other may serve it.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
     /// Sets the pool's table of the pages that have physical memory, for both heaps.
@@ -68,7 +68,8 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Returns the idle chunk (without a live block) available soonest, of equal ones the largest.
+    /// Returns the idle chunk (without a live block) that a stream may use soonest, as `price`
+    /// tells, and of equal ones the largest.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;

@@ -29,7 +29,7 @@ public:
     void               reserve(std::size_t count) { nodes_.reserve(count); }
     [[nodiscard]] bool has(std::size_t count) const noexcept { return nodes_.has(count); }
 
-    /// Returns a free block that is the only one of its chunk. Requires a call of `reserve`.
+    /// Returns the descriptor of a new free block, the only one of its chunk. Requires `reserve`.
     block* make_first(void* base, std::size_t bytes) noexcept {
         block* const b = nodes_.make();
         b->address     = reinterpret_cast<std::uintptr_t>(base);
@@ -42,8 +42,8 @@ public:
     void put_back(block* only) noexcept { nodes_.put_back(only); }
 
     /// Divides the free block `b`, which is in no bin (free list by size): shortens it to `bytes`
-    /// and returns a new block for the rest, also in no bin. The block has at most one pending use
-    /// by a stream, that of both parts.
+    /// and returns a new block for the rest, also in no bin. If the block has a pending use by a
+    /// stream (one at most), both parts have it afterwards.
     block* cut(block* b, std::size_t bytes) noexcept {
         block* const rest = nodes_.make();
         rest->address     = b->address + bytes;
@@ -61,7 +61,7 @@ public:
         return rest;
     }
     /// Returns a new block for the first `bytes` of the block `rest`, which is larger and not the
-    /// first of its chunk. Changes the address of `rest`, but not its size.
+    /// first of its chunk. Changes the address of `rest`; the caller then changes its size.
     [[gnu::always_inline]] block* cut_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = nodes_.reuse();
         block* const         before = rest->before;
@@ -77,15 +77,16 @@ public:
         return b;
     }
 
-    /// Removes the descriptor of the block after `b`. The caller has added its size to `b`.
+    /// Removes the descriptor of the block after `b`, whose size the caller has added to `b`.
     [[gnu::always_inline]] void drop_next(block* b) noexcept {
         block* const gone = b->after;
         b->after          = gone->after;
         if (b->after != nullptr) { b->after->before = b; }
         nodes_.put_back(gone);
     }
-    /// Removes the descriptor of the block before `b`, which is not the first of its chunk, and
-    /// moves the beginning of `b` to its address. The caller has added its size to `b`.
+    /// Removes the descriptor of the block before `b`, and moves the beginning of `b` to the
+    /// address of that block, whose size the caller has added to `b`. It must not be the first of
+    /// its chunk.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

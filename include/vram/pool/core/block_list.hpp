@@ -44,7 +44,8 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Moves all blocks of `other` into this list, in place of its own, which are then in no list.
+    /// Replaces the blocks of this list, which are then in no list, by those of `other`. `other` is
+    /// then empty.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

@@ -38,8 +38,8 @@ public:
     /// that lack some physical memory are not used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
-    /// Returns the lowest address from which on the stream may use the block `b`, with a wait if
-    /// necessary.
+    /// Returns the lowest address from which on the stream may use the rest of the block `b`, with
+    /// a wait if necessary: the end of `b` if it may use nothing.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -57,7 +57,7 @@ public:
         if (b.slot == block::nobody) { return availability::ready; }
         return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
     }
-    /// Returns true if the first `bytes` of a block have memory and are ready (need no wait).
+    /// Returns true if the first `bytes` of a block have physical memory and are ready (no wait).
     template <class Price>
     [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
                                                     Price const& price) const noexcept {
@@ -65,9 +65,9 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns the place in the last block of a chunk that is available soonest, and of equal ones
-    /// the lowest: the front, or the memory behind a part that is in use, which would otherwise
-    /// block all the rest.
+    /// Returns a place in the last block of a chunk: at its front, or directly behind one of its
+    /// pending uses, so that one part in use does not block all the rest. Of these, returns the
+    /// place that the stream may use soonest, and of equal ones the lowest.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -82,7 +82,7 @@ public:
         return best;
     }
     /// Returns a place at the front or at the end of the block `b`: the one that the stream may use
-    /// sooner.
+    /// sooner. `cost` is `unavailable` if it may use neither.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);

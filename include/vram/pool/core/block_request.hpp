@@ -19,7 +19,7 @@ struct block_request {
     std::size_t   asked     = 0;
     std::size_t   alignment = default_alignment;
     Stream const* on        = nullptr;
-    /// The size of the block: `asked` rounded up to 256 bytes.
+    /// The size of the block: `asked` rounded up to a multiple of 256 bytes.
     std::size_t bytes = align(asked, bins::granule);
 
     /// Returns true if a pool can represent a block of this size.

@@ -16,7 +16,7 @@ namespace vram {
 namespace detail {
 
 /// Describes the blocks of a pool. `behind(block)` returns the bytes of a free block that have
-/// physical memory. Cached blocks count as free, but not as coalesced.
+/// physical memory. Cached blocks count as free; they are not merged with free neighbours.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
@@ -45,7 +45,8 @@ public:
             now.pending += pending < there ? pending : there;
         });
     }
-    /// Returns the sizes of the free blocks.
+    /// Returns the sizes of the free blocks, and the bytes of chunks that can be returned to the
+    /// upstream.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) const {
         free_pieces now;
@@ -57,7 +58,8 @@ public:
         });
         return now;
     }
-    /// Returns the description of a leak of `bytes`: number and first address of the live blocks.
+    /// Returns the error for a leak of `bytes`: the number of live blocks and the address of the
+    /// first.
     [[nodiscard]] error leak(std::size_t bytes) const noexcept {
         error e{.kind = error_kind::leak, .bytes = bytes};
         heaps_.for_each([&](block const& b) {
@@ -66,7 +68,8 @@ public:
         });
         return e;
     }
-    /// Adds to the error of a rejected free the kind of memory at its address.
+    /// Adds to the error of a rejected free the state of the block at its address: free, or live
+    /// with its size and alignment.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         block const* const b = heaps_.around(e.what.pointer);
         if (b == nullptr) { return; }

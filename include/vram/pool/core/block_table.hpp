@@ -15,14 +15,14 @@ namespace vram {
 namespace detail {
 
 /// A hash table of the live and cached blocks by address. Its chains use the links `next` of the
-/// blocks, which no other list uses as long as a block is in the table. At most a quarter of the
-/// chains are used, so nearly every chain has one block. A table of more than 65 536 chains has up
-/// to one block per chain, because cache misses then cost more than long chains.
+/// blocks, which no other list uses as long as a block is in the table. A table of n chains has at
+/// most n/4 blocks, so nearly no chain has more than one. A table of more than 65 536 chains has up
+/// to n blocks, because cache misses then cost more than longer chains.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      A call costs one multiplication and about one cache line beside the block's own, at
-///           any size. `insert` has no branch.
+/// Cost      Except for `reserve`, a call costs one multiplication and about one cache line beside
+///           the block's own, at any size. `insert` has no branch.
 class block_table {
 public:
     block_table() = default;

@@ -23,7 +23,7 @@ namespace detail {
 /// Cost      A few instructions for a block without a `use_node`.
 class block_tags {
 public:
-    /// `reserve` makes sure that as many `use_node`s are available. `has` returns true if they are.
+    /// `reserve` makes sure that `notes` unused `use_node`s exist. `has` returns true if they do.
     void               reserve(std::size_t notes) { notes_.reserve(notes); }
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
@@ -60,8 +60,8 @@ public:
             b->epoch = tag::captured;
         }
     }
-    /// For uses of a free or cached block that were kept for captured graphs: changes them into
-    /// ordinary ones, which end with the epoch `epoch(slot)` of the stream's work.
+    /// Changes the uses of a free or cached block that are kept for captured graphs into ordinary
+    /// pending uses by streams: each ends with the epoch `epoch(slot)` of its stream's work.
     template <class Epoch>
     static void end_captures(block* b, Epoch const& epoch) noexcept {
         if (b->slot == block::several) {
@@ -88,7 +88,7 @@ public:
         }
     }
     /// Removes from `rest` the pending uses (of streams) of memory before its beginning, after the
-    /// front of the block became a block of its own.
+    /// front of `rest` became a separate block.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
@@ -96,8 +96,7 @@ public:
     }
 
     /// Merges the pending uses (streams that may still access it) of the neighbour `gone` into
-    /// those of `b`. Returns false if they do not fit; then at most complete uses were dropped from
-    /// both.
+    /// those of `b`. If they do not fit, returns false, and has dropped at most complete uses.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -129,8 +128,8 @@ private:
         b->note       = notes_.make();
         b->note->what = held;
     }
-    /// Returns true if both blocks have no use, or one use by the same stream. A use that is kept
-    /// for a captured graph cannot be merged with an ordinary one.
+    /// Returns true if both blocks have no use, or each has one use by the same stream and of the
+    /// same kind: kept for a captured graph, or ordinary.
     [[nodiscard]] static bool same_use(block const& a, block const& b) noexcept {
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;

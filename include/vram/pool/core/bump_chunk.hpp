@@ -16,10 +16,11 @@ namespace vram {
 namespace detail {
 
 /// Allocates from one chunk with a bump pointer, the top. Each stream that allocated or freed
-/// blocks below the top has one `use`, from the first to the last of these blocks. Memory above the
-/// top has pending uses (`tag`), one for each stream that may still access it, and one for each
-/// stream whose graphs retain it. If the top is lowered, uses become pending uses. If it is raised,
-/// the pending uses of that memory end, because the new user was ordered after them.
+/// blocks below the top has one `use`, from the first to the last of these blocks, and one more for
+/// its graphs. Memory above the top has pending uses (`tag`), one for each stream that may still
+/// access it, and one for each stream whose graphs retain it. If the top is lowered, uses become
+/// pending uses. If it is raised, the pending uses of that memory end, because the stream that
+/// allocates it was ordered after them.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
@@ -28,8 +29,8 @@ namespace detail {
 template <class Stream>
 class bump_chunk {
 public:
-    /// The epoch (part of the stream's work) of a use that has not ended: the stream may still use
-    /// its blocks.
+    /// Epoch (number for a part of the stream's work) of a use that has not ended: work that the
+    /// stream gets later may still use the blocks.
     static constexpr std::uint64_t running = 0;
 
     /// A stream, its id, and its index (slot).
@@ -39,8 +40,9 @@ public:
         std::size_t   slot;
     };
     /// The memory that one stream uses, from its first to its last block. The epoch (part of the
-    /// stream's work) in `part` is `running` if the stream may go on, `tag::captured` if a graph of
-    /// the stream retains the blocks, or the last epoch of a stream that was destroyed.
+    /// stream's work) in `part` is `running` if later work may use the blocks too, `tag::captured`
+    /// if a graph of the stream retains the blocks, or the last epoch of a stream that was
+    /// destroyed.
     struct use {
         tag  part;
         user by;
@@ -57,8 +59,8 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory for the uses by one more stream and by a graph captured on it. These
-    /// then cannot fail: `take` and `add_use` for them, `wait_for` for one other stream, and every
+    /// Reserves host memory for the uses by one more stream and by a graph captured on it. After
+    /// that `take` and `add_use` for them cannot fail, nor `wait_for` for one other stream, nor any
     /// later `unwind`.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
@@ -66,10 +68,12 @@ public:
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
     /// Reserves host memory for one more pending use (stream that may still access the memory) and
-    /// every `unwind`. Needs none after `reserve` if no other stream has unwound memory since.
+    /// every `unwind`. Allocates nothing if `reserve` was called and no other stream has unwound
+    /// (freed) memory since.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
     /// Allocates the block at `start` for the stream `by` (null: for any stream). The caller has
-    /// ordered the stream after the pending uses by streams of the memory. `captured`: for a graph.
+    /// ordered the stream after the pending uses of this memory by other streams. `captured`: the
+    /// stream is being captured.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
@@ -114,8 +118,8 @@ public:
         }
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
-    /// Ends the use of the stream `id`, because the stream is about to be destroyed: it may use the
-    /// memory until the epoch (part of its work) of `last`.
+    /// Ends the use of the stream with the id `id`, because the stream is about to be destroyed: it
+    /// may use the memory until its epoch (part of its work) `last.epoch` is complete.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }
@@ -123,9 +127,9 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Lowers the top (bump pointer) to `to` and makes the uses by streams above it pending ones.
-    /// `pending(use)` returns the pending use; only its slot and epoch (part of the stream's work)
-    /// count, and epoch 0 means that there is none.
+    /// Lowers the top (bump pointer) to `to`. Uses by streams of memory above `to` become pending
+    /// uses. `pending(use)` returns the stream's slot and epoch (part of its work) for each of
+    /// them; epoch 0 means that the stream does not use the memory any more.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -171,9 +175,10 @@ public:
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Changes pending uses that were kept for captured graphs into ordinary ones until the epoch
-    /// `epoch(slot)` of the stream's work, and blocks that were kept for graphs into blocks of
-    /// their stream. `lives(id)` returns true if the stream has not ended.
+    /// Called when no captured graph will run again. Pending uses that were kept for graphs then
+    /// end with the epoch `epoch(slot)` of the stream's work. Blocks that were kept for graphs
+    /// become ordinary blocks of their stream. `lives(id)` returns true if the stream has not
+    /// ended.
     template <class Epoch, class Lives>
     void end_captures(Epoch const& epoch, Lives const& lives) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
@@ -217,8 +222,8 @@ private:
         }
         top_ = to;
     }
-    /// Changes the epoch (part of the stream's work) of the pending use by a stream at `index`,
-    /// which may merge it with another. Uses with a lower index keep their places.
+    /// Changes the epoch (part of the stream's work) of the pending use by a stream at `index`. The
+    /// use may be merged with another one. Uses with a lower index keep their places.
     void set_epoch(std::size_t index, std::uint64_t epoch) noexcept {
         tag t   = waits_.take(index);
         t.epoch = epoch;

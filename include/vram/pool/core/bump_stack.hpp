@@ -16,9 +16,10 @@
 namespace vram {
 namespace detail {
 
-/// A row of chunks. Chunks up to the current one are in the order in which they were used; the
-/// chunks behind it are empty. A mark is a position in that order. Each mark has a serial number
-/// that is larger than that of the mark before, and counts the live bytes between it and the next.
+/// A row of chunks. Chunks up to the current one (from which blocks are allocated) are in the order
+/// in which they were used; the chunks behind it are empty. A mark is a position in that order.
+/// Each mark has a serial number that is larger than that of the mark before, and counts the live
+/// bytes between it and the next.
 ///
 /// Failure   `add`, `add_current` and `mark` throw `std::bad_alloc` and change nothing. No other
 ///           function fails.
@@ -58,8 +59,8 @@ public:
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Makes the next empty chunk with room for the request the current one. Returns false if there
-    /// is none.
+    /// Makes an empty chunk behind the current one, with room for the request, the current one.
+    /// Returns false if there is none.
     bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -106,8 +107,9 @@ public:
         return left != 0 && marks_[left - 1].serial == serial;
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
-    /// Calls `visit(chunk, to)` for each used chunk that was allocated from since the mark with the
-    /// number `serial`, or since the beginning if it is 0; the top of the chunk was at `to` then.
+    /// Calls `visit(chunk, to)` for each chunk from which blocks may have been allocated since the
+    /// mark with the number `serial` (0: since the beginning), newest first. `to` is the address of
+    /// the chunk's top (bump pointer) at that time.
     template <class Visit>
     void each_since(std::uint64_t serial, Visit const& visit) {
         std::size_t const    left  = marks_up_to(serial);
@@ -119,8 +121,8 @@ public:
         }
     }
     /// Returns to the mark with the number `serial`, or to the beginning if it is 0, and removes
-    /// all later marks. The tops of the chunks were lowered before. Returns the bytes that were
-    /// live since the mark.
+    /// all later marks. The caller has already lowered the tops (bump pointers) of the chunks.
+    /// Returns the bytes that were live since the mark.
     std::size_t go_back(std::uint64_t serial) noexcept {
         std::size_t const left = marks_up_to(serial);
         std::size_t       live = 0;

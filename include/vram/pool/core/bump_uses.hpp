@@ -19,11 +19,12 @@
 namespace vram {
 namespace detail {
 
-/// The chunks of a `stream_bump`, with the timelines (records of progress) of the streams that use
-/// them.
+/// The chunks of a `stream_bump`, and the timelines (records of progress) of the streams that use
+/// their memory.
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
-///           platform are rethrown. Nothing has changed then.
+///           platform are rethrown. Nothing has changed then. Functions that are `noexcept` report
+///           errors.
 /// Threads   One thread at a time, which holds the lock.
 /// Cost      Linear in the number of chunks and of the streams that use them.
 template <class Platform>
@@ -41,18 +42,19 @@ public:
           graphs_{graphs},
           timelines_{events == event_policy::lazy, true} {}
 
-    /// Returns true if every free records an event.
+    /// Returns true if every free records an event (`event_policy::eager`).
     [[nodiscard]] bool eager() const noexcept { return eager_; }
     /// Returns true if captures are tracked and the stream `s` is being captured.
     [[nodiscard]] bool in_graph(stream s) const { return graphs_ && Platform::capturing(s); }
-    /// Returns the chunks and marks.
+    /// Returns the chunks and the marks (positions to which memory can be unwound).
     [[nodiscard]] bump_stack<stream>&       stack() noexcept { return stack_; }
     [[nodiscard]] bump_stack<stream> const& stack() const noexcept { return stack_; }
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Returns when the stream of `mine` (null: the host) may use the memory of the chunk from the
-    /// top (bump pointer) to `until`, and stores in `costly` the use that decides it.
+    /// Tells when the stream of `mine` (null: the host) may use the memory of the chunk from the
+    /// top (bump pointer) to `until`. If not at once, stores in `costly` the pending use (stream
+    /// that may still access the memory) that decides this.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -65,8 +67,9 @@ public:
         return worst;
     }
     /// Makes memory that the captured stream may use unavailable, because the stream cannot be
-    /// waited for. If captures are tracked, the memory is unavailable until the capture ends.
-    /// Otherwise it may belong to the graph and is retained until captures are forgotten.
+    /// waited for. If captures are tracked or every free records an event, the memory is
+    /// unavailable until the capture ends. Otherwise it may belong to the graph, and is retained
+    /// until captures are forgotten.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -74,9 +77,9 @@ public:
         }
     }
 
-    /// Records that the stream `on` uses [begin, end) of the chunk, also for its graph if it is
-    /// being captured. If that fails, reports the error and waits for the stream. If the wait fails
-    /// as well, reports a leak and returns false.
+    /// Records that the stream `on`, or its graph if it is being captured, uses [begin, end) of the
+    /// chunk. If that fails, reports the error and waits for the stream. If the wait fails as well,
+    /// reports a leak and returns false.
     bool record_use(chunk& c, std::uintptr_t begin, std::uintptr_t end, stream on) noexcept {
         try {
             timeline&  its = timelines_.of(on);
@@ -101,12 +104,13 @@ public:
             return true;
         } catch (...) { return waits_instead(on, nullptr, 0); }
     }
-    /// Records events behind the uses of the chunk's unwound memory.
+    /// Records an event behind each pending use (by a stream) of the chunk's unwound memory that
+    /// has none, if that needs no wait.
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
     /// Returns the pending use (by a stream) of blocks that are unwound. Its epoch (part of the
-    /// stream's work) is 0 if no stream may still use them.
+    /// stream's work) is 0 if no stream may still use them. May wait for devices.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
@@ -119,12 +123,12 @@ public:
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // The stream of the graph is unknown, so the memory is kept for ever.
+        // It is unknown which graph or stream may use the memory, so it is kept for ever.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
-    /// Announces that the stream `s` is about to be destroyed: the work that it has now is the last
-    /// that may use its blocks.
+    /// Called before the stream `s` is destroyed. Records that no work after the present work of
+    /// `s` uses its blocks.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
@@ -145,8 +149,8 @@ public:
                            });
         }
     }
-    /// Records for each stream that was destroyed since the last call that its present work is the
-    /// last to use its blocks.
+    /// Records for each stream whose destruction was announced since the last call: no work after
+    /// its present work uses its blocks.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });

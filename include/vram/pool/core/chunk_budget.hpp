@@ -21,13 +21,13 @@ namespace detail {
 /// Allocates chunks from an upstream, never more than `limit()` bytes in total, and counts them.
 /// The owner passes its upstream, and the lock that protects its records and this object. The
 /// upstream is called without the lock. A chunk counts against the limit from the request on, and
-/// until the upstream has it back.
+/// until it was returned to the upstream.
 ///
 /// Failure   The exceptions of the upstream are rethrown. A chunk that the owner cannot record,
 ///           because host memory cannot be allocated, is returned to the upstream.
 /// Threads   Any number of threads may call the functions with a `Lock` parameter concurrently.
 ///           The other functions need the lock. No other thread may use an object that is moved.
-/// Cost      Growing costs a call of the upstream and the lock twice.
+/// Cost      Growing costs a call of the upstream, and the lock two or three times.
 class chunk_budget {
 public:
     explicit chunk_budget(std::size_t limit) noexcept : limit_{limit} {}
@@ -100,7 +100,8 @@ public:
     /// Allocates a chunk of `size` bytes from `up` in the order of the stream `order`, or by
     /// `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which records the
     /// chunk with the lock held. Returns null if the limit refuses the chunk. If the upstream
-    /// refuses it, throws, or returns null if not `Throwing`. Notifies `seen` of the chunk.
+    /// refuses it, throws, or returns null if not `Throwing`. `seen` notifies the observers of the
+    /// chunk.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -113,7 +114,8 @@ public:
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
     /// if the upstream has none, if the limit refuses it, or if host memory cannot be allocated,
     /// because the caller can wait for other memory instead. The limit is claimed after the chunk
-    /// was obtained; claiming it before could refuse another thread for nothing.
+    /// was obtained: if it were claimed before and the upstream had no chunk, another thread could
+    /// be refused for nothing.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,

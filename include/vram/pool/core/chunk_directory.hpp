@@ -21,16 +21,16 @@
 namespace vram {
 namespace detail {
 
-/// Allocates chunks from a borrowed upstream for owners that are identified by numbers (the shards
-/// of an arena), never more than `max_size` bytes in total. Reports when idle chunks should be
-/// returned. The upstream is called without the lock.
+/// Allocates chunks from an upstream for owners that are identified by numbers (the shards of an
+/// arena), never more than `max_size` bytes in total. `above_watermark` tells when idle chunks
+/// should be returned. The upstream is called without the lock.
 ///
-/// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk,
-///           `out_of_memory` contains the limit, and the upstream is not called. If host memory
-///           cannot be allocated, the chunk is returned and `std::bad_alloc` is thrown.
+/// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk, the
+///           upstream is not called, and `out_of_memory` contains the limit. If host memory cannot
+///           be allocated, the chunk is returned and `std::bad_alloc` is thrown.
 /// Threads   Any number of threads may call concurrently, if the upstream permits that. No other
 ///           thread may use an object that is moved.
-/// Cost      A call of the upstream and the lock twice.
+/// Cost      `take` and `give` cost a call of the upstream, and the lock two or three times.
 template <synchronous_resource Upstream>
 class chunk_directory {
 public:
@@ -95,11 +95,11 @@ public:
         return budget_.grow_ready(unseen{}, lock_, *upstream_, bytes, alignment, s,
                                   recorder(owner, bytes));
     }
-    /// Returns a chunk that no stream uses to the upstream.
+    /// Returns to the upstream a chunk that no stream uses.
     void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
         hand_back(at, bytes, [&] { sited{*upstream_}.deallocate_sync(at, bytes, alignment); });
     }
-    /// Returns a chunk that the stream `s` may still use to the upstream.
+    /// Returns to the upstream a chunk that the stream `s` may still use.
     void give(stream s, void* at, std::size_t bytes, std::size_t alignment) noexcept
         requires resource<Upstream>
     {

@@ -20,7 +20,8 @@ struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };
 
-/// The chunk at `base`, of `bytes` bytes, is to grow by `by` bytes at its end.
+/// The growth of a chunk that is planned: the chunk at `base`, of `bytes` bytes, gets `by` more
+/// bytes at its end.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
@@ -30,9 +31,9 @@ struct chunk_extension {
     std::size_t bytes = 0;
     std::size_t by    = 0;
 
-    /// Finds the chunk that needs the least growth for a request at its end: behind all memory that
-    /// the stream may not use, and not before the address `from(last block)`. Marks that chunk
-    /// busy. Returns a null `base` if no chunk can grow.
+    /// Finds the chunk that needs the least growth for a request at its end. The place for the
+    /// request is behind all memory that the stream may not use, and not before the address
+    /// `from(last block)`. Marks that chunk busy. Returns a null `base` if no chunk can grow.
     template <class Price, class From>
     [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
                                                std::size_t bytes, std::size_t alignment,

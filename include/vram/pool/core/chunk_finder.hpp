@@ -69,8 +69,8 @@ public:
         }
         return nullptr;
     }
-    /// Returns the chunk that contains `p`, or null, and remembers it, so that the next search for
-    /// an address in it needs no table lookup.
+    /// Returns the chunk that contains `p`, or null, and remembers the chunk, so that the next
+    /// search for an address in that chunk needs no table lookup.
     [[nodiscard]] Chunk* find_again(void const* p) noexcept {
         Chunk* const c = find(p);
         if (c != nullptr) { recent_ = c; }
@@ -87,8 +87,9 @@ private:
     }
 
     /// Two addresses are in one range if they are equal after a right shift by `shift_` bits.
-    int                shift_;
-    address_map<Chunk> first_; ///< the first chunk that begins in each range
+    int shift_;
+    /// for each range of addresses, the head of the list of its chunks (linked by `beside`)
+    address_map<Chunk> first_;
     Chunk*             recent_ = nullptr;
 };
 

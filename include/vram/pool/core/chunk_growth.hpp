@@ -13,15 +13,15 @@
 namespace vram {
 namespace detail {
 
-/// The way in which the chunks of a pool get and return memory. `whole_chunks` is the model for
-/// chunks that never change, `paged_chunks` that for virtual memory, whose chunks grow, and whose
-/// pages get and lose physical memory. `Core` is the `pool_core` that has it as a member: it passes
-/// itself to the functions that allocate.
+/// The way in which the chunks of a pool get and return memory. The class `whole_chunks` has it for
+/// chunks that never change. `paged_chunks` has it for virtual memory, where chunks grow, and pages
+/// get and lose physical memory. `Core` is the `pool_core` that has such an object as a member; it
+/// passes itself to the functions that allocate.
 ///
 ///     std::size_t unit() const;                      // chunk sizes are multiples of it
 ///     std::size_t chunk_size(std::size_t n) const;   // `n` rounded up for a new chunk
 ///     void        add(void* base, std::size_t n);    // records a new chunk
-///     std::size_t remove(chunk const& c);            // removes one; returns its physical memory
+///     std::size_t remove(chunk const& c);            // removes it; returns its physical bytes
 ///     void*       grow_in_place(Core&, r, captured, more);
 ///     void*       take_partly_backed(Core&, r, captured, guard&);
 ///     void*       take_in_hole(Core&, r);

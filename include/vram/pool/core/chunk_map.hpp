@@ -15,9 +15,10 @@ namespace vram {
 namespace detail {
 
 /// A sorted array of chunks by address, each with the number of its owner. Readers need no lock: a
-/// version counter tells them if the values read are consistent. Tables that were replaced by
-/// larger ones are kept until the end, and take at most half of the memory (a seqlock: Boehm, Can
-/// seqlocks get along with programming language memory models?, 2012).
+/// version counter tells them if the values read are consistent (a seqlock: Boehm, Can seqlocks get
+/// along with programming language memory models?, 2012). A table that was replaced by a larger one
+/// is kept until the map is destroyed, because readers may still use it. Such tables take at most
+/// half of the memory.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   Any thread may call `try_find` concurrently with any other call. The other functions
@@ -28,7 +29,7 @@ class chunk_map {
 public:
     /// Result of `find` and `try_find` for an address that lies in no chunk.
     static constexpr unsigned nobody = ~0U;
-    /// Result of `try_find` if the map changed during the lookup.
+    /// Result of `try_find` if the map kept changing during the lookup.
     static constexpr unsigned contended = ~0U - 1;
 
     chunk_map() = default;
@@ -146,7 +147,7 @@ private:
         ~change() { version.store(before + 2, std::memory_order_release); }
     };
 
-    /// Returns the index of the first chunk that begins behind `address`.
+    /// Returns the index of the first chunk that begins behind `address`, or `size()` if none does.
     [[nodiscard]] std::size_t behind(std::uintptr_t address) const noexcept {
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }

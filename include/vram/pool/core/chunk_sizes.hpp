@@ -23,7 +23,7 @@ auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) 
     }
 }
 
-/// A growth policy for chunks of `Upstream`.
+/// Calculates the sizes of chunks from `Upstream` with a growth policy.
 ///
 /// Failure   The exceptions of the policy, and of the query of the device's memory, are rethrown.
 /// Threads   The rules are those of the policy.
@@ -38,8 +38,9 @@ public:
     explicit chunk_sizes(Policy policy) : policy_{std::move(policy)} {}
 
     /// Returns the size of the next chunk of the `growing_base` `core`, for a request of the stream
-    /// `on`: the size wanted by the policy, as far as the limit has room for whole units. Returns
-    /// `wish.needed` if that is more, or if the size would exceed `largest`.
+    /// `on`: the size that the policy wants, or, if the limit has less room, as many whole `unit`s
+    /// as there is room for. Returns `wish.needed` if that is more, or if the size would exceed
+    /// `largest`.
     template <class Core, class Stream>
     [[nodiscard]] std::size_t wanted(Core const& core, Stream const* on, growth_request wish,
                                      std::size_t unit, std::size_t largest) const {

@@ -77,10 +77,10 @@ public:
         }
     }
 
-    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`. Prefers the best fit
-    /// of a few candidates that the stream may use without a wait, else the first that needs a
-    /// wait. `where` is null if there is no place. `all`: look at every free block that is large
-    /// enough.
+    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`: the best fit among a
+    /// few candidates that the stream may use without a wait. If there are none, returns one that
+    /// needs a wait. `where` is null if there is no place. If `all`, examines every free block that
+    /// is large enough.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -97,9 +97,10 @@ public:
         return best;
     }
 
-    /// Fast path of `find` at the default alignment, for the stream with the index `slot`. Looks at
-    /// the first block of the size's own bin and of the next non-empty bin, and returns one if its
-    /// front is ready (needs no wait). Returns null otherwise; `find` may still find a place.
+    /// Fast path of `find` at the default alignment, for the stream with the index `slot`. Examines
+    /// the first block of the bin (free list) of this size and of the next non-empty bin, and
+    /// returns one if its front is ready (needs no wait). Returns null otherwise; `find` may still
+    /// find a place.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -117,7 +118,7 @@ public:
                                                          : nullptr;
     }
 
-    /// A place in a block with its cost, the result of a `judge` function. Lower is better.
+    /// A place in a block, and its cost as a `judge` function returns it. Lower is better.
     struct judged {
         /// Cost of a block that has no suitable place.
         static constexpr std::size_t none = ~std::size_t{0};
@@ -211,8 +212,8 @@ private:
         }
         return nullptr;
     }
-    /// Returns the first block of a bin, or, for the index `bins::count`, the first of the last
-    /// blocks of chunks. Null if there is none.
+    /// Returns the first block of a bin, or, for the index `bins::count`, of the list of last
+    /// blocks of chunks. Returns null if there is none.
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
@@ -260,7 +261,7 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns `found` with `tighter` set to the block of `dear` (a place that needs a wait) if
+    /// Returns `found`. Its `tighter` is set to the block of `dear`, a place that needs a wait, if
     /// that block is smaller than the one found, and otherwise to null.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
@@ -269,7 +270,7 @@ private:
     }
     bins         bins_;
     block_list   tails_;
-    block_places places_; ///< not moved with this object
+    block_places places_; ///< not moved with this object: call `know_memory` after a move
     bool         in_place_ = false;
 };
 

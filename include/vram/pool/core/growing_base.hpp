@@ -31,8 +31,8 @@ namespace detail {
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 
-/// Allocates chunks from the upstream, never more than `max_size` bytes, and counts them. The
-/// upstream is called without the lock.
+/// Allocates chunks from the upstream, never more than `max_size` bytes in total, and counts them.
+/// The upstream is called without the lock.
 ///
 /// Failure   The exceptions of the upstream are rethrown. A chunk that cannot be recorded, because
 ///           host memory cannot be allocated, is returned to the upstream.
@@ -129,7 +129,7 @@ protected:
         auto const held = lock_.hold();
         return budget_.room();
     }
-    /// Returns a chunk that no stream uses to the upstream, with the lock released during the call.
+    /// Returns to the upstream a chunk that no stream uses, with the lock released during the call.
     /// The caller must have removed the chunk from its records.
     void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
         budget_.give_back(size, held, [&] {

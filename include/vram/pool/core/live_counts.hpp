@@ -39,8 +39,8 @@ public:
     }
     /// Counts the free of a block.
     void retract(std::size_t bytes) noexcept { live_ -= bytes; }
-    /// Counts bytes as live for ever: a stream may still access this freed memory, which could be
-    /// neither recorded nor waited for.
+    /// Counts freed memory as live for ever, because a stream may still access it: that use could
+    /// be neither recorded nor waited for.
     void keep_out(std::size_t bytes) noexcept {
         live_ += bytes;
         raise_peak(live_);
@@ -63,7 +63,7 @@ public:
 private:
     std::size_t live_      = 0;
     std::size_t peak_live_ = 0;
-    /// Highest peak of live bytes before a restart of the peak.
+    /// Highest number of live bytes before the last restart of the peak.
     std::size_t most_live_ = 0;
     // `allocations_` is not stored beside `live_`: the two would be stored one by one and loaded as
     // a pair, which stalls the processor.
