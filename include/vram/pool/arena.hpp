@@ -103,8 +103,8 @@ public:
         });
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
+    /// host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -115,8 +115,8 @@ public:
             return this->try_get({.asked = bytes, .alignment = alignment, .on = &s});
         });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
+    /// or host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -140,8 +140,7 @@ public:
             this->put_elsewhere_on(s, p, bytes, alignment, at);
         }
     }
-    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
-    /// block was allocated.
+    /// Frees a block that no stream uses any more: the program has waited for all of its uses.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -163,7 +162,8 @@ public:
     /// exact, unless other threads queue frees for the shard; a queued block is live until the
     /// queue is drained. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const { return this->totals(); }
-    /// Returns the sizes of the free pieces of all shards (pools). Cost: a walk over all blocks.
+    /// Returns the number and the sizes of the free pieces of all shards (pools). Cost: a walk over
+    /// all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         resource_call const own;
         free_pieces         all;

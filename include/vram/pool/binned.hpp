@@ -26,8 +26,8 @@
 
 namespace vram {
 
-/// A `slab` for each size class, created when it is first used. A request that no size class up to
-/// that of `binned_options::largest` can serve, because of its size or alignment, is passed to the
+/// A `slab` for each size class. A request that no size class up to that of
+/// `binned_options::largest` can serve, because of its size or alignment, is passed to the
 /// upstream.
 ///
 ///     binned<stream_ordered<cuda_resource>> memory;
@@ -63,7 +63,7 @@ public:
         requires std::default_initializable<Upstream>
         : binned{Upstream{}, options} {}
 
-    /// Creates a `binned` over `upstream`. Allocates nothing yet.
+    /// Creates a `binned` over `upstream`. Allocates no memory from it yet.
     explicit binned(Upstream upstream, binned_options options = {})
         : base{"binned", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(options.largest != 0 && options.largest <= detail::slab_heap::largest,
@@ -115,8 +115,8 @@ public:
                              [&] { return get_any<true>({bytes, bytes, alignment, nullptr}); });
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
+    /// host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -125,8 +125,8 @@ public:
         auto const seen = this->seen();
         return seen.allocate(bytes, &s, at, [&] { return try_any({bytes, bytes, alignment, &s}); });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
+    /// or host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -147,8 +147,7 @@ public:
         seen.notify(memory_event_kind::freed, p, bytes, &s, at);
         if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
-    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
-    /// block was allocated.
+    /// Frees a block that no stream uses any more: the program has waited for all of its uses.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -199,7 +198,7 @@ private:
     template <bool Throwing>
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
-        // A stream that is being captured must not wait.
+        // `trim` may wait for streams on the host, which must not happen while `r.on` is captured.
         if (!detail::is_captured<platform>(r.on) && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
         }
@@ -225,7 +224,8 @@ private:
         });
     }
 
-    /// Frees the block at `p`. Returns false and changes nothing if no such block is live.
+    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
+    /// is live.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }

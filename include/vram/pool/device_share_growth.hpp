@@ -13,8 +13,9 @@
 
 namespace vram {
 
-/// The next chunk is `percent` per cent of the device memory that is free now, or the needed bytes
-/// if they are more. Suits a process that has the device to itself and wants few, large chunks.
+/// The next chunk is `percent` per cent of the device memory that is free now, rounded down to 2
+/// MiB, or the needed bytes if they are more. Suits a process that has the device to itself and
+/// wants few, large chunks.
 ///
 /// Failure   A value outside 0 to 100 is a broken contract.
 /// Cost      A query of the free device memory takes microseconds, once for each growth.

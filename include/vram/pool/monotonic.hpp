@@ -117,8 +117,8 @@ public:
                              [&] { return core_.template get<true>(bytes, alignment, nullptr); });
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
+    /// host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -127,8 +127,8 @@ public:
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.try_get(bytes, alignment, &s); });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
+    /// or host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -165,7 +165,7 @@ public:
 
     /// Returns a mark of the current position for `unwind`. If nothing was allocated since the last
     /// mark, returns that one. A mark is valid until an earlier position is unwound. As long as it
-    /// is valid, `trim` keeps the chunks used so far.
+    /// is valid, `trim` keeps all chunks up to the one in use when it was created.
     [[nodiscard]] monotonic_mark mark() {
         return monotonic_mark{core_.mark(monotonic_mark::next().serial_)};
     }
@@ -178,7 +178,8 @@ public:
     /// only streams that allocated or freed some of these blocks may still use them.
     void unwind_sync(monotonic_mark to) { core_.unwind(to.serial_, nullptr); }
     /// Frees all blocks. Earlier work of the stream `s`, and of streams that allocated or freed
-    /// some of them, may still use them. Chunks are kept, and every mark becomes invalid.
+    /// some of them, may still use them. Chunks are kept, and every mark becomes invalid. If the
+    /// use by `s` can be neither recorded nor waited for, reports a leak and frees nothing.
     void reset(stream s) noexcept { core_.reset(&s); }
     /// Frees all blocks. The caller promises that only streams that allocated or freed some of the
     /// blocks may still use them. Chunks are kept, and every mark becomes invalid.
@@ -201,10 +202,10 @@ public:
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
-    /// Returns chunks to the upstream, from the last one to the one in use, until at most `keep`
-    /// unused bytes are reserved, then trims the upstream. The host waits for streams that may
-    /// still use the chunks. Returns the bytes returned to the upstream, or by the upstream,
-    /// whichever are more.
+    /// Returns empty chunks (without an allocated block or a mark) to the upstream, the last one
+    /// first, until at most `keep` unused bytes are reserved, then trims the upstream. The host
+    /// waits for streams that may still use the chunks. Returns the bytes returned to the upstream,
+    /// or by the upstream, whichever are more.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
     /// Trims the upstream without a wait; chunks of this resource are kept. Returns its result.
     std::size_t trim_no_wait()

@@ -103,9 +103,9 @@ public:
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.allocate(s, bytes, alignment); });
     }
-    /// Returns a block that the stream may use without a wait, after a search and if needed queries
-    /// of other streams. Returns null if there is none. Throws `std::bad_alloc` if host memory
-    /// cannot be allocated, and errors of the platform.
+    /// Allocates a block that the stream may use without a wait, after a search and if needed
+    /// queries of other streams. Returns null if there is none. Throws `std::bad_alloc` if host
+    /// memory cannot be allocated, and errors of the platform.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) {
@@ -124,8 +124,8 @@ public:
                              [&] { return core_.allocate_sync(bytes, alignment); });
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
+    /// host memory is lacking, and also after any other error, which is reported.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
                  call_site at = call_site::current()) noexcept
@@ -135,8 +135,8 @@ public:
         return seen.allocate(bytes, &s, at,
                              [&] { return core_.try_allocate(s, bytes, alignment); });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
+    /// or host memory is lacking, and also after any other error, which is reported.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                       call_site at = call_site::current()) noexcept
@@ -159,8 +159,7 @@ public:
             core_.refuse_on(s, p, bytes, alignment, at);
         }
     }
-    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
-    /// block was allocated.
+    /// Frees a block that no stream uses any more: the program has waited for all of its uses.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -191,7 +190,7 @@ public:
 
     /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes
     /// are reserved, then trims the upstream. The host waits for streams that may still use the
-    /// chunks. If chunks can grow in place, their free ends are returned as well. Pending memory
+    /// chunks. Over virtual memory, free pages of other chunks are returned as well. Pending memory
     /// counts as free. Returns the bytes returned to the upstream, or by the upstream, whichever
     /// are more.
     std::size_t trim(std::size_t keep = 0) {
@@ -253,7 +252,7 @@ namespace with {
 /// `with::pool({.max_size = 8_GiB})`, or the size of the first chunk: `with::pool(1_GiB)`.
 struct pool_word : word<vram::pool, pool_options> {
     using word<vram::pool, pool_options>::operator();
-    /// Returns a pool that awaits its upstream, and then reserves `initial_size` bytes.
+    /// Returns a pool without an upstream. When `|` gives it one, it reserves `initial_size` bytes.
     [[nodiscard]] auto operator()(std::size_t initial_size) const {
         return layer<vram::pool>(pool_options{.initial_size = initial_size});
     }

@@ -15,7 +15,8 @@ namespace vram {
 
 /// The options of a pool. The defaults suit one process that has a device to itself.
 struct pool_options {
-    /// Bytes that the constructor allocates from the upstream, in whole pages of virtual memory.
+    /// Bytes that the constructor allocates from the upstream, rounded up to whole pages if that is
+    /// virtual memory.
     std::size_t initial_size = 0;
     /// The largest number of reserved bytes, so that the rest is left to other users of the device.
     /// A chunk that is being returned counts until the upstream has freed it.

@@ -22,7 +22,7 @@
 
 namespace vram {
 
-/// A resource for many blocks of one size. A block waits for no stream but the last that used it.
+/// A resource for many blocks of one size. A request waits at most for the last user of its block.
 ///
 ///     slab<stream_ordered<cuda_resource>> tiles{64_KiB};
 ///     slab mr{cuda_resource{}, 64_KiB, {.initial_size = 1_GiB}};
@@ -112,8 +112,8 @@ public:
                              [&] { return get_block<true>(bytes, alignment, nullptr); });
     }
 
-    /// Allocates as `allocate` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
+    /// host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -124,8 +124,8 @@ public:
             return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
         });
     }
-    /// Allocates as `allocate_sync` does, but returns null if the request is refused, or if another
-    /// error occurs, which is reported. Never throws.
+    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
+    /// or host memory is lacking, and also after any other error, which is reported.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -148,8 +148,7 @@ public:
         seen.notify(memory_event_kind::freed, p, bytes, &s, at);
         if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
-    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
-    /// block was allocated.
+    /// Frees a block that no stream uses any more: the program has waited for all of its uses.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -162,7 +161,8 @@ public:
 
     /// Returns the size of every block.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return this->heaps_[0].stride(); }
-    /// Returns the size of a block. If no block can hold the request, returns `bytes`.
+    /// Returns the size of a block. If `bytes` is 0, or more than the size of a block, returns
+    /// `bytes`.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t /* alignment */) const noexcept {
         return bytes == 0 || bytes > block_bytes() ? bytes : block_bytes();

@@ -28,8 +28,8 @@
 namespace vram {
 namespace detail {
 
-/// Allocates with a `stream_bump` over chunks from the upstream, with a lock and a limit. The
-/// functions for users are documented in `monotonic`.
+/// The implementation of `monotonic`, whose comments describe the functions: a bump allocator
+/// (`stream_bump`) over chunks from the upstream, with a lock and a limit on the reserved bytes.
 ///
 /// Failure   The functions fail as those of `monotonic`.
 /// Threads   Any number of threads may call concurrently.
@@ -64,8 +64,8 @@ public:
         });
     }
     monotonic_core(monotonic_core&&) = default;
-    /// Returns the object that notifies the observers of this pool, which does not allocate freed
-    /// memory again before `all_freed`.
+    /// Returns the object that notifies the observers of this pool. Its events say that freed
+    /// memory is not allocated again before the event `all_freed`.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }
@@ -82,7 +82,8 @@ public:
     }
     ~monotonic_core() { give_everything_back(); }
 
-    /// Allocates a block for the stream `on`, or, if that is null, for any stream.
+    /// Allocates a block for the stream `on`, or, if `on` is null, for any stream. If that fails,
+    /// throws, or returns null if not `Throwing`.
     template <bool Throwing>
     void* get(std::size_t bytes, std::size_t alignment, stream const* on) {
         expects(valid_alignment(alignment), "monotonic: the alignment must be a power of two");
@@ -100,7 +101,8 @@ public:
                 sizes_.wanted(*this, r.on, wish, default_alignment, unsatisfiable), r.rounded,
                 [&](std::size_t n) { return grow_by<false>(r, align(n, default_alignment)); });
             if (grown != nullptr) { return grown; }
-            // A stream that is being captured must not wait.
+            // `trim` may wait for streams on the host, which must not happen while `on` is
+            // captured.
             if (!is_captured<platform>(on) && trim() != 0) {
                 if (void* const p = grow_by<false>(r, r.rounded)) { return p; }
             }
@@ -114,7 +116,8 @@ public:
             return nullptr;
         }
     }
-    // This is a function of its own, so that `allocate` keeps the stream in a register.
+    // Gets the stream by value: `monotonic::allocate` could not keep its stream in a register if it
+    // passed the address of the stream to `get`.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }
@@ -122,13 +125,14 @@ public:
         return base::or_null(bytes, [&] { return get<false>(bytes, alignment, on); });
     }
 
-    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
-    /// is live.
+    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no live block
+    /// of this size can be at `p`.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // If the use by the stream could be neither recorded nor waited for, the block stays live.
+        // If the use by the stream `on` could be neither recorded nor waited for, the block stays
+        // live.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }
@@ -146,20 +150,22 @@ public:
         refuse(p, bytes, alignment, &s, at);
     }
 
-    /// Marks the current position. Returns the number of the mark there, which is `fresh` if it is
-    /// a new one.
+    /// Creates a mark with the number `fresh` at the current position, and returns `fresh`. If
+    /// there is a mark at this position, returns its number instead.
     [[nodiscard]] std::uint64_t mark(std::uint64_t fresh) {
         auto const held = this->lock_.hold();
         return books_.stack().mark(fresh);
     }
-    /// Unwinds the blocks since the mark with the number `serial`.
+    /// Frees all blocks that were allocated since the mark with the number `serial`. The stream
+    /// `on` (null: no stream) may still use them.
     void unwind(std::uint64_t serial, stream const* on) {
         auto const held = this->lock_.hold();
         expects(books_.stack().has(serial),
                 "monotonic: the mark must belong to this resource and must not be unwound");
         unwind_to(serial, on);
     }
-    /// Unwinds all blocks and all marks.
+    /// Frees all blocks and removes all marks. The stream `on` (null: no stream) may still use the
+    /// blocks.
     void reset(stream const* on) noexcept {
         auto const held = this->lock_.hold();
         unwind_to(0, on);
@@ -235,7 +241,8 @@ private:
                            r);
         });
     }
-    /// Frees the blocks allocated since the mark with the number `serial`. The lock must be held.
+    /// Frees the blocks allocated since the mark with the number `serial` (0: all blocks), and
+    /// notifies the observers. The lock must be held.
     void unwind_to(std::uint64_t serial, stream const* on) noexcept {
         auto const        observers = seen();
         std::size_t const out       = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {

@@ -58,14 +58,15 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept { return count_ >= count; }
     [[nodiscard]] bool empty() const noexcept { return unused_ == nullptr; }
 
-    /// Returns a default-initialised descriptor. A call of `reserve` must have provided it.
+    /// Takes an unused descriptor and resets it to `Note{}`. There must be one: call `reserve`
+    /// before.
     [[nodiscard]] Note* make() noexcept {
         Note* const note = reuse();
         *note            = Note{};
         return note;
     }
-    /// Returns a descriptor with the contents of its last use, for a caller that writes every
-    /// member that is read later.
+    /// Takes an unused descriptor, which keeps the values of its last use, for a caller that writes
+    /// every member that is read later. There must be one: call `reserve` before.
     [[nodiscard]] Note* reuse() noexcept {
         Note* const note = unused_;
         unused_          = static_cast<Note*>(note->next);
@@ -78,10 +79,11 @@ public:
     }
 
 private:
-    /// Size of a cache line: a descriptor of this size lies in exactly one.
+    /// Size of a cache line. Groups of descriptors begin at a multiple of it, so that a descriptor
+    /// of this size lies in one line.
     static constexpr std::size_t line = 64;
 
-    struct slab { // the descriptors of the slab lie behind it in the same allocation
+    struct slab { // its descriptors follow it in the same allocation
         slab* next;
     };
 

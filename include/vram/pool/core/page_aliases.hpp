@@ -22,12 +22,12 @@ struct page_place {
 };
 
 /// Groups of pages that have had the same physical memory, as circular lists (rings). A page is in
-/// no ring or in one ring with others. Chunks are numbered; the last gets the number of a removed
-/// one.
+/// no ring, or in one ring with other pages. Chunks are numbered. If a chunk is removed, the last
+/// chunk gets its number.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Linear in the size of a ring, which is nearly always two. `remove` walks over all
+/// Cost      Linear in the size of a ring, which is nearly always two. `remove` may walk over all
 ///           pages.
 class page_aliases {
 public:
@@ -42,7 +42,7 @@ public:
     /// Returns the number of pages in rings (lists of pages that have had the same memory).
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// `reserve()` makes room for one more chunk, so that `add` cannot fail; `reserve(chunk,
+    /// `reserve()` makes room for one more chunk, so that `add` cannot fail. `reserve(chunk,
     /// pages)` makes room for `pages` pages in total of a chunk, so that `widen` cannot fail.
     void reserve() { chunks_.reserve(chunks_.size() + 1); }
     void reserve(std::size_t chunk, std::size_t pages) { chunks_[chunk].reserve(pages); }
@@ -55,6 +55,7 @@ public:
         while (chunks_[chunk].size() < pages) { chunks_[chunk].push(); }
     }
     /// Removes a chunk, and its pages from their rings (lists of pages that had the same memory).
+    /// The last chunk then gets the number `chunk`.
     void remove(std::size_t chunk) noexcept {
         for (std::size_t i = 0; size_ != 0 && i != chunks_[chunk].size(); ++i) { part({chunk, i}); }
         std::size_t const last = chunks_.size() - 1;
@@ -115,7 +116,7 @@ public:
     }
 
 private:
-    /// A link to a page, or to none.
+    /// The next page in a ring, in 8 bytes. A page that is in no ring has an empty link.
     class link {
     public:
         link() = default;
@@ -134,7 +135,8 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    /// For each page of each chunk: the next page of its ring, or none if it is in no ring.
+    /// For each page of each chunk: the next page of its ring, or an empty link if it is in no
+    /// ring.
     heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };

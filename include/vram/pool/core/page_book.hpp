@@ -17,15 +17,17 @@ namespace vram {
 namespace detail {
 
 /// The table of the pages of a pool over virtual memory: a few bits for each page of each chunk. A
-/// chunk begins at a page boundary and consists of whole pages. If the memory of a page is remapped
-/// to another page, the table records that page, because the memory can be mapped back.
+/// chunk begins at a page boundary and consists of whole pages. If the physical memory of a page is
+/// mapped to another page instead, the table records which page has it now, so that the memory can
+/// be mapped back.
 ///
 /// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Finding a chunk is linear in their number. A range costs one step for 64 pages.
+/// Cost      Finding a chunk is linear in their number. Most functions on a run of pages take one
+///           step for 64 pages.
 class page_book {
 public:
-    /// The pages [first, last) of a chunk.
+    /// The pages from `first` to `last - 1` of the chunk with the number `chunk`.
     struct run {
         std::size_t chunk = 0;
         std::size_t first = 0;
@@ -43,7 +45,7 @@ public:
 
     [[nodiscard]] std::size_t page() const noexcept { return page_; }
 
-    /// Adds a chunk of `bytes` bytes, all of which have physical memory.
+    /// Adds a chunk of `bytes` bytes at `base`. All of its pages have physical memory.
     void add(void* base, std::size_t bytes) {
         rings_.reserve();
         entry fresh{reinterpret_cast<std::uintptr_t>(base), 0, {}};
@@ -59,11 +61,12 @@ public:
         }
         set({i, 0, chunks_[i].pages}, true);
     }
-    /// Records that the chunk has `more` bytes at its end, without physical memory.
+    /// Records that the chunk at `base` was extended by `more` bytes, which have no physical
+    /// memory.
     void widen(void* base, std::size_t more) {
         lengthen(around(reinterpret_cast<std::uintptr_t>(base)), more);
     }
-    /// Removes a chunk. Returns the number of its bytes that had physical memory.
+    /// Removes the chunk at `base`. Returns the number of its bytes that had physical memory.
     std::size_t remove(void* base) noexcept {
         std::size_t const i = around(reinterpret_cast<std::uintptr_t>(base));
         if (i == chunks_.size()) { return 0; }
@@ -74,13 +77,13 @@ public:
         return had;
     }
 
-    /// Returns the pages that [from, to) touches, also partly.
+    /// Returns the pages that overlap the addresses [from, to).
     [[nodiscard]] run touched(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i    = around(from);
         std::uintptr_t const base = chunks_[i].base;
         return {i, pages_in(from - base), pages_in(to - base + page_ - 1)};
     }
-    /// Returns the pages that lie entirely in [from, to).
+    /// Returns the pages that lie entirely in the addresses [from, to).
     [[nodiscard]] run whole(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i     = around(from);
         std::uintptr_t const base  = chunks_[i].base;
@@ -99,20 +102,18 @@ public:
     [[nodiscard]] bool has(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].mapped >> p.page % 64 & 1) != 0;
     }
-    /// Returns true if every page that [from, to) touches has physical memory.
+    /// Returns true if every page that overlaps [from, to) has physical memory.
     [[nodiscard]] bool complete(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i    = around(from);
         std::uintptr_t const base = chunks_[i].base;
         run const            r{i, pages_in(from - base), pages_in(to - base + page_ - 1)};
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
-    /// `mapped` returns the bytes of a range of pages that have physical memory, `missing` the
-    /// bytes that have none. `fresh` returns the bytes that have none, without pages whose memory
-    /// moved to another page.
+    /// Returns the total size in bytes of the pages in the run `r` that have physical memory.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }
-    /// Returns the bytes of [from, to), which is not empty, that have physical memory.
+    /// Returns how many bytes of [from, to), which is not empty, have physical memory.
     [[nodiscard]] std::size_t behind(std::uintptr_t from, std::uintptr_t to) const noexcept {
         run const            r     = touched(from, to);
         std::uintptr_t const first = chunks_[r.chunk].base + r.first * page_;
@@ -121,17 +122,21 @@ public:
         if (has({r.chunk, r.last - 1})) { sum -= first + bytes(r) - to; }
         return sum;
     }
+    /// Returns the total size in bytes of the pages in the run `r` without physical memory.
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
+    /// Returns the total size in bytes of the pages in the run `r` without physical memory, except
+    /// pages whose memory was moved to another page.
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
-    /// Returns true if the memory of some page of the run moved to another page: a stream may then
-    /// still use it through the old page's address.
+    /// Returns true if the memory of some page in the run was moved to another page. A stream may
+    /// still use such memory through the address of its old page.
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
-    /// Calls `visit(page, left)` for each page of a range without physical memory, from the last to
-    /// the first, as long as it returns true. `left`: the memory of the page moved elsewhere.
+    /// Calls `visit(page, left)` for each page in the run without physical memory, the last page
+    /// first, until `visit` returns false. `left` is true if the memory of the page was moved to
+    /// another page.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
@@ -148,8 +153,8 @@ public:
             r.last = start;
         }
     }
-    /// Returns the shortest range that ends as `r` does and contains `bytes` of physical memory, or
-    /// the whole range `r` if it contains less.
+    /// Returns the shortest run that has the end of `r` and contains at least `bytes` of physical
+    /// memory, or the whole run `r` if it contains less.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -160,9 +165,9 @@ public:
         return r;
     }
 
-    /// Records that all pages of a range have physical memory, new if a page had none, or that none
-    /// of them has. In the second case the memory was returned to the device, so every other page
-    /// that shared it has none either.
+    /// If `mapped`, records that all pages in the run have physical memory; a page that had none
+    /// has got new memory. If not, records that none of them has: their memory was returned to the
+    /// device, so other pages that were mapped to the same memory have none either.
     void set(run const& r, bool mapped) noexcept {
         if (rings_.size() != 0) {
             for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
@@ -177,8 +182,8 @@ public:
         }
         set_bits(r, mapped);
     }
-    /// Records that `bytes` of physical memory moved from the first pages of the run `from` that
-    /// had some to the first pages of the run `to` that had none. The runs do not overlap.
+    /// Records that `bytes` of physical memory were moved, from the first pages in the run `from`
+    /// that had some to the first pages in the run `to` that had none. The runs do not overlap.
     void move(run from, run to, std::size_t bytes) noexcept {
         auto const some = [](word const& w) { return w.mapped; };
         auto const none = [](word const& w) { return ~w.mapped; };
@@ -196,25 +201,27 @@ public:
             mark_moved({from.chunk, from.first, from.first + part});
         }
     }
-    /// Records the driver's answer to the question if a page has physical memory. If it has,
-    /// although the table says no, the memory's origin is unknown. If it has none, its memory is
-    /// assumed to have moved to another page.
+    /// Corrects the table by the driver's answer to the question if a page has physical memory
+    /// (`there`). Memory that the table did not expect counts as new. If the page has none, its
+    /// memory is assumed to have been moved to another page.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
         mark_moved(run_of(page));
     }
-    /// Records that the memory that was moved away from `page` is now at the address `q`.
+    /// Records that the memory that was moved away from `page` is now at the address `q`. Does
+    /// nothing if `q` is in no chunk.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages with memory that is, or may be, mapped to another page as well.
+    /// Returns the number of pages that have had the same physical memory as another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// The page that now has the memory that left another page. Not `known` if that was not
-    /// recorded, or if another page of the run `all` had the same memory.
+    /// The result of `source_of(page, all)`: the page that now has the memory that was moved away
+    /// from `page`. `known` is false if there is no record of it, or if another page in the run
+    /// `all` has had the same memory.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -228,7 +235,7 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks a range of pages that have physical memory: until `withdraw`, that memory may be
+    /// Marks the pages in the run that have physical memory. Until `withdraw`, their memory may be
     /// mapped to other pages.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
@@ -242,19 +249,20 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Marks the memory of a range of pages as wanted by a request (`wanted`), or clears that mark.
+    /// If `wanted`, marks the pages in the run as wanted: a request needs their memory. If not,
+    /// clears this mark. In both cases, the pages are no longer marked as granted (`give`).
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
             w.given &= ~mask;
         });
     }
-    /// Returns true if some page of the run is wanted and has physical memory.
+    /// Returns true if some page in the run is marked as wanted (`want`) and has physical memory.
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Marks the wanted pages of the run as granted: their memory may be moved to the request that
-    /// wants it.
+    /// Marks the wanted pages in the run that have physical memory as granted: their memory may be
+    /// moved to the request that wants it.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -262,8 +270,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the bytes from the beginning of a range of pages to its first page whose memory is
-    /// not granted to a request.
+    /// Returns the bytes from the beginning of the run to its first page that is not granted to a
+    /// request (`give`), or to its end.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -273,8 +281,9 @@ public:
 
 private:
     /// Five masks with one bit for each of 64 pages. `mapped`: the page has physical memory.
-    /// `wanted`: a request wants this memory. `given`: it may be moved to the request. `left`: it
-    /// was moved to another page. `offered`: it may be mapped to other pages too.
+    /// `wanted`: a request wants this memory. `given`: the memory may be moved to the request.
+    /// `left`: the page's memory was moved to another page. `offered`: the memory may be mapped to
+    /// other pages too.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
@@ -284,7 +293,8 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns the mask that selects the bits of a range of pages in the `word` of its first page.
+    /// Returns the mask that selects, in the `word` of the run's first page, the bits of the run's
+    /// pages.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
@@ -296,7 +306,7 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns how many pages at the beginning of a range have their bit set in `bits(word)`.
+    /// Returns how many pages at the beginning of the run have their bit set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -312,7 +322,7 @@ private:
         }
         return (i < r.last ? i : r.last) - r.first;
     }
-    /// Returns the bytes of all pages of a range for which `bits(word)` has the page's bit set.
+    /// Returns the total size in bytes of the pages in the run whose bit is set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
         std::size_t pages = 0;
@@ -328,7 +338,7 @@ private:
             w.left &= ~mask;
         });
     }
-    /// Records that the memory of a range of pages was moved to other pages.
+    /// Records that the memory of all pages in the run was moved to other pages.
     void mark_moved(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) {
             w.mapped &= ~mask;
@@ -353,7 +363,8 @@ private:
     [[nodiscard]] std::size_t pages_in(std::size_t bytes) const noexcept {
         return shift_ != 0 ? bytes >> shift_ : bytes / page_;
     }
-    /// Returns the index of the chunk that contains `address`, or the number of chunks.
+    /// Returns the index of the chunk that contains `address`, or the number of chunks if none
+    /// does.
     [[nodiscard]] std::size_t around(std::uintptr_t address) const noexcept {
         std::size_t i = 0;
         while (i != chunks_.size() && address - chunks_[i].base >= chunks_[i].pages * page_) {
@@ -361,7 +372,7 @@ private:
         }
         return i;
     }
-    /// Returns the page that contains `p` as a run, or an empty run.
+    /// Returns the page that contains `p` as a run of one page, or an empty run if no chunk does.
     [[nodiscard]] run around(void const* p) const noexcept {
         auto const        address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t const i       = around(address);

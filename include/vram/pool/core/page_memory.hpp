@@ -19,12 +19,12 @@
 namespace vram {
 namespace detail {
 
-/// The physical memory behind the chunks of a pool. A chunk is a range of addresses. Free blocks in
-/// it may lack physical memory. The functions that call the driver get the pool's `pool_core`, and
-/// release its lock, which `held` holds, during the call.
+/// The physical memory of a pool's chunks, which are ranges of addresses. Free blocks in a chunk
+/// may lack physical memory. The functions that call the driver get the pool's `pool_core` as
+/// `core`. They release its lock, which `held` holds, during the call.
 ///
-/// Failure   If the driver completes a call only partly, it counts as not done, so that a page
-///           without memory is never allocated.
+/// Failure   If the driver completes a call only partly, no page without memory counts as mapped,
+///           so that such a page is never allocated.
 /// Threads   The pool's lock must be held. One thread at a time changes mappings (`page_turn`).
 /// Cost      The calls of the upstream.
 template <class Platform>
@@ -43,14 +43,15 @@ public:
 
     page_book book; ///< table of the pages that have physical memory
 
-    /// The exclusive right of the calling thread to change mappings of pages. The pool's lock is
-    /// held when the object is created and destroyed, and may be released in between. An allocation
-    /// that would be refused waits first until the right is free (`await_mappings`).
+    /// While this object exists, only its thread may change mappings of pages. The pool's lock is
+    /// held when the object is created and destroyed, and may be released in between. Another
+    /// thread whose allocation would be refused first waits for the end of this object
+    /// (`await_mappings`).
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Errors are stored, not reported, while the thread holds a counted lock. This lock is
-            // held during whole driver calls, so it is not counted, and errors are reported at
+            // A thread that holds a counted lock stores errors and reports them later. This lock is
+            // held during calls of the driver, so it is not counted, and errors are reported at
             // once.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
@@ -66,9 +67,10 @@ public:
         page_memory& owner_;
         guard        held_;
     };
-    /// Returns true if a thread is changing mappings.
+    /// Returns true if a thread has the right to change mappings of pages (`page_turn`).
     [[nodiscard]] bool changing_mappings() const noexcept { return mover_ != nullptr; }
-    /// Waits for another thread that changes mappings. Returns false if there is none.
+    /// If another thread is changing mappings of pages, waits until it is done and returns true.
+    /// Otherwise returns false. The lock `held` is released during the wait.
     bool await_mappings(guard& held) {
         if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
         held.unlock();
@@ -77,8 +79,8 @@ public:
         return true;
     }
 
-    /// Makes a block live after memory was mapped to all of its pages. Free neighbours on the same
-    /// pages may then have all their memory as well.
+    /// Makes a block live after memory was mapped to all of its pages, and returns its address. A
+    /// free neighbour on the same pages is recorded as complete if it lacks no memory now.
     template <class Core>
     void* make_live(Core& core, block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
@@ -91,7 +93,8 @@ public:
         return book.missing(book.touched(b.address, b.end())) != 0;
     }
 
-    /// Maps new memory to all pages of a range that have none. If that fails, returns false.
+    /// Maps new memory to all pages in the run that have none. Returns false if the limit or the
+    /// driver refuses it.
     template <class Core>
     bool fill(Core& core, page_book::run const& pages, guard& held) {
         std::size_t const need = book.missing(pages);
@@ -117,22 +120,23 @@ public:
         book.set(run_at(at, bytes), true);
         return true;
     }
-    /// Maps new memory to the pages of a range that have none. Returns false if memory of such a
-    /// page moved elsewhere: streams may still use it through this address, so no other memory may
-    /// be mapped there.
+    /// Maps new memory to the pages of [from, to) that have none. Returns false if that fails, or
+    /// if the memory of one of the pages was moved to another page: streams may still use that
+    /// memory through the old address, so no other memory may be mapped there.
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
         return !book.left(all) && fill(core, all, held);
     }
-    /// Maps the physical memory of the `bytes` at `from` to the addresses at `to`. All pages of the
-    /// first range have memory, those of the second have none.
+    /// Moves the physical memory of the `bytes` at `from` to the addresses at `to`. All pages of
+    /// the first range have memory, those of the second have none.
     template <class Core>
     void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
-    /// Maps physical memory of pages of one range to pages of another that have none. `expected` is
-    /// the number of bytes that should move according to the table of pages.
+    /// Moves physical memory of pages in the `n` bytes at `from` to those pages in the `m` bytes at
+    /// `to` that have none. `expected` is the number of bytes that should move according to the
+    /// table of pages.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -154,8 +158,8 @@ public:
         std::size_t bytes;
     };
     /// Called after a driver call had an unexpected result: queries the driver page by page, and
-    /// corrects the table of pages. The reserved bytes are corrected at the end, so that other
-    /// threads do not see free room within the limit in between.
+    /// corrects the table of pages. The count of reserved bytes is corrected at the end, so that
+    /// other threads never see room within the limit that does not exist.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {
@@ -200,8 +204,8 @@ public:
     }
 
 private:
-    /// Notifies the observers of a change of the first `bytes` of the pages of a run that have
-    /// memory (`mapped`), or that have none, according to the table of pages.
+    /// Notifies the observers of an event `kind` for pages in the run, in order, up to `bytes` in
+    /// total: for the pages that have memory (`mapped`), or for those that have none.
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {
@@ -216,8 +220,8 @@ private:
     }
 
     lock turn_; ///< lock that is held by the thread that changes mappings
-    /// The thread that changes mappings of pages, as the address of a thread-local variable; null
-    /// if there is none.
+    /// Identifies the thread that changes mappings of pages, by the address of one of its
+    /// thread-local variables. Null if there is none.
     unsigned const* mover_ = nullptr;
 };
 

@@ -15,7 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// Maps physical pages of free blocks to the addresses of a block that lacks memory. If memory
+/// Moves physical memory of free blocks to the addresses of a block that lacks memory. If memory
 /// returns to the address where it was last, only stream order is needed, and no call of the
 /// driver. If an address without previous memory gets that of a page which the requesting stream
 /// may use, the memory is mapped there as a second address, without a wait. If an address must get
@@ -36,14 +36,15 @@ public:
 
     using base::base;
 
-    /// Maps memory to the pages of the block `b` (given by `target()`) that have none. Each page
-    /// gets back its previous memory, and at most `others` pages without previous memory get that
-    /// of free pages. Only memory is used that the stream `on` may use without a wait (null: memory
-    /// that no stream uses).
+    /// Maps memory of free blocks to the pages of the block `b` (given by `target()`) that have
+    /// none. A page gets its previous memory if a free block has it. At most `others` pages without
+    /// previous memory get that of any free pages. Only memory is used that the stream `on` may use
+    /// without a wait (null: memory that no stream uses).
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
-        auto const        price    = core.heap_.price_for(on); // From here on nothing throws.
+        // Only the next two calls may throw, and nothing has changed then.
+        auto const        price    = core.heap_.price_for(on);
         std::size_t const unbacked = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
         if (others > unbacked) { others = unbacked; }
@@ -77,11 +78,10 @@ public:
         }
     }
 
-    /// Remaps pages of free blocks to the pages of `b` (given by `target()`) that have no memory.
-    /// Pages that were there last come first, from blocks that the stream may use without a wait:
-    /// they need no mapping and no wait. Returns false if no other memory may be mapped there: a
-    /// stream may still use the previous memory through these addresses, and that stream is being
-    /// captured.
+    /// Moves memory of free blocks to the pages of `b` (given by `target()`) that have none. First,
+    /// pages get their previous memory from blocks that the stream may use without a wait: this
+    /// needs no mapping. Returns false if no other memory may be mapped to the pages: a stream may
+    /// still use the previous memory through these addresses, and that stream is being captured.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
@@ -100,21 +100,23 @@ public:
     }
 
 private:
-    /// A move of consecutive pages. It contains addresses, because the numbers of chunks may change
-    /// while the lock is released.
+    /// The move of the memory of consecutive pages. It contains addresses and not numbers of
+    /// chunks, because these may change while the lock is released.
     struct page_move {
         std::byte*  from; ///< address from which pages are moved, or null if none is selected yet
         std::byte*  to;
         std::size_t bytes;
     };
 
-    /// Collects in `moves_` the pages of a run without memory, the last first, with the page that
-    /// has their previous memory, which is marked as wanted. `fresh`: includes pages without
-    /// previous memory; returns the number of these.
+    /// Adds a move to `moves_` for each page in the run without memory, the last page first. Its
+    /// source is the page that now has the previous memory; this source is marked as wanted. A page
+    /// whose previous memory is not found gets no move. If `fresh`, pages without previous memory
+    /// get a move without a source; returns the number of these pages.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
-        // Chunk of the last source page: adjacent addresses may belong to two chunks.
+        // The chunk of the last source page. Pages of two chunks are not joined in one move, even
+        // if their addresses are adjacent.
         std::size_t whose = 0;
         moves_.clear();
         moves_.reserve(all.size());
@@ -147,8 +149,9 @@ private:
         }
         return unbacked;
     }
-    /// Assigns pages of a free run that no move uses yet, the last first, to moves that have no
-    /// source page. Assigns at most `others` pages, and subtracts their number from it.
+    /// Assigns pages of a free run, the last first, to moves without a source page. Skips pages
+    /// that a move already uses. Assigns at most `others` pages, and subtracts their number from
+    /// `others`.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});
@@ -182,8 +185,9 @@ private:
             this->book.give(taken);
         }
     }
-    /// Performs the moves with granted source pages. The marks of other wanted pages are cleared
-    /// first: while the lock is released, another thread may return the chunk of such a page.
+    /// Performs the moves whose source pages are granted (may be taken). The marks of other wanted
+    /// pages are cleared first: while the lock is released, another thread may return the chunk of
+    /// such a page to the upstream.
     template <class Core>
     void remap_all(Core& core, guard& held) {
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
@@ -211,14 +215,14 @@ private:
             if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
-    /// Returns the number of bytes of a move, from offset `at` on, whose source pages were granted
-    /// (may be taken).
+    /// Returns the number of bytes of a move, from the offset `at` on, up to the first source page
+    /// that is not granted (may not be taken).
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// Handles the first and the last page of `b`, which free neighbours may share. Memory that
-    /// only the stream `s` may use is mapped there only if the use by `s` can be recorded with the
-    /// neighbours. Otherwise the move is cancelled.
+    /// Handles the first and the last page of `b`, on which there may also be free neighbours.
+    /// Memory that only the stream `s` may use is mapped there only if the use by `s` can be
+    /// recorded for these neighbours. Otherwise the move of that page is cancelled.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
@@ -231,8 +235,8 @@ private:
             }
         }
     }
-    /// Records with the free neighbours of `b` on the page at `page` that the stream `s` may use
-    /// the memory of that page. Returns false if there is no room for the record.
+    /// Records for the free neighbours of `b` on the page at the address `page` that the stream `s`
+    /// may use the memory of that page. Returns false if there is no room for the record.
     template <class Core>
     bool share(Core& core, block* b, void const* page, stream s) noexcept {
         auto const           at   = reinterpret_cast<std::uintptr_t>(page);
@@ -244,7 +248,8 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Maps the memory of any free pages that no stream uses to the pages given by `target()`.
+    /// Moves memory of any free pages that no stream uses to those pages of `target()` that have
+    /// none, as much as is needed and found.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {
@@ -275,7 +280,7 @@ private:
         }
     }
 
-    /// The moves that the thread with the right to change mappings makes now.
+    /// The moves of the one thread that has the right to change mappings now.
     heap_array<page_move> moves_;
 };
 

@@ -24,10 +24,11 @@
 namespace vram {
 namespace detail {
 
-/// The model of `chunk_growth` for virtual memory. If no free block with memory fits a request,
-/// memory is mapped to a block that lacks some, or behind the end of a chunk: first the memory that
-/// was there last, then new memory. Memory of other free pages is used instead of new memory if
-/// `options.remap` is set, or if more would be reserved than `options.slack` allows.
+/// How a pool over virtual memory grows (a model of the concept `chunk_growth`). If no free block
+/// with memory fits a request, memory is mapped to a block that lacks some, or behind the end of a
+/// chunk: first the memory that was there last, then new memory. Memory of other free pages is used
+/// instead of new memory if `options.remap` is set, or if more would be reserved than
+/// `options.slack` allows.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   Any number of threads may call concurrently. One thread at a time changes mappings.
@@ -52,8 +53,8 @@ public:
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
         expects(options.slack >= 0, "pool: `slack` must not be negative");
     }
-    /// Gives the heap the address of `pages_.book`, the table of pages with memory. Called again
-    /// after the pool was moved, because the address has changed.
+    /// Gives the heap the address of the table of pages with memory, which is a member of this
+    /// object. Called again after the pool was moved, because the address has changed.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
     /// Returns the number of bytes of which chunk sizes are multiples: the size of a page.
@@ -67,10 +68,10 @@ public:
     /// Removes a chunk. Returns the bytes of its physical memory, which count against `max_size`.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps memory to a free block that lacks some and allocates the request `r` there. At the end
-    /// of a chunk, maps as much as the growth policy wants (`more`), unless pages are remapped.
-    /// Returns null if no block is large enough, if there is no memory, or if another thread is
-    /// changing mappings.
+    /// Maps memory to a free block that lacks some, or to addresses behind the end of a chunk, and
+    /// allocates the request `r` there. With `more`, it maps as much as the growth policy wants at
+    /// the end of a chunk, unless `remap` or `slack` limits that. Returns null if no block is large
+    /// enough, if there is no memory, or if another thread is changing mappings.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
@@ -84,7 +85,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // If true, no stream still uses the memory that the pages of the block had before.
+                // True if it is known that no stream uses the memory that the block's pages had
+                // before.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -96,20 +98,21 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // The device has no more memory, so the memory of free pages is used.
+                // No new memory could be mapped, so the memory of free pages is used.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
-    /// Allocates a small block in a gap between large ones. Returns null if pages are remapped,
-    /// which uses such gaps anyway.
+    /// Allocates a small block in a gap between large ones. Returns null if there is no such gap,
+    /// or with `remap`: memory of gaps is then moved to other addresses anyway.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
     /// Allocates a free block if all its pages have physical memory, or can get their previous
-    /// memory back without a wait. Returns null if there is none.
+    /// memory back without a wait. Returns null if there is none, or if another thread is changing
+    /// mappings.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -131,9 +134,11 @@ public:
                 pages_.back_from_free(core, r, r.on, b, target, 0, held);
             });
     }
-    /// Waits for another thread that changes mappings. Returns false if there is none.
+    /// If another thread is changing mappings of pages, waits until it is done and returns true.
+    /// Otherwise returns false.
     bool await_others(guard& held) { return pages_.await_mappings(held); }
-    /// Unmaps free pages until at most `keep` free bytes are reserved. Returns the unmapped bytes.
+    /// Unmaps pages of free blocks that no stream uses, until at most `keep` free bytes are
+    /// reserved or no more can be unmapped. Returns the number of bytes unmapped.
     template <class Core>
     std::size_t trim_within(Core& core, std::size_t keep, guard& held) {
         std::size_t back = 0;
@@ -177,9 +182,8 @@ public:
         return back;
     }
 
-    /// Returns the bytes of a block that have physical memory. The table of pages is used for a
-    /// block that may lack memory, and for one that is set aside (in no list), because its pages
-    /// are unmapped one by one.
+    /// Returns the bytes of a block that have physical memory. The table of pages is used if the
+    /// block may lack some, or is set aside (in no list) because its pages are being unmapped.
     [[nodiscard]] std::size_t resident(block const& b) const noexcept {
         bool const some = b.unbacked || b.now == block::state::cached;
         return some ? pages_.book.behind(b.address, b.end()) : b.bytes;
@@ -196,9 +200,10 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Calls `widen(bytes)`, which returns the number of bytes by which the chunk grew, for the
-    /// size that the growth policy wants (`more`), or else for `m.by` bytes. Releases the lock
-    /// during the calls. Exceptions are rethrown, and the chunk is unchanged then.
+    /// Extends the chunk of `m` with `widen(bytes)`, which returns the number of bytes added, or 0.
+    /// With `more`, tries the size that the growth policy wants, then smaller ones down to `m.by`;
+    /// else only `m.by`. Releases the lock during the calls. If one throws, the chunk is unchanged,
+    /// and the exception is rethrown.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -217,8 +222,9 @@ private:
         return by;
     }
     /// Takes a block with `find()` and calls `equip(block, target)` to map memory to its pages,
-    /// which are `target()`. Returns null if there is no block, if another thread is changing
-    /// mappings, or if some page still lacks memory.
+    /// which `target()` returns. Makes the block live and returns its address. Returns null if
+    /// there is no block, if another thread is changing mappings, or if some page still lacks
+    /// memory.
     template <class Core, class Find, class Equip>
     void* back_block(Core& core, request const& r, bool captured, Find const& find,
                      Equip const& equip) {
@@ -246,9 +252,9 @@ private:
         return pages_.make_live(core, b);
     }
     /// Maps existing memory to the pages of a block: to each page the memory that was there last,
-    /// then memory of other free pages, as much as is needed so that new memory for the rest does
-    /// not exceed `pool_options::slack` (the share by which reserved bytes may exceed the peak of
-    /// live bytes). Maps no new memory itself.
+    /// then memory of other free pages, so much that new memory for the rest does not exceed
+    /// `pool_options::slack` (the share by which reserved bytes may exceed the peak of live bytes).
+    /// Maps no new memory itself.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -260,10 +266,10 @@ private:
         std::size_t const others = more > back ? more - back : 0;
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    /// Returns a free block for the request, with or without memory. If there is none, grows a
-    /// chunk at its end, by as much as the growth policy wants (`more`) or as needed. `until` is
-    /// set to the end of the grown part if the block is the front of the free memory there, else it
-    /// stays 0.
+    /// Takes a free block for the request, with or without memory. If there is none, extends a
+    /// chunk at its end, by as much as the growth policy wants (`more`) or as needed; returns null
+    /// if that fails. If `more`, and the block is followed only by the free memory at the new end
+    /// of that chunk, sets `until` to that end, up to which memory may then be mapped.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -298,7 +304,7 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        offered(); // other threads changed mappings during the call, so the marks are set again
+        offered(); // again, because other threads may have changed mappings during the call
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
         // Another thread may have freed a better block during the call. There is always a block
@@ -307,15 +313,16 @@ private:
         return b;
     }
 
-    /// Returns the first aligned place for the request in a block. Its cost is the number of bytes
-    /// without physical memory.
+    /// Returns the first aligned place for the request in a block, with the number of its bytes
+    /// without physical memory as the cost, or nothing if the request does not fit.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Rates the first place in a block at which every page has memory, or can get its previous
-    /// memory back, or (if `fresh`) can get new memory. Pages of the last kind cost most.
+    /// Returns the first place in a block at which every page has memory, or can get its previous
+    /// memory back, or (if `fresh`) can get new memory, with the cost of that. Pages with new
+    /// memory cost most. Returns nothing if there is no such place.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -328,8 +335,8 @@ private:
         }
         return {};
     }
-    /// Returns the end of the last page of a run that cannot get memory, or 0 if all can. Adds the
-    /// cost of the other pages to `cost`.
+    /// If all pages in the run have memory or can get it, adds the cost of that to `cost` and
+    /// returns 0. Otherwise returns the end of the last page that cannot get memory.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -348,12 +355,12 @@ private:
         });
         return lost;
     }
-    /// The cost of a page with new memory in the rating of places. A page that gets its previous
-    /// memory back costs 1.
+    /// The cost of a page that needs new memory, if places for a block are compared. A page that
+    /// gets its previous memory back costs 1.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the lowest address in a block such that every page behind it can get physical
-    /// memory.
+    /// Returns the lowest address in a block from which on every page has or can get physical
+    /// memory, or the end of the block.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
@@ -362,8 +369,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Marks the pages of free blocks from which memory may return to the address that it had
-    /// before, for use by the stream of the request.
+    /// Marks the pages of free blocks that the stream of the request may use without a wait: their
+    /// memory may be mapped back to addresses that it had before.
     template <class Core>
     void offer(Core& core, request const& r) {
         if (pages_.book.shared() == 0) { return; }

@@ -21,7 +21,8 @@ namespace detail {
 ///
 /// Failure   The functions fail as those of `stream_heap`.
 /// Threads   One thread at a time, which holds the lock.
-/// Cost      A look at a few candidates for a block. `set_aside` looks at every free block.
+/// Cost      `take_unbacked` looks at a few candidates. `for_each_ready` and the search of
+///           `set_aside` may look at every free block.
 template <class Platform>
 class paged_heap : public stream_heap<Platform, true> {
     using base = stream_heap<Platform, true>;
@@ -33,26 +34,27 @@ public:
 
     using base::base;
 
-    /// Sets the pool's table of the pages that have physical memory; without it, blocks that lack
-    /// some are not used.
+    /// Sets the pool's table of the pages that have physical memory. Without the table, blocks that
+    /// lack memory on some pages are not allocated.
     void know_memory(page_book const* pages) noexcept { this->heaps().know_memory(pages); }
 
     using judged = block_heap::judged;
 
-    /// Reserves a free block for a request, at the place that `judge(block)` finds best among some
-    /// candidates that the stream may use without a wait, or else among those that need one.
-    /// Returns null if there is none. The block does not count as live until `filled`;
-    /// `return_unbacked` returns it unused.
+    /// Reserves a free block for a request. `judge(block)` returns a place in a block and its cost.
+    /// Of some candidates, the cheapest that the stream may use without a wait is taken, or else
+    /// the cheapest after a wait. Returns null if there is none. The block does not count as live
+    /// until `filled`; `return_unbacked` returns it unused.
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        // Before `reserve`, because coalescing may use descriptors (records of blocks).
+        // Cached blocks are coalesced before `reserve`, because that may use descriptors (records
+        // of blocks), of which `reserve` keeps enough ready.
         this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // Other memory may be mapped to the block, and only the host knows if the old memory is
-        // unused.
+        // During a capture, a block is rated for the host and not for the stream: other memory may
+        // be mapped to the block now, and only the host knows if the old memory is unused.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -78,8 +80,8 @@ public:
         }
         return nullptr;
     }
-    /// Makes a block that `take_unbacked` reserved live, after memory was mapped to all of its
-    /// pages.
+    /// Makes a block live that `take_unbacked` has reserved, after memory was mapped to all of its
+    /// pages. Returns its address.
     void* filled(block* b) noexcept {
         this->heaps().of(*b).hold(b, tags{});
         return candidates::made_live(b, this->counts_)->pointer();
@@ -87,10 +89,10 @@ public:
     /// Records that a block has all its physical memory, after memory was mapped to the pages that
     /// lacked it.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Returns a block that `take_unbacked` reserved to the heap, because no memory could be
+    /// Gives a block that `take_unbacked` has reserved back to the heap, because no memory could be
     /// mapped. If parts of it have memory that only the stream `on` may use (null: any stream may),
-    /// it is freed on that stream. If that use can be neither recorded nor waited for, its `there`
-    /// bytes with memory stay live.
+    /// it is freed on that stream. If that use can be neither recorded nor waited for, the block is
+    /// not freed, and its `there` bytes with memory stay live.
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
@@ -102,8 +104,8 @@ public:
         this->heaps().of(*b).give(b, this->is_complete());
     }
     /// Records that the stream `s` may use memory that is mapped to [from, to), the pages around
-    /// the block `b`: a stream that later gets a free neighbour on these pages is ordered after
-    /// `s`. Returns false if that cannot be recorded for some neighbour.
+    /// the block `b`. A stream that later gets a free neighbour of `b` on these pages then waits
+    /// for `s`. Returns false if that cannot be recorded for some neighbour.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
         timeline&   c    = this->timelines().of(s);
         block_heap& heap = this->heaps().of(*b);
@@ -128,21 +130,21 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if some free block of the heap for `bytes` may contain a whole page once all
-    /// streams are done. Otherwise it is useless to wait for them.
+    /// Returns true if a free block may contain a whole page once all streams are done, in the heap
+    /// (small or large blocks) for requests of `bytes`. Otherwise it is useless to wait for them.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
         return heap.largest_free() >= page || heap.has_uncoalesced();
     }
-    /// Returns the function that rates the availability of free blocks for the stream `on` (null:
-    /// for the host, without a wait).
+    /// Returns the function that tells if the stream `on` (null: the host) may use a free block at
+    /// once, after a wait, or not at all.
     [[nodiscard]] auto price_for(stream const* on) {
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for free blocks of at least `least` bytes, in the heap for `bytes`,
-    /// that may be used without a wait.
+    /// Calls `visit(block)` for the free blocks of at least `least` bytes that may be used without
+    /// a wait, in the heap (small or large blocks) for requests of `bytes`.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -154,9 +156,10 @@ public:
     /// Removes a free block from its bin (free list by size), so that no request can use it until
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Removes free blocks that may be used without a wait, in the heap for `bytes`, from their
-    /// lists, from the ends of chunks on, as long as `taken(block)` returns true. Leaves out blocks
-    /// for which `wanted(block)` returns false.
+    /// Removes free blocks from their bins (free lists by size), in the heap (small or large
+    /// blocks) for requests of `bytes`, and calls `taken(block)` for each until that returns false.
+    /// Blocks at the ends of chunks come first. Only those are removed that may be used without a
+    /// wait and for which `wanted(block)` returns true.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {
@@ -167,8 +170,8 @@ public:
             },
             taken);
     }
-    /// Makes a block free again that `set_aside` removed from its list. `unbacked`: some of its
-    /// pages have no memory now.
+    /// Puts a block that `set_aside` has removed back into its bin (free list by size). `unbacked`:
+    /// some of its pages have no memory now.
     void give_again(block* b, bool unbacked) noexcept {
         b->unbacked = unbacked;
         this->heaps().of(*b).give_again(b, this->is_complete());

@@ -25,9 +25,10 @@
 namespace vram {
 namespace detail {
 
-/// A heap of blocks in chunks from the upstream, with the lock, the limit and the growth of a pool.
-/// The functions for users are documented in `pool`. The rest is used by the shards of an `arena`
-/// and by the model of `chunk_growth`, which gets the core as an argument.
+/// The implementation of `pool`, whose comments describe the functions for users: a heap of blocks
+/// in chunks from the upstream, with a lock, a limit and a growth policy. The other functions are
+/// for the shards of an `arena`, and for `paged_chunks` and `pool_growth`, which get the core as an
+/// argument.
 ///
 /// Failure   The functions fail as those of `pool`.
 /// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
@@ -158,7 +159,7 @@ public:
     }
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
-        // The live bytes are copied here, because the heap counts them.
+        // The heap counts the live bytes. They are copied to `budget_`, which computes the result.
         budget_.usage.live      = heap_.live_bytes();
         budget_.usage.peak_live = heap_.reset_peak();
         return budget_.usage.restart_peaks();
@@ -220,8 +221,9 @@ private:
         }
     }();
 
-    /// If pages are remapped, large blocks are not cached: a large block at another address than
-    /// before costs more than the cache saves.
+    /// Returns the largest size of a freed large block that is cached. With `remap` none is: a
+    /// request that gets a cached block at another address than its last one needs remapped pages,
+    /// which costs more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : quick_lists::large_limit;
     }
@@ -264,8 +266,9 @@ private:
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
-    /// The last attempt: allocates a chunk for the request. If the upstream refuses it, rethrows
-    /// its exception with the pool's numbers added.
+    /// The last attempt: allocates a chunk of the size of the request, and the request from it. If
+    /// the limit refuses the chunk, throws `out_of_memory`. If the upstream does, rethrows its
+    /// exception. An `out_of_memory` gets the pool's numbers.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},
@@ -274,7 +277,8 @@ private:
                                     : nullptr;
             },
             [&] {
-                // The live bytes are copied here, because the heap counts them.
+                // The heap counts the live bytes. They are copied to `budget_`, from which
+                // `or_throw` reads.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });
@@ -284,7 +288,8 @@ private:
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
         auto const observers = seen();
         auto const waits     = observers.watch();
-        // No other thread uses the pool. The lock is needed by functions that release it in a wait.
+        // No other thread uses the pool now. The lock is taken because `wait_for_all` releases it
+        // during its waits.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();
             left.resource = own_name;

@@ -55,7 +55,8 @@ public:
     pool_growth(Upstream const& up, pool_options const& options, Policy policy)
         : sizes_{std::move(policy)}, chunks_{up, options} {}
 
-    /// Returns the object that changes and records the chunks, a `chunk_growth`.
+    /// Returns the object that allocates and records the memory of chunks (a model of the concept
+    /// `chunk_growth`).
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
@@ -81,8 +82,9 @@ public:
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
         }
     }
-    /// Grows the pool, first at the end of a chunk, by as much as the growth policy wants or by
-    /// less, and allocates the request `r` there. Returns null if that fails.
+    /// Grows the pool and allocates the request `r` in the new memory. Extends an existing chunk if
+    /// the upstream can do that, else allocates a chunk of the size that the growth policy wants,
+    /// or a smaller one. Returns null if that fails.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }
@@ -116,8 +118,8 @@ public:
             });
     }
     /// Allocates a chunk that the stream of `r` can use without a wait, and the request `r` from
-    /// the chunk. Returns null if there is none. The chunk is as large as the growth policy wants,
-    /// if that needs no query of the device, or else as large as needed.
+    /// the chunk. Tries the size that the growth policy wants, if that needs no query of the
+    /// device, then the size of the request. Returns null if the upstream has no such chunk.
     template <class Core>
     void* ready_chunk(Core& core, request const& r)
         requires reusing_resource<Upstream>
@@ -148,8 +150,9 @@ public:
         });
         return true;
     }
-    /// Returns idle chunks until at most `keep` bytes are reserved and not live. Waits for streams
-    /// that may still use the chunks. Returns the bytes returned to the upstream.
+    /// Returns idle chunks (without a live block) to the upstream, and parts of other chunks if
+    /// they are virtual memory, until at most `keep` bytes are reserved and not live. Waits for
+    /// streams that may still use the memory. Returns the number of bytes returned.
     template <class Core>
     std::size_t trim(Core& core, std::size_t keep) {
         std::size_t back = 0;
@@ -160,11 +163,12 @@ public:
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
             if (std::exchange(waited, true)) { break; }
-            core.heap_.finish(held); // waits, and coalesces free blocks: a chunk may be idle then
+            core.heap_.finish(held); // waits and coalesces free blocks: a chunk may be idle then
         }
         return back + chunks_.trim_within(core, keep, held);
     }
-    /// Returns the idle chunks that no stream uses. Returns the bytes returned to the upstream.
+    /// Returns the idle chunks (without a live block) that no stream uses to the upstream, without
+    /// a wait. Returns their number of bytes.
     template <class Core>
     std::size_t trim_no_wait(Core& core) {
         std::size_t back = 0;

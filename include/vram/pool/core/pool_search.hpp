@@ -20,7 +20,8 @@ namespace detail {
 /// Cost      `take` searches the bins. `make_room` may call the upstream and wait on the host.
 struct pool_search {
     /// Allocates a block from the reserved memory. If the stream would have to wait for one,
-    /// allocates a chunk that the upstream has ready for it instead. Returns with the lock held.
+    /// allocates a chunk that the upstream has ready for the stream; if there is none, the stream
+    /// waits. Returns null if no free block fits. Returns with the lock held.
     template <class Core>
     static void* take(Core& core, typename Core::request const& r, typename Core::guard& held) {
         if constexpr (reusing_resource<typename Core::upstream_type>) {
@@ -55,7 +56,7 @@ struct pool_search {
         if (void* const p = core.growth_.enlarge(core, r, captured)) { return p; }
         held.lock();
         void* p = core.heap_.take_elsewhere(r, held);
-        // Other threads were changing mappings, and may have left memory that can be mapped.
+        // Another thread was changing mappings, and may have left memory that can be mapped now.
         while (p == nullptr && !captured && chunks.await_others(held)) {
             held.unlock();
             p = chunks.grow_in_place(core, r, false, false);

@@ -17,12 +17,12 @@
 namespace vram {
 namespace detail {
 
-/// Quick lists (Weinstock, 1976) of cached blocks, which are free but in no bin and not coalesced.
-/// Most programs request about the size that they have just freed, on the same stream; such a
-/// request then needs neither dividing, coalescing nor searching. A small cached block may be
-/// slightly larger than the request. Of large blocks only the last is cached, for a request of
-/// exactly its size, because more of them would keep free memory from coalescing. Cached blocks are
-/// coalesced if a request cannot be met otherwise: see `drain`.
+/// Quick lists (Weinstock, 1976) of cached blocks, which are free, but in no bin (free list by
+/// size) and not coalesced. Most programs request about the size that they have just freed, on the
+/// same stream. Such a request then needs neither dividing, coalescing nor searching. A small
+/// cached block may be slightly larger than the request. Of large blocks only the last is cached,
+/// for a request of exactly its size, because more of them would keep free memory from coalescing.
+/// Cached blocks are coalesced if a request cannot be met otherwise: see `drain`.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
@@ -30,14 +30,15 @@ namespace detail {
 ///           the number of cached blocks.
 class quick_lists {
 public:
-    /// Largest size of a small block, which is kept in a list.
+    /// Largest size of the blocks that are cached in lists.
     static constexpr std::size_t largest = 1_MiB;
-    /// Largest size of the one large block that is cached.
+    /// Largest size of the one large block that is cached outside of the lists.
     static constexpr std::size_t large_limit = 64_MiB;
-    /// Size from which on cached blocks are few but hold most of the cached bytes.
+    /// Cached blocks of this size or more are few, but hold most of the cached bytes: they are
+    /// coalesced first.
     static constexpr std::size_t bulky = 128_KiB;
-    /// Largest excess of a block over the request, if the block comes from the list of a larger
-    /// size class.
+    /// Largest number of bytes by which a cached block may exceed a request if it comes from the
+    /// list of a larger size class.
     static constexpr std::size_t slack = 28_KiB;
 
     quick_lists() = default;
@@ -52,9 +53,9 @@ public:
         return *this;
     }
 
-    /// Returns a cached block that the stream with the index `slot` has freed, or null. The block
-    /// has at least `bytes` (at most `largest`). It is larger by at most an eighth plus the width
-    /// of a size class.
+    /// Removes and returns a cached block that the stream with the index `slot` has freed, or
+    /// returns null. The block has at least `bytes` (at most `largest`) bytes. It is larger by at
+    /// most an eighth plus the width of a size class.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -64,9 +65,9 @@ public:
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
     /// Caches a block that the stream with the index `slot` has freed, in the list for `bytes` (at
-    /// most `largest`), the rounded size of the request. The block may be larger. The caller passes
-    /// the size because it knows it without a load from the block, which would delay the next
-    /// `take`.
+    /// most `largest`), the rounded size of the request. The block may be larger. The size is an
+    /// argument because the caller knows it without a load from the block, which would delay the
+    /// next `take`.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
         b->now = block::state::cached;
         ways_[slot % ways].push(bins::of(bytes), b);
@@ -104,8 +105,8 @@ public:
 private:
     /// Number of lists; as an index it means "no list".
     static constexpr std::size_t lists = bins::of(largest) + 1;
-    /// Number of sets of lists. A stream uses the set `slot % ways`, so that streams that alternate
-    /// find their own blocks.
+    /// Number of sets of lists. A stream uses the set `slot % ways`, so that streams that take
+    /// turns find their own blocks.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
@@ -147,7 +148,7 @@ private:
         }
     };
 
-    /// Slow path of `take`: the first block of the list `i` is too small, or there is none. Tries
+    /// Slow path of `take`, called if the list `i` is empty or its first block is too small. Tries
     /// the first block of the next list that is not empty.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {

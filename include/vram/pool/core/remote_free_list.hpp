@@ -94,8 +94,8 @@ private:
     /// Number of frees that `drain` removes each time it takes the lock.
     static constexpr std::size_t batch = 32;
 
-    /// Keeps the handle of the stream `s` valid until its free is drained, so that it cannot come
-    /// to mean another stream.
+    /// Keeps the handle of the stream `s` valid until its free is drained, so that no new stream
+    /// gets the same handle before.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }
@@ -128,8 +128,8 @@ private:
     std::size_t      first_ = 0;
     std::size_t      count_ = 0;
 
-    /// True if the queue may contain frees. Its own cache line: other threads write it, and the
-    /// owner reads it.
+    /// True if the queue may contain frees. It has a cache line for itself, because other threads
+    /// write it and the owner reads it.
     alignas(64) std::atomic<bool> maybe_any_ = false;
 };
 

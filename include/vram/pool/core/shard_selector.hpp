@@ -31,8 +31,8 @@ public:
 
     static constexpr unsigned most = 64; ///< largest number of shards
 
-    /// `count`: the number of shards, rounded up to a power of two; 0: one more than the number of
-    /// hardware threads.
+    /// `count`: the number of shards, rounded up to a power of two. If it is 0, there is one shard
+    /// more than hardware threads, rounded up as well, and at most 64.
     shard_selector(arena_key key, unsigned count) : key_{key} {
         expects(count <= most, "arena: `count` must be at most 64");
         count_ = std::bit_ceil(count != 0 ? count : usual_count());
@@ -50,7 +50,7 @@ public:
     [[nodiscard]] std::size_t of(stream const* on) noexcept {
         return on != nullptr ? of(*on) : of_thread();
     }
-    /// Forgets a stream that is about to be destroyed.
+    /// Forgets which shard a stream has that is about to be destroyed.
     void forget(stream s) {
         if (key_ == arena_key::stream) { affinity_.forget(stream_key<Platform>::named(s)); }
     }

@@ -33,8 +33,9 @@ struct size_classes {
         std::size_t const level = index / 4, step = index % 4;
         return level == 0 ? (step + 1) * granule : ((step + 5) * granule) << (level - 1);
     }
-    /// Returns the index of the smallest size class that holds `bytes` and has blocks that are all
-    /// aligned to `alignment` (a power of two, up to 2^56) if the first block is aligned.
+    /// Returns the index of the smallest size class that holds `bytes` and whose size is a multiple
+    /// of `alignment` (a power of two, up to 2^56), so that all blocks of a chunk are aligned if
+    /// the first one is.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         std::size_t index = of(bytes > alignment ? bytes : alignment);

@@ -115,7 +115,8 @@ protected:
     }
     ~slab_base() { give_everything_back(); }
 
-    /// Allocates a block of `heap`. If there is none, throws, or returns null if not `Throwing`.
+    /// Allocates a block of `heap`, from its free blocks or from a new chunk. If that fails,
+    /// throws, or returns null if not `Throwing`.
     template <bool Throwing>
     void* get(slab_heap& heap, request const& r) {
         std::size_t count = 0;
@@ -128,7 +129,7 @@ protected:
         for (; count != 0; count /= 2) {
             if (void* const p = grow_by<false>(heap, count, r)) { return p; }
         }
-        // A stream that is being captured must not wait.
+        // `trim` may wait for streams on the host, which must not happen while `r.on` is captured.
         if (!is_captured<platform>(r.on)) {
             if (trim() != 0) {
                 if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
@@ -158,7 +159,8 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Reserves up to `bytes` in whole blocks, within the limit. Throws as the upstream does.
+    /// Reserves `bytes`, rounded up to whole blocks, or as many blocks as the limit allows. Throws
+    /// as the upstream does.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;
@@ -232,9 +234,9 @@ private:
         entry* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
-    /// Allocates a block that the stream may use without a wait. If there is none, allocates a
-    /// chunk that the upstream has ready for the stream, and a block of it. Returns null if there
-    /// is neither.
+    /// Allocates a block that the stream may use without a wait. If every free block needs one,
+    /// allocates a chunk that the upstream has ready for the stream, and a block of it. Returns
+    /// null if there is neither, or if the upstream has no `try_allocate_ready`.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool         must_wait = false;

@@ -40,7 +40,8 @@ struct slab_chunk {
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
-        /// Of a block that is not clean: index of the stream that may still use it.
+        /// Index of the stream that may still use a pending or retained block, or of the stream of
+        /// the graph if `in_graph`.
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
@@ -115,7 +116,7 @@ struct slab_chunk {
     /// All words of the bitmap `map` before this one are zero.
     std::size_t first_word = 0;
     std::size_t position   = 0; ///< index of this chunk in the list of its heap
-    /// Next chunk that begins in the same address range.
+    /// Next chunk of those that begin in one address range (in the table of chunks by address).
     slab_chunk* beside = nullptr;
     /// Links in the list of chunks with clean blocks (free, used by no stream).
     slab_chunk*               next     = nullptr;

@@ -21,13 +21,13 @@ namespace vram {
 namespace detail {
 
 /// The heap of `slab`, and of each size class of `binned`. Free blocks that no stream may still
-/// access are *clean*. Of these the lowest block of the first chunk in the list is allocated, so
-/// that the last chunks run empty. Other free blocks are in a list of the stream that freed them:
-/// the stream itself takes the newest, other streams take the oldest.
+/// access are *clean*. Of these, the lowest block of the first chunk in a list is allocated, so
+/// that the last chunks of the list run empty. Other free blocks are in a list of the stream that
+/// freed them: the stream itself takes the newest, other streams take the oldest.
 ///
 /// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. Others never fail.
 /// Threads   One thread at a time.
-/// Cost      Constant at any number of blocks.
+/// Cost      Allocating and freeing a block take constant time at any number of blocks.
 class slab_heap {
 public:
     static constexpr std::size_t granule = 256; ///< every block size is a multiple of this
@@ -61,13 +61,14 @@ public:
     [[nodiscard]] std::size_t alignment() const noexcept {
         return stride_.alignment() < 2_MiB ? stride_.alignment() : 2_MiB;
     }
-    /// Returns the number of blocks for the next chunk: as many as the heap has, within limits.
+    /// Returns the number of blocks for the next chunk: as many as the heap has, but at least 64
+    /// KiB, at least one and at most `most()`.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride();
         std::size_t const n     = total_ > least ? total_ : least;
         return n < 1 ? 1 : (n > most() ? most() : n);
     }
-    /// Returns the largest number of blocks of a chunk.
+    /// Returns the largest number of blocks of a chunk: 2 MiB, or 8 blocks if these are more.
     [[nodiscard]] std::size_t most() const noexcept {
         std::size_t const n = 2_MiB / stride();
         return n < 8 ? 8 : n;
@@ -77,19 +78,21 @@ public:
     void                      reserve_slot(std::size_t slot) { free_lists_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return free_lists_.size(); }
 
-    /// The next functions allocate a block, or return null if there is none. `take_own` takes the
-    /// newest block that the stream with the index `slot` freed. `take_retained` takes the newest
-    /// block retained for graphs of that stream. `take_clean` takes the lowest clean block (free,
-    /// used by no stream).
+    /// Allocates the block that the stream with the index `slot` freed last. Returns null if it has
+    /// freed none that it may still use.
     [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
+    /// Allocates the newest block that is retained for graphs captured on the stream with the index
+    /// `slot`, for a graph of that stream. Returns null if there is none.
     [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
         entry* const n = take(free_lists_.retained(slot));
         if (n != nullptr) { n->in_graph = true; }
         return n;
     }
+    /// Allocates the lowest clean block (free, used by no stream) of one chunk. Returns null if
+    /// there is none.
     [[nodiscard]] entry* take_clean() noexcept {
         chunk* const c = with_clean_;
         if (c == nullptr) { return nullptr; }
@@ -106,8 +109,8 @@ public:
         free_lists_.remove(*n);
         return hand_out(n);
     }
-    /// `oldest` returns the free block that the stream with the index `slot` freed first, `newest`
-    /// the one that it freed last, or null.
+    /// Returns the free block that the stream with the index `slot` freed first, or null. `newest`
+    /// returns the one that it freed last.
     [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
         return free_lists_.oldest(slot);
     }
@@ -127,8 +130,8 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free if the freed address is in a live block or in a free
-    /// one. Returns false if it is in no block of this heap.
+    /// Adds to the error of a rejected free if the address is in a live block or in a free one.
+    /// Returns false if it is in no block of this heap.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
@@ -180,8 +183,8 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes every free block available to all streams if its stream is done with it (`done(slot,
-    /// epoch)`).
+    /// Makes free blocks that one stream may still use available to all streams, if that stream is
+    /// done with them: if `done(slot, epoch)` returns true.
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -228,7 +231,7 @@ public:
         if (held_by != nullptr) { reserve_slot(held_by->slot); }
         chunks_.reserve(chunks_.size() + 1);
         finder_.reserve();
-        auto* const fresh = new chunk{base, bytes, stride()}; // From here on nothing fails.
+        auto* const fresh = new chunk{base, bytes, stride()}; // nothing fails after this
         fresh->position   = chunks_.size();
         chunks_.push(fresh);
         finder_.add(*fresh);
@@ -265,8 +268,8 @@ private:
         ++live_;
         return n->home->hand_out(*n);
     }
-    /// `list` adds a chunk to the list of chunks with unused blocks that any stream may have;
-    /// `unlist` removes it.
+    /// Adds a chunk to the list of chunks with clean blocks (free, used by no stream). `unlist`
+    /// removes it from that list.
     void list(chunk& c) noexcept {
         c.next     = std::exchange(with_clean_, &c);
         c.previous = nullptr;

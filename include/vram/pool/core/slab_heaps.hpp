@@ -16,7 +16,7 @@
 namespace vram {
 namespace detail {
 
-/// An array of `slab_heap`s. Each function returns the result for all heaps together.
+/// An array of `slab_heap`s. Queries return the sum or the result for all heaps together.
 ///
 /// Failure   `push` and `reserve` throw `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
@@ -29,8 +29,9 @@ public:
         reserve(count);
         for (std::size_t i = 0; i < count; ++i) { push(size_classes::bytes(i)); }
     }
-    /// Returns the heap for a request, or null if its size or alignment exceeds the size `largest`
-    /// of the last heap. Requires the heaps of `add_classes`.
+    /// Returns the heap of the smallest size class that can serve a request. Returns null if the
+    /// size is 0 or more than `largest()`, or if no class has blocks with this alignment. Requires
+    /// the heaps of `add_classes`.
     [[nodiscard]] slab_heap const* for_request(std::size_t bytes,
                                                std::size_t alignment) const noexcept {
         if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
@@ -52,8 +53,8 @@ public:
         }
         return false;
     }
-    /// Adds the reason to the error of a rejected free. Returns false if the address is in no
-    /// block.
+    /// Adds to the error of a rejected free if the address is in a live block or in a free one.
+    /// Returns false if it is in no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : *this) {
             if (heap.explain_refusal(e)) { return true; }

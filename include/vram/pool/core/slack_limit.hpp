@@ -26,7 +26,7 @@ public:
     [[nodiscard]] static bool applies(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the memory size of the request's device. Returns 0 if it is not needed, or if the
+    /// Returns the total memory of the request's device. Returns 0 if it is not needed, or if the
     /// query fails; no pages are then shared.
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
@@ -38,8 +38,8 @@ public:
     }
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
-    /// Returns by how many bytes `fresh` bytes of new memory would exceed the limit
-    /// `pool_options::slack` if the request were already live: at most `fresh`.
+    /// Returns by how many bytes `fresh` bytes of new memory would exceed the limit if the request
+    /// were already live, at most `fresh`, or 0 if pages should not be shared now.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -64,16 +64,16 @@ private:
     /// number.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns the number of reserved bytes below which sharing pages between addresses is not
-    /// worth its time. (2.25 GiB: of the recorded traces, the one that reserves less takes three
-    /// times as long with shared pages, and does not reserve less.)
+    /// Returns the number of reserved bytes up to which sharing pages between addresses is not
+    /// worth its time: a 32nd of the device's memory, at most 2.25 GiB. (A recorded trace that
+    /// reserves less takes three times as long with shared pages.)
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
     }
 
-    /// Memory size in bytes of the device of the last request; 0 if the size was not needed, or if
-    /// the query failed.
+    /// Total memory in bytes of the device of the last request; 0 if it was not needed, or if the
+    /// query failed.
     std::size_t device_ = 0;
 };
 

@@ -68,14 +68,14 @@ public:
     struct asker {
         stream const* on       = nullptr;
         timeline*     mine     = nullptr;
-        bool          captured = false; ///< true if the stream is known to be captured
+        bool          captured = false; ///< true if the stream is known to be in a capture
     };
     /// Returns true if the stream is being captured. Returns false for the host (null).
     [[nodiscard]] static bool is_captured(stream const* on) {
         return detail::is_captured<Platform>(on);
     }
-    /// Returns the stream `on` as an asker. Queries if it is being captured only if graphs are
-    /// tracked.
+    /// Returns the `asker` for the stream `on` (null: the host). Queries if the stream is being
+    /// captured only if captures of graphs are tracked.
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};
@@ -103,8 +103,8 @@ public:
                 continue;
             }
             if (!std::exchange(*must_wait, true)) {
-                // A stream may be done with the memory although no event was recorded: records one
-                // and queries.
+                // A stream may be done with the memory although no event shows it: an event is
+                // recorded and queried.
                 timelines_.ask(candidates.uses(place));
                 continue;
             }
@@ -114,9 +114,9 @@ public:
             *must_wait = false; // a captured stream cannot be waited for: another place is searched
         }
     }
-    /// Allocates a place after a wait of the stream of `mine` (null: of the host) for its pending
-    /// uses by streams. Returns null if one of the streams waited for is being captured; its memory
-    /// is unavailable then.
+    /// Makes the stream of `mine` (null: the host) wait for the pending uses of the memory at
+    /// `place`, then allocates it. Returns null if one of these uses is by a stream that is being
+    /// captured: the memory that this stream freed is then unavailable.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -208,8 +208,8 @@ public:
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
     [[nodiscard]] bool tracks_graphs() const noexcept { return graphs_; }
-    /// Returns true if a free needs neither an event of its own nor a query if its stream is
-    /// captured.
+    /// Returns true if a free neither records an event nor queries if its stream is being captured:
+    /// with `event_policy::lazy`, and if captures of graphs are not tracked.
     [[nodiscard]] bool                              plain() const noexcept { return plain_; }
     [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }
     [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {

@@ -91,7 +91,7 @@ public:
         return nullptr;
     }
 
-    /// Adds a chunk that any stream may use.
+    /// Adds an empty chunk that any stream may use without a wait.
     void add(chunk fresh) { stack().add(std::move(fresh)); }
     /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
     /// allocates the request `r` from the chunk. If `order` is not null, `r.on` must be that
@@ -127,9 +127,9 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Adds the kind of memory at its address to the error of a rejected free. Blocks have no
-    /// descriptors here, so a wrong size is recognised only if the block would end behind the used
-    /// memory of its chunk.
+    /// Completes the error of a rejected free at an address in a chunk. Blocks have no descriptors
+    /// here, so the address counts as free memory. If a block of the stated size would end behind
+    /// the used memory of the chunk, the size counts as wrong.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack().owns(e.what.pointer)) { return; }
         chunk const* const c  = stack().used_around(e.what.pointer);
@@ -185,7 +185,7 @@ public:
     /// Called at the end of the resource: makes the host wait for all streams.
     void wait_for_all(guard& held) noexcept { uses_.timelines().wait_for_all(held); }
 
-    /// Returns the chunks and marks, the streams that use them, and how much some still may.
+    /// Returns the chunks and marks, together with the records of the streams that may use them.
     [[nodiscard]] bump_uses<Platform>&       uses() noexcept { return uses_; }
     [[nodiscard]] bump_uses<Platform> const& uses() const noexcept { return uses_; }
     [[nodiscard]] bump_stack<stream>&        stack() noexcept { return uses_.stack(); }

@@ -42,8 +42,8 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    /// `apart`: small blocks have chunks of their own. `large_limit`: the size up to which one
-    /// freed large block is cached; 0: none is.
+    /// `apart`: small blocks are in other chunks than large ones. `large_limit`: the size up to
+    /// which one freed large block is cached; 0: none is.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
@@ -79,8 +79,9 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // The requested size, rounded up. It is known without a load from the block, which helps
-        // the next allocation. The block may be larger; a branch on that was often mispredicted.
+        // The requested size, rounded up; the block may be larger. `b->bytes` is not used: a load
+        // of it slowed the next allocation down, and a branch on the difference was often
+        // mispredicted.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
@@ -147,14 +148,15 @@ public:
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
-    /// Adds the kind of memory at its address to the error of a rejected free.
+    /// Completes the error of a rejected free: adds if its address is in a live block, in free
+    /// memory or in neither.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         survey().explain_refusal(e);
     }
 
     /// Adds a chunk that only the stream `on` (null: any) may use without a wait, and allocates the
-    /// request `r` from the front of the chunk. If `r` is null, the chunk is added to the heap for
-    /// large blocks, unless it is small.
+    /// request `r` from the front of the chunk. If `r` is null, allocates nothing: the chunk is
+    /// added to the heap for blocks of its size (small or large).
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
@@ -167,8 +169,8 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Records an event now, because the rest of the chunk may go to another stream after this
-        // one was destroyed.
+        // With `event_policy::eager`, an event is recorded now: the rest of the chunk may go to
+        // another stream after the stream `on` was destroyed.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -190,9 +192,9 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Finds the chunk that needs the least growth so that the request `r` fits at its end, and not
-    /// before the address `from(last block)`. Only the caller may grow that chunk until
-    /// `end_growth`.
+    /// Finds the chunk that must grow least so that the request `r` fits at its end, not before the
+    /// address `from(last block)`. Until `end_growth`, only the caller may grow that chunk. Returns
+    /// an extension with a null `base` if there is no such chunk.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
@@ -258,8 +260,8 @@ public:
         if (live_bytes() != 0) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
     }
-    /// Registers the stream. If its id is unknown, it is queried, which CUDA forbids during a
-    /// capture.
+    /// Creates the record of a stream if there is none. That may query the id of the stream, which
+    /// CUDA forbids during a capture.
     void register_stream(stream s) { (void)timelines().of(s); }
     void retire(stream s) {
         flush_quick_lists();
@@ -291,8 +293,7 @@ public:
         flush_quick_lists();
         return survey().free_memory(behind);
     }
-    /// `reset_peak` sets the peak to the bytes that are live now; `raise_peak` raises it to at
-    /// least `to`.
+    /// Sets the peak to the bytes that are live now. `raise_peak` raises the peak to at least `to`.
     std::size_t reset_peak() noexcept { return counts_.reset_peak(); }
     void        raise_peak(std::size_t to) noexcept { counts_.raise_peak(to); }
 
@@ -319,8 +320,8 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // Captures this heap and not `arbiter_`, because the fast path of a free has the heap's address
-    // in a register.
+    // The lambda captures this heap and not `arbiter_`, because the fast path of a free has the
+    // heap's address in a register.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -328,7 +329,7 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // For larger requests a query about a better fitting block is worth its cost.
+        // For a large request it is worth a query of streams to get a block that fits better.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
@@ -373,7 +374,7 @@ protected:
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: an empty list has room for two uses.
+        // Cannot fail: `all` has at most one use (by graphs), and room for more.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }

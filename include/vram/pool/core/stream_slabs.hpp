@@ -45,7 +45,7 @@ public:
         auto const who = arbiter_.asker_for(on);
         if (who.mine != nullptr) {
             std::size_t const slot = who.mine->slot();
-            // Makes room, so that the free of the block cannot fail.
+            // Reserves host memory now, so that a free of the block on this stream cannot fail.
             heap.reserve_slot(slot);
             entry* const n = who.captured ? heap.take_retained(slot) : heap.take_own(slot);
             if (n != nullptr) { return n; }
@@ -89,7 +89,8 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        // Records an event for the other streams that will use the rest of the chunk.
+        // With `event_policy::eager`, an event is recorded for the other streams that may use the
+        // rest of the chunk.
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
@@ -140,7 +141,8 @@ public:
         heap.end_captures([this](std::size_t slot) { return timelines().after_captures(slot); });
     }
 
-    /// Returns the number of free blocks of `heap` that some stream may still use.
+    /// Returns the number of free blocks of `heap` that some stream or captured graph may still
+    /// use.
     [[nodiscard]] std::size_t pending(slab_heap const& heap) const noexcept {
         std::size_t count = 0;
         for (chunk const* c : heap.chunks()) {
@@ -182,8 +184,8 @@ private:
         }
     }
 
-    /// The free blocks of a heap from which `stream_arbiter` chooses one that needs a wait: of each
-    /// stream the block that it freed first.
+    /// The free blocks of a heap from which `stream_arbiter` chooses if every block needs a wait:
+    /// of each stream the block that it freed first.
     struct candidates {
         struct place {
             /// The selected block; null with the cost `ready` means the lowest block that no stream
