@@ -35,13 +35,14 @@ struct sim_async_options {
 
 /// Allocates stream-ordered memory from a pool on one device. Memory that a stream freed can be
 /// reused by later work of that stream. Another stream can reuse it if it is ordered after the
-/// free, or if the free is complete. If no other memory is left, it must wait for the free.
+/// free, or if the free is complete. If no other memory is left, another stream also gets it, and
+/// waits for the free.
 ///
 /// Failure   `allocate` throws `out_of_memory` if the device or the pool is at its limit, or
-///           `sim_error{device_lost}`.
+///           `sim_error` if the device is lost or the stream was destroyed.
 /// Threads   Any thread may use the resource.
 /// Streams   Allocation and free are stream-ordered. Another stream may use a block only after an
-///           event. If the stream of a free was destroyed, it waits for the device and is reported.
+///           event. A free on a destroyed stream waits for the device and is reported.
 /// Cost      O(log blocks). Each free is an operation of the simulation.
 class sim_async_resource {
 public:
@@ -61,7 +62,8 @@ public:
     }
 
     /// Lets kernels of `peer` access all memory of the pool, as cudaMemPoolSetAccess does. Without
-    /// it the checker reports them: `sim_device::set_peer_access` has no effect on pools.
+    /// this call the checker reports such an access: `sim_device::set_peer_access` has no effect on
+    /// pools.
     void allow_access(sim_device peer) { set_access(peer, true); }
     /// Ends the access of `peer` to the pool's memory.
     void deny_access(sim_device peer) { set_access(peer, false); }
@@ -150,8 +152,9 @@ public:
         return align(bytes, device_.machine().options.granularity);
     }
 
-    /// Returns unused memory to the device until the pool has at most `keep` bytes. If necessary,
-    /// waits for queued frees, oldest first. Returns the number of bytes returned.
+    /// Returns unused memory to the device, but leaves at least `keep` bytes reserved. If
+    /// necessary, waits for queued frees, oldest first. Returns the number of bytes that the device
+    /// got.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<detail::sim_pool> const pool = owner_->pool;
         detail::sim_machine&                    m    = device_.machine();
@@ -166,7 +169,8 @@ public:
         }
         return back;
     }
-    /// Returns unused memory to the device without waiting for frees. Returns the bytes returned.
+    /// Returns unused memory to the device without waiting for queued frees, but leaves at least
+    /// `keep` bytes reserved. Returns the number of bytes that the device got.
     std::size_t trim_no_wait(std::size_t keep = 0) {
         detail::sim_machine&   m = device_.machine();
         std::unique_lock const held{m.mutex};
@@ -189,8 +193,8 @@ public:
     friend bool operator==(sim_async_resource const&, sim_async_resource const&) = default;
 
 private:
-    /// The pool, shared by all copies of the resource; the last copy ends it. Streams may still
-    /// have queued frees then, which keep the pool's state.
+    /// The pool, shared by all copies of the resource. The last copy ends it; frees that are then
+    /// still queued on streams keep the pool's state alive.
     struct owner {
         explicit owner(detail::sim_machine& m)
             : machine{m}, pool{std::make_shared<detail::sim_pool>()} {}
@@ -210,7 +214,7 @@ private:
         owner_->pool->peers->at(static_cast<std::size_t>(peer.index())) = allowed;
     }
 
-    /// Frees a block in the order of `stream`. Returns false, and does nothing, if `p` is not a
+    /// Frees a block in the order of `stream`. Returns false, and frees nothing, if `p` is not a
     /// live block of the pool.
     [[nodiscard]] bool free(sim_stream_view stream, void* p, std::size_t bytes, at w) {
         detail::sim_stream_state& s = stream.state();

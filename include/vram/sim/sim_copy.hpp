@@ -92,11 +92,12 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
 
 /// Queues copies of `bytes[i]` bytes from `from[i]` to `to[i]` in the order of `stream`, at the
 /// host cost of one call. Within the batch the copies have no order. Returns false, and queues
-/// nothing, on a default stream or during a capture, as CUDA does.
+/// nothing, on the legacy default stream or during a capture, as CUDA does.
 ///
 ///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size
 ///
-/// Failure   Throws `sim_error` before any copy is queued.
+/// Failure   Throws `sim_error`. If two devices have no link, earlier copies of the batch may be
+///           queued.
 inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                            std::span<void const* const> from, std::span<std::size_t const> bytes,
                            std::source_location where = std::source_location::current()) {
@@ -133,8 +134,8 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
 }
 
 /// Fills `bytes` bytes with `value` in the order of `stream`. The call does not wait for the fill
-/// (measured on an H100 for device, pinned and managed memory). Pageable memory is reported unless
-/// devices use the host's page tables; the call waits for a fill of pageable memory.
+/// (measured on an H100 for device, pinned and managed memory). The call waits for a fill of
+/// pageable memory, which is also reported unless devices use the host's page tables.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();

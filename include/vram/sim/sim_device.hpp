@@ -67,8 +67,8 @@ public:
     }
 
     /// Permits or forbids kernels of this device to access the memory of `other`, as
-    /// cudaDeviceEnablePeerAccess does: not that of stream-ordered pools
-    /// (`sim_async_resource::allow_access`). Copies between devices need no permission.
+    /// cudaDeviceEnablePeerAccess does. Memory of stream-ordered pools needs
+    /// `sim_async_resource::allow_access` instead. Copies between devices need no permission.
     void set_peer_access(sim_device other, bool allowed) const {
         detail::sim_call const call{*machine_, sim_call_kind::other, index_,
                                     std::source_location::current()};

@@ -22,7 +22,7 @@ enum class sim_status {
     invalid_handle,   ///< a stream that was destroyed, or a stream or event of another device
     out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
     not_permitted,    ///< a kernel or a host function called the simulated device
-    stream_capturing, ///< a stream that is being captured was queried or waited for
+    stream_capturing, ///< a call that is illegal during a capture, such as a wait
     /// An illegal call has invalidated the capture, or it was ended on another stream.
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
@@ -30,8 +30,8 @@ enum class sim_status {
     /// A wait for an event that was last recorded in a capture that has ended.
     captured_event,
     peer_not_reachable, ///< a copy between devices without a link
-    copy_failed,        ///< a copy failed
-    launch_failed,      ///< a kernel failed
+    copy_failed,        ///< a copy failed (an injected fault)
+    launch_failed,      ///< a kernel failed (an injected fault)
     /// The call was refused (an injected fault): no more events, streams or pinned pages.
     refused,
     device_lost, ///< the device has failed; every later call on it fails

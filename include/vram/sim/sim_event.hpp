@@ -18,7 +18,7 @@ namespace vram {
 /// queued in between still wait for the first.
 ///
 /// Failure   The constructor throws `sim_error` if a fault was injected for it. `record` throws
-///           `sim_error{invalid_handle}` if the stream belongs to another device.
+///           `sim_error{invalid_handle}` if the stream belongs to another device or was destroyed.
 /// Threads   Any thread may use the event.
 /// Cost      `record` copies one vector clock. A timed event is also an operation of the device.
 class sim_event {

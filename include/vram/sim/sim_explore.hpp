@@ -17,8 +17,8 @@ namespace vram {
 
 /// The parameters of `sim_explore`.
 struct sim_exploring {
-    /// The kind of exploration. With `by_choice`, all orders of the threads are run; with
-    /// `by_seed`, `seeds` random ones.
+    /// The kind of exploration: `by_choice` runs all orders of the threads, up to the limits;
+    /// `by_seed` runs `seeds` random orders, which may repeat.
     sim_order     order    = sim_order::by_choice;
     std::uint64_t seeds    = 1000;
     std::uint64_t max_runs = 100000; ///< with `by_choice`: the largest number of runs
@@ -35,9 +35,10 @@ struct sim_exploring {
 struct sim_explored {
     std::uint64_t runs     = 0;
     std::uint64_t failures = 0;
-    /// True if `by_choice` ran every order of the threads within the limit on preemptions.
+    /// True if `by_choice` ran every order of the threads within the limit on preemptions. Under
+    /// ThreadSanitizer it is true after the one run that `by_choice` makes.
     bool        complete = false;
-    std::string first    = {}; ///< the reports or the exception of the first run that failed
+    std::string first    = {}; ///< the exception and the reports of the first run that failed
     /// Text that repeats the first run that failed; empty if none failed.
     std::string replay = {};
 };
@@ -72,18 +73,18 @@ inline void sim_repeat(std::string const& text, sim_options& options) {
 
 } // namespace detail
 
-/// Runs `program(node)` many times, each time on a new `sim_node` and in another order of its
-/// `sim_thread`s. With `by_choice`, the search is depth first over all points at which another
-/// thread could continue (a thread can be stopped before each of its calls), with at most
-/// `node.preemptions` stops of a thread that could have continued (Musuvathi and Qadeer 2007). A
-/// run fails if the node reports a mistake or the program throws.
+/// Runs `program(node)` many times, each time on a new `sim_node`. A `sim_thread` can be stopped
+/// before each of its calls. With `by_seed`, a random thread then continues. With `by_choice`, all
+/// orders are searched depth first, with at most `node.preemptions` stops of a thread that could
+/// have continued (Musuvathi and Qadeer 2007). A run fails if the node reports a mistake or the
+/// program throws.
 ///
 ///     auto const found = sim_explore({.node = {.preemptions = 1}}, [](sim_node& node) { ... });
 ///     CHECK(found.complete);
 ///     CHECK(found.failures == 0);
 ///
-/// Threads   Only one exploration may run at a time. Under ThreadSanitizer the threads are not
-///           serialised: each of the `seeds` runs has an arbitrary order.
+/// Threads   Only one exploration may run at a time. Under ThreadSanitizer the threads run freely:
+///           `by_seed` makes `seeds` runs in arbitrary orders, and `by_choice` makes one run.
 template <class Program>
 [[nodiscard]] sim_explored sim_explore(sim_exploring how, Program program) {
     sim_explored found;

@@ -93,7 +93,8 @@ public:
             fault);
     }
 
-    /// Injects `fault` into calls of `kind` with this probability. Equal seeds choose equal calls.
+    /// Injects `fault` into calls of `kind` with this probability. With the same seed, each run
+    /// selects the same calls.
     void randomly(sim_call_kind kind, double probability, std::uint64_t seed,
                   sim_fault fault = {}) {
         std::lock_guard const held{mutex_};

@@ -32,13 +32,14 @@ template <class... Engines>
 inline constexpr sim_engine_set sim_copy_engines =
     sim_set(sim_engine::to_device, sim_engine::to_host, sim_engine::peer);
 
-/// Counters and busy times of one device, since the `sim_node` was created or `reset_figures`.
+/// Counters and busy times of one device, since the `sim_node` was created or `reset_figures` was
+/// called.
 ///
 ///     sim_figures const f = node.figures(); // f.overlap(): the time of copies during kernels
 struct sim_figures {
     /// For each set of engines, the time during which exactly these engines were busy.
     std::array<sim_time, std::size_t{1} << sim_engines> together{};
-    /// For each engine, the sum of the durations of its operations.
+    /// For each engine, the sum of the durations of its completed operations.
     std::array<sim_time, sim_engines> work{};
     /// For each engine, the number of completed operations.
     std::array<std::uint64_t, sim_engines> operations{};
@@ -57,9 +58,10 @@ struct sim_figures {
     /// Number of allocations of device memory, with and without a stream.
     std::uint64_t allocations = 0;
     std::uint64_t frees       = 0;
-    /// Number of allocations that were refused because memory was short.
+    /// Number of allocations that were refused, for lack of memory or by an injected fault.
     std::uint64_t refused = 0;
-    /// Bytes of the device that are allocated, rounded up to the granularity.
+    /// Allocated bytes of the device, rounded up to the granularity. Includes all memory that
+    /// stream-ordered pools hold.
     std::size_t used      = 0;
     std::size_t peak_used = 0;
 

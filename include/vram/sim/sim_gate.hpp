@@ -24,17 +24,18 @@ namespace vram {
 /// `sim_platform::gate` is this type. Work done before a release of the gate happens before work
 /// done after the next acquisition. A gate belongs to the node that is current at its construction.
 /// A host function in a stream (`sim_call_host`) may also hold the gate; then the work before it in
-/// the stream happens before later acquisitions. Therefore a thread that holds the gate must make
-/// no other call of the simulated device.
+/// the stream happens before later acquisitions. A thread that holds the gate must therefore make
+/// no other call of the simulated device: the call might run a host function that waits for the
+/// gate.
 ///
 ///     sim_gate g;
 ///     auto     held = g.hold();
 ///     g.wait(held, [&] { return ready; }); // another thread sets `ready` and calls `g.notify()`
 ///
-/// Failure   `wait` throws `sim_error{deadlock}` if all `sim_thread`s wait for each other.
+/// Failure   A wait throws `sim_error{deadlock}` if all `sim_thread`s wait for each other.
 /// Threads   Any thread may use a gate. A `sim_thread` waits in simulated time, any other thread in
-///           real time. If such another thread will notify a `sim_thread`, it must hold or
-///           notify the gate once before they wait; otherwise their wait is taken for a deadlock.
+///           real time. If a thread that is no `sim_thread` will notify one, it must hold or notify
+///           the gate once before that one waits; otherwise the wait is taken for a deadlock.
 class sim_gate {
 public:
     /// Locks the gate (a mutex) in its constructor, unlocks it in its destructor or `unlock`.
@@ -67,7 +68,8 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()` returns true. The gate (a mutex) is unlocked only during a sleep.
+    /// Blocks until `ready()` returns true. `ready` is called with the gate (a mutex) locked; it is
+    /// unlocked only while the thread sleeps.
     template <class Ready>
     void wait(guard&, Ready ready) {
         while (!ready()) { await_notice(); }
@@ -85,10 +87,10 @@ public:
         return true;
     }
 
-    /// Blocks until `ready()` returns true, or for at most `most` of simulated time, and returns
-    /// true if `ready()` did. A `sim_thread` that blocks in real time stops simulated time. In that
-    /// case the wait ends after `most` of real time, but at least 200 ms, without a call of the
-    /// device by such a thread.
+    /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
+    /// last result of `ready()`. If a `sim_thread` blocks in real time, simulated time stops. The
+    /// wait then ends when no such thread has called the device for `most` of real time (at least
+    /// 200 ms).
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};

@@ -58,7 +58,8 @@ public:
     }
 
     /// Ends the capture that began on `stream` and returns the graph. Throws
-    /// `sim_error{capture_invalid}` if the capture was invalidated or began on another stream.
+    /// `sim_error{capture_invalid}` if the capture was invalidated, began on another stream, or has
+    /// work on another stream for which `stream` does not wait.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
         detail::sim_stream_state& s = stream.state();
@@ -86,7 +87,8 @@ public:
         return sim_graph{graph};
     }
 
-    /// Runs the graph once, in the order of `stream`.
+    /// Queues one run of the graph on `stream`. If `stream` is being captured, adds the nodes to
+    /// that capture.
     void launch(sim_stream_view      stream,
                 std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state& s = stream.state();

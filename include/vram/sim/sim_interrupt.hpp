@@ -12,9 +12,9 @@
 
 namespace vram {
 
-/// Runs a function once, before the `nth` call of the simulated device that the calling thread
-/// makes from now on (1 is the next one). No lock is held, so the function can do anything that
-/// another thread could do at that time. Calls made by the function are not counted.
+/// Runs a function once, before the `nth` call of the simulated device by the calling thread from
+/// now on (1 is the next one). No lock is held, so the function can do anything that another thread
+/// could do at that time. Calls made by the function are not counted.
 ///
 ///     sim_interrupt::before(3, [&] { sim_graph::begin(theirs); });
 ///     memory.deallocate(mine, p, bytes);
@@ -28,7 +28,8 @@ public:
     static void before(std::uint64_t nth, std::function<void()> what) {
         self() = {nth, std::move(what)};
     }
-    /// Cancels the function that `before` has planned. Returns true if it has already run.
+    /// Cancels the function that `before` has planned. Returns true if it has run, or if none was
+    /// planned.
     static bool end() noexcept {
         bool const happened = self().calls_ == 0;
         self()              = {};

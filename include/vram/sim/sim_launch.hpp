@@ -132,7 +132,7 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
 }
 
 /// The ranks of a group of devices that run collectives together, such as an NCCL communicator. The
-/// n-th collective of each rank belong together. A plain value: copies stand for the same group.
+/// n-th collectives of all ranks are parts of one operation. Copies stand for the same group.
 class sim_communicator {
 public:
     /// Creates a communicator of `ranks` ranks, one for each device.

@@ -12,7 +12,8 @@ namespace vram {
 /// Allocates managed memory. It does not reduce the free memory of a device: pages that do not fit
 /// remain on the host.
 ///
-/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`.
+/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or
+///           `sim_error{device_lost}`.
 /// Threads   Any thread may use the resource.
 /// Streams   Not stream-ordered. A free waits for all work of the device.
 /// Cost      O(log blocks).

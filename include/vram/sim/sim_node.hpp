@@ -70,8 +70,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the simulated time of the calling thread. All threads that are no `sim_thread` share
-    /// one.
+    /// Returns the simulated time of the calling thread. Threads that are no `sim_thread` share
+    /// one, unless `sim_host_order::checked` is set.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -97,8 +97,8 @@ public:
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();
     }
-    /// Suppresses reports with this key (`sim_report::key`), or for which `predicate` returns true,
-    /// from now on. `predicate` must not call the simulated device.
+    /// From now on, suppresses the reports with this key (`sim_report::key`). They are only
+    /// counted.
     void ignore(std::string key) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.log.ignore(std::move(key));
@@ -116,7 +116,8 @@ public:
         numbers.ignored               = machine_.checker.log.ignored();
         return numbers;
     }
-    /// Selects the mistakes to detect from now on. `races` can be switched off but not on again.
+    /// Selects the mistakes to detect from now on. `races` may be switched off, but not on: the
+    /// accesses before would be unknown.
     void set_checks(sim_checks const& checks) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.set(checks);

@@ -25,7 +25,8 @@ struct sim_link {
 
 /// Selects the mistakes that a `sim_node` detects. A check costs time only while it is on.
 struct sim_checks {
-    bool races = true; ///< report two unordered accesses to one byte, one of them a write
+    /// Report unordered accesses to one byte, unless both only read or both are atomic.
+    bool races = true;
     /// Report accesses that a kernel or a host function makes through `sim_view` or `sim_touch`,
     /// but does not declare.
     bool declarations  = true;
@@ -42,7 +43,8 @@ struct sim_checks {
 enum class sim_on_report : unsigned char {
     collect, ///< the report is only stored; `sim_node::reports` returns it
     print,   ///< the report is also printed to stderr
-    /// The call that made the mistake throws `sim_race` with the report, unless it is `noexcept`.
+    /// The call that made the mistake throws `sim_race` with the report. If that call cannot throw,
+    /// a later one does.
     throw_it,
     /// The report is printed and the program aborts, so that a debugger stops there.
     abort_here,
@@ -66,7 +68,7 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// As `ordered` between threads of which none is a `sim_thread`, as `checked` if one is.
+    /// As `ordered` between two threads that are no `sim_thread`; as `checked` if one of them is.
     by_kind,
     /// Each call is ordered after everything that the other threads have called before it. No
     /// correct program is reported, and no missing order between threads is found.
@@ -77,7 +79,8 @@ enum class sim_host_order : unsigned char {
     checked,
 };
 
-/// The meaning of a default stream view: the legacy default stream, or one for each thread.
+/// The stream that a default-constructed `sim_stream_view` means: the legacy default stream, or
+/// that of the calling thread.
 enum class sim_default_stream : unsigned char { legacy, per_thread };
 
 /// The simulated time that a call costs its thread: constant, or a function of the number of bytes,
@@ -101,8 +104,8 @@ public:
     sim_cost(Duration each) {
         if (each != Duration{}) { points_ = {{0, each}}; }
     }
-    /// `points` are in ascending order of bytes. For more bytes than the last point has, the slope
-    /// before it continues.
+    /// `points` must be in ascending order of bytes. Below the first point, its cost applies. Above
+    /// the last point, the slope before it continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 
     /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.
@@ -176,8 +179,8 @@ struct sim_costs {
     /// Added to a wait of the host for work that was not complete: the time from its end until the
     /// thread runs.
     sim_time wake{};
-    /// The time of a copy from pageable memory to a device, without a latency; replaces
-    /// `sim_options::pageable_bandwidth`.
+    /// The time of a copy from pageable memory to a device, without a latency. If it is not empty,
+    /// it replaces `sim_options::pageable_bandwidth`.
     sim_cost pageable_to_device = {};
     /// The time of a copy from a device to pageable memory, without a latency.
     sim_cost pageable_to_host = {};
@@ -192,7 +195,8 @@ struct sim_options {
     std::size_t pinned_capacity = 64_GiB;
     std::size_t granularity     = 512;   ///< allocations are rounded up to this many bytes
     std::size_t page            = 2_MiB; ///< unit of virtual memory mappings; a power of two
-    /// If true, device memory has contents. If false, kernels and copies transfer no data.
+    /// If true, device memory has contents. If false, copies transfer no data, and `sim_view`
+    /// throws.
     bool backed = true;
     /// If true, the host may dereference device addresses. If false, they fault.
     bool dereferenceable = false;
@@ -207,13 +211,13 @@ struct sim_options {
     /// Speed at which one host thread copies memory, in bytes per second, for copies that are
     /// declared with `sim_host_copies`. With 0 they take no simulated time.
     std::size_t host_copy_bandwidth = 0;
-    /// Speed at which one host thread copies from pinned memory, in bytes per second, or reads a
-    /// file in the page cache. 0 means `host_copy_bandwidth`.
+    /// Speed at which one host thread copies from pinned memory, in bytes per second. 0 means
+    /// `host_copy_bandwidth`.
     std::size_t pinned_read_bandwidth = 0;
-    /// Bytes per second at which a file is read.
+    /// Speed at which one host thread reads a file, in bytes per second. 0 means
+    /// `host_copy_bandwidth`.
     std::size_t file_read_bandwidth = 0;
-    /// True if devices access pageable memory through the host's page tables (as devices with full
-    /// unified memory report). Such accesses have the speed `pageable_bandwidth`.
+    /// True if kernels may access pageable memory through the page tables of the host.
     bool     host_page_tables = false;
     sim_time copy_latency{1000};
     sim_time kernel_latency{0}; ///< time added to the duration of each kernel
@@ -222,8 +226,9 @@ struct sim_options {
     /// Time from the end of a call until the work that it queued can start.
     sim_time start_latency{0};
     /// The links between devices. If empty, every pair has a link with the defaults of `sim_link`.
+    /// Otherwise a copy between devices without a link is refused.
     std::vector<sim_link> links = {};
-    /// If true, kernels may access the memory of all devices. As in CUDA they may not, unless
+    /// If true, kernels may access the memory of all devices. Otherwise, as in CUDA, only if
     /// `sim_device::set_peer_access` or `sim_async_resource::allow_access` permits it.
     bool peer_access = false;
 
@@ -276,8 +281,8 @@ struct sim_options {
     [[nodiscard]] static sim_options h100();
 };
 
-/// The threads that invalidate a capture by an unsafe call, such as an allocation with cudaMalloc:
-/// all threads, the capturing one, none.
+/// The threads that invalidate a capture if they make an unsafe call, such as cudaMalloc: all
+/// threads, only the one that began the capture, or none.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
 
 // The page docs/simulator.md lists the source of each number.

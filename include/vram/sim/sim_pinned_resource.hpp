@@ -11,7 +11,8 @@ namespace vram {
 
 /// Allocates pinned host memory, which devices can access. Copies from and to it do not block.
 ///
-/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`.
+/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or
+///           `sim_error{device_lost}`.
 /// Threads   Any thread may use the resource.
 /// Streams   Not stream-ordered. A free waits for all work of the device.
 /// Cost      O(log blocks). Physical memory is committed as contents are written.

@@ -20,28 +20,30 @@ namespace vram {
 
 /// The kinds of mistakes that the simulated device reports.
 enum class sim_mistake : unsigned char {
-    /// Two accesses to the same bytes, one a write, that no stream, event or wait orders.
+    /// Two accesses to the same bytes that no stream, event or wait orders, unless both only read
+    /// or both are atomic.
     race,
-    /// A wait for an event, or a query, not ordered after its record by another host thread.
+    /// A wait for an event, or a query, that nothing orders after the record by another host
+    /// thread.
     unordered_wait,
-    undeclared_access,    ///< an access of a kernel or host function without a declaration
-    overlapping_copy,     ///< a copy with a source and destination that overlap
-    use_before_ready,     ///< an access that no stream, event or wait orders after the allocation
-    use_after_free,       ///< an access to memory that was freed
-    out_of_bounds,        ///< an access outside any live allocation
-    unmapped_access,      ///< an access to reserved addresses without mapped memory
-    uninitialised_read,   ///< a read of memory that was never written
-    pageable_access,      ///< a device access to host memory that is not pinned
-    host_access,          ///< a host access to device memory
-    peer_access,          ///< a kernel's access to another device without peer access
+    undeclared_access,  ///< an access of a kernel or host function without a declaration
+    overlapping_copy,   ///< a copy with a source and destination that overlap
+    use_before_ready,   ///< an access that no stream, event or wait orders after the allocation
+    use_after_free,     ///< an access to memory that was freed
+    out_of_bounds,      ///< an access outside any live allocation
+    unmapped_access,    ///< an access to reserved addresses without memory, or before `set_access`
+    uninitialised_read, ///< a read of memory that was never written
+    pageable_access,    ///< a kernel's access to host memory that is not pinned or managed
+    host_access,        ///< a host access to device memory
+    peer_access,        ///< a kernel's access to another device without peer access
     free_before_last_use, ///< a free that no stream, event or wait orders after an earlier use
     double_free,          ///< a free of a block that is not live
     /// A free of an address at which this resource has allocated no block.
     foreign_free,
-    wrong_size,        ///< a free with a size that differs from the allocation's
-    capacity_exceeded, ///< an allocation for which the device had too little memory
+    wrong_size,        ///< a free with another size or alignment than the allocation
+    capacity_exceeded, ///< an allocation that the device refused
     leak,              ///< memory that is live when the `sim_node` ends
-    deadlock,          ///< threads that all wait for each other
+    deadlock,          ///< threads or queued operations that wait for each other
     thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
     not_reported,      ///< a mistake that a `sim_expect` expects, and that was not reported
 };
@@ -164,9 +166,9 @@ struct sim_block_of {
     [[nodiscard]] std::string text(std::uintptr_t accessed) const;
 };
 
-/// One detected mistake, with the two operations that conflict; `first` is empty if only one does.
-/// A `sim_node` keeps one report for each kind of mistake and pair of source lines, the first, and
-/// counts the others (`count`).
+/// One detected mistake, with the two operations that conflict. `first` is empty if there is only
+/// one. A `sim_node` keeps one report for each kind of mistake and pair of source lines, the first,
+/// and counts the others (`count`).
 ///
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
@@ -225,13 +227,13 @@ inline std::atomic<sim_report_sink> sim_sink{nullptr};
 }
 
 /// Makes `sink` the function that is called for each printed report (none if it is null). Returns
-/// the function before.
+/// the previous one.
 inline sim_report_sink set_sim_report_sink(sim_report_sink sink) noexcept {
     return detail::sim_sink.exchange(sink);
 }
 
-/// The exception with a report that is thrown by the call that made the mistake, if
-/// `sim_options::on_report` is `throw_it`.
+/// The exception with a report, if `sim_options::on_report` is `throw_it`. The call that made the
+/// mistake throws it; if that call cannot throw, a later one does.
 class sim_race : public std::exception {
 public:
     explicit sim_race(sim_report report) : report_{std::move(report)}, text_{report_.text()} {}
@@ -280,7 +282,7 @@ inline std::string describe(sim_event_of const& e, std::string_view by) {
 
 /// A part of vram that allocates memory for itself, such as a pool, and how to free this memory.
 struct sim_allocating_part {
-    std::string_view folder; ///< a folder of include/vram, with "/" at the end
+    std::string_view folder; ///< such as "pool/", in include/vram; empty: the user's own code
     char const*      name;   ///< description of the part of vram; null for the user's own code
     char const*      advice;
 };

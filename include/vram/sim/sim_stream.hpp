@@ -45,7 +45,7 @@ struct sim_stream_options {
 ///
 /// Failure   The constructor throws `sim_error`.
 /// Threads   Any thread may use the stream.
-/// Cost      A new stream reuses the state of a destroyed one. Only if there is none, it allocates.
+/// Cost      A new stream reuses the state of a destroyed one. It allocates only if there is none.
 class sim_stream {
 public:
     explicit sim_stream(sim_device device = sim_device::current(), sim_stream_options options = {},
@@ -109,14 +109,13 @@ inline void sim_name(sim_stream_view stream, std::string_view name) {
     std::unique_lock const    held{s.machine->mutex};
     detail::name_actor(*s.machine, false, s.id, "stream", name);
 }
-/// Names the memory `range` in reports, until it is freed.
+/// Names the memory `range` in reports, until its addresses are allocated again.
 inline void sim_name(sim_range range, std::string_view name) {
     detail::sim_machine&   m = sim_node::current().machine();
     std::unique_lock const held{m.mutex};
     m.checker.names.set(range, std::string{name});
 }
-/// Sets the name of the calling thread in reports. All threads that are no `sim_thread` share one
-/// name, because the node (simulated machine) does not distinguish them.
+/// Sets the name of the calling thread in reports. Threads that are no `sim_thread` share one name.
 inline void sim_name(std::string_view name) {
     detail::sim_machine&   m    = sim_node::current().machine();
     detail::sim_self const self = detail::self(m.id);

@@ -22,8 +22,8 @@ struct sim_platform;
 /// stream of the calling thread's current device at the time of each use. A view of a destroyed
 /// stream may refer to a new stream, as a `cudaStream_t` may; ids of streams are never reused.
 ///
-/// Failure   Members throw `sim_error`. For a captured stream, queries and waits do; its capture
-///           continues.
+/// Failure   Members throw `sim_error`. A query of a captured stream, or a wait for it, throws too;
+///           its capture continues.
 /// Threads   Any thread may use it.
 class sim_stream_view {
 public:

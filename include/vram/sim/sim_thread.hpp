@@ -33,8 +33,8 @@ inline constexpr bool sim_ordered_threads = true;
 
 /// A host thread in simulated time. Its time starts at that of the thread that constructs it, which
 /// also is in simulated time until its last `sim_thread` is joined. Such threads run one at a time,
-/// and may wait for each other only through `sim_gate`, `sim_lock` and `join`. Any other blocking
-/// wait stops all of them. The destructor joins.
+/// and may wait for each other only through `sim_gate`, `sim_platform::lock` and `join`. Any other
+/// blocking wait stops all of them. The destructor joins.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -225,7 +225,7 @@ private:
     }
 
     detail::sim_machine* machine_ = nullptr;
-    /// Null if the threads run freely (`sim_order::freely`), and after the join.
+    /// Null if the threads run freely (`sim_order::freely`, ThreadSanitizer), and after the join.
     detail::sim_host* host_ = nullptr;
     std::thread       thread_;
 };

@@ -14,8 +14,8 @@
 namespace vram {
 
 /// Declares that the calling host thread reads or writes `range` now. The access is reported if it
-/// conflicts with a copy or kernel that is not ordered before it, if the memory is device memory,
-/// or if it was freed.
+/// conflicts with an access by a copy, kernel or other thread that is not ordered before it, if the
+/// memory is device memory, or if it was freed.
 ///
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);
@@ -57,7 +57,8 @@ inline void sim_work(sim_time             duration,
 ///     }
 ///
 /// Failure   Throws `sim_error{not_permitted}` inside a kernel or a host function.
-/// Threads   Any thread may call it. Threads that are no `sim_thread` are ordered without it.
+/// Threads   Any thread may call it. Threads that are no `sim_thread` are ordered without it,
+///           unless `sim_host_order::checked` is set.
 /// Streams   None.
 /// Cost      Joins a vector clock. The node stores one vector clock for each token.
 inline void sim_happens_before(void const*          token,

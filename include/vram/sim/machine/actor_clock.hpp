@@ -20,16 +20,17 @@ namespace detail {
 /// *actor*). If the clock of an operation contains the count `n` or more for an actor, everything
 /// that the actor did up to its count `n` happens before the operation.
 ///
-/// Most clocks belong to an actor, their *owner*: the last one for which `advance` was called. The
-/// owner's counter is kept apart, and so are the last few counters that changed; all others are
-/// shared between clocks. The owner's count since which the others are unchanged answers most joins
-/// without a look at them: a clock that includes this count includes them all. Single counters that
-/// were raised since then are marked as *late*.
+/// Most clocks have an *owner*: the actor for which `advance` was called last. The owner's counter
+/// and the last few counters that changed are in the object; all others are in a tree that clocks
+/// share. The object also stores the owner's count at which the other counters last changed. A
+/// clock that includes this count includes all of them, so most joins need no look at them. Single
+/// counters that were raised after that count are marked as *late*.
 ///
-/// Each clock that includes a count of an actor must include everything that the actor's clock
-/// included at that count. Clocks that are made by copies, `join` and `advance` do.
+/// Each clock that includes a count of an actor must also include everything that the actor's own
+/// clock included at that count. This holds if clocks are made by copies, `join` and `advance`.
 ///
-/// Failure   Members that change a clock throw `std::bad_alloc` and leave it unchanged.
+/// Failure   Members that change a clock throw `std::bad_alloc`. `join` may then have raised some
+///           counters already.
 /// Threads   Copies may be used by different threads, one object by one thread at a time.
 /// Cost      A copy, `advance`, and a join of two clocks of which one includes the other are
 ///           O(1) on average. Another join visits the counters that differ.
@@ -66,11 +67,13 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Returns true if the owner must be advanced before it ends, because `join` has changed the
-    /// clock since the last `advance`. (Another actor may then get its index, and go on counting.)
+    /// Returns true if the clock has an owner and was changed by `join` or `raise` after the last
+    /// `advance`. The owner must then be advanced before it ends, because a new actor may reuse its
+    /// index and continue its count.
     [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
 
-    /// Increments the counter of `actor`, which becomes the owner, and returns the new value.
+    /// Increments the counter of `actor`, which becomes the owner of the clock, and returns the new
+    /// value.
     std::uint64_t advance(std::size_t actor) {
         if (actor != owner_) {
             disown();
@@ -84,7 +87,7 @@ public:
         return ++own_;
     }
 
-    /// Sets each counter to the larger of its value and that in `other` (acquires `other`).
+    /// Sets each counter to the larger of its value and that in `other`.
     void join(actor_clock const& other) {
         if (other.is_empty()) { return; }
         unsigned const missing = other.missing_in(*this);
@@ -98,7 +101,8 @@ public:
         }
     }
 
-    /// Returns true if all counters are known to be at least those of `other`.
+    /// Returns true if all counters are known to be at least those of `other`. Returns false if
+    /// only a comparison of all counters could tell.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         unsigned const missing = other.missing_in(*this);
         if (missing == unknown) { return false; }
@@ -138,9 +142,10 @@ public:
 private:
     static constexpr std::size_t none = ~std::size_t{0};
     static constexpr unsigned    few  = 8;
-    /// Number of entries that `advance` leaves free, so that few copies of the clock need more.
+    /// Number of entries of `last_` that `advance` keeps free, so that few copies run out of
+    /// entries.
     static constexpr unsigned spare = 3;
-    /// Value of a bit set of entries that is not known.
+    /// Result of `missing_in` if the set is not known.
     static constexpr unsigned unknown = ~0U;
 
     struct entry {
@@ -158,15 +163,17 @@ private:
     [[nodiscard]] bool is_empty() const noexcept {
         return owner_ == none && recent_ == 0 && all_.size() == 0;
     }
-    /// Returns the bit set of the entries of `last_` that `other` may lack. All other counters but
-    /// the owner's are in it. Returns `unknown` if this is not known without a look at them.
+    /// Returns the bit set of the entries of this clock's `last_` that `other` may not include.
+    /// `other` includes all its other counters, but perhaps not the owner's. Returns `unknown` if
+    /// only a comparison of all counters could tell.
     [[nodiscard]] unsigned missing_in(actor_clock const& other) const noexcept {
         if (owner_ != none && other.includes(owner_, learned_)) { return late_; }
         if (via_all_ && other.includes(via_, via_count_)) { return via_late_; }
         return is_empty() ? 0 : unknown;
     }
-    /// Returns true if `other` is known to include this clock but for a few entries of `last_`. For
-    /// an actor's own clock, its own count does not matter.
+    /// Returns true if `other` is known to include all counters of this clock except a few entries
+    /// of `last_`. If this is the owner's own clock (not a copy), the owner's counter may be
+    /// missing too.
     [[nodiscard]] bool is_within(actor_clock const& other) const noexcept {
         bool const own = owner_ == none || !copy_ || other.includes(owner_, own_);
         return own && missing_in(other) != unknown;
@@ -179,8 +186,8 @@ private:
         }
     }
 
-    /// Replaces all counters by those of `other`, but not that of this clock's actor and those that
-    /// `other` may lack.
+    /// Takes the counters of `other`, which includes this clock except a few entries of `last_`.
+    /// Keeps these entries. If this is the owner's own clock, also keeps the owner and its counter.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -195,7 +202,7 @@ private:
         *this = std::move(next);
     }
 
-    /// Joins `other`. Neither clock includes the other.
+    /// Joins `other` if neither clock is known to include the other one.
     void add(actor_clock const& other) {
         actor_clock next{*this};
         next.copy_ = copy_;
@@ -217,7 +224,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Records that a clock which includes the owner's next count includes all of these counters.
+    /// Records that counters have changed: only a clock that includes the owner's next count is
+    /// known to include all of them.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -225,7 +233,7 @@ private:
         joined_  = true;
     }
 
-    /// Makes the owner's counter one of the others.
+    /// Removes the owner of the clock, and stores its counter among the others.
     void disown() {
         if (owner_ != none) {
             make_room(owner_);
@@ -249,7 +257,8 @@ private:
         late_ |= 1U << i;
         via_late_ |= 1U << i;
     }
-    /// Returns the index of the actor's entry in `last_`, or of the first that is free.
+    /// Returns the index of the actor's entry in `last_`, or else of the first free entry (`few` if
+    /// all are used).
     [[nodiscard]] unsigned place_of(std::size_t actor) const noexcept {
         unsigned i = 0;
         while (i < recent_ && last_[i].actor != actor) { ++i; }
@@ -260,7 +269,7 @@ private:
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Moves entries of `last_` to `all_`: those that are not late, or, if these are few, all.
+    /// Moves the entries of `last_` that are not late to `all_`. If that frees too few, moves all.
     void spill() {
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
@@ -281,18 +290,19 @@ private:
         }
     }
 
-    /// Counters of all actors but the owner; for an actor in `last_`, the count there is valid.
+    /// Counters of all actors except the owner. For an actor with an entry in `last_`, only the
+    /// count there is valid.
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< the owner's counter
-    /// Each clock that includes this count of the owner includes all counters but the late ones.
+    /// A clock that includes this count of the owner includes all counters except the late ones.
     std::uint64_t learned_ = 0;
     /// A clock that includes the count `via_count_` of the actor `via_` includes all of `all_`,
     /// and, if `via_all_` is true, the counters in `last_` that are not in `via_late_`.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of entries of `last_`
-    unsigned      late_      = 0; ///< bit set of the late entries of `last_`
+    unsigned      late_      = 0; ///< bit set of the entries of `last_` raised after `learned_`
     /// Bit set of the entries of `last_` that a clock with the count `via_count_` may lack.
     unsigned via_late_  = 0;
     bool     via_all_   = false;

@@ -20,7 +20,7 @@
 namespace vram {
 namespace detail {
 
-/// Adds the bytes of a copy to the counters of its engine.
+/// Adds `bytes` to the number of bytes copied in the direction of `engine`.
 inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
     switch (engine) {
     case sim_engine::to_device: f.bytes_to_device += bytes; break;
@@ -30,8 +30,9 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
     }
 }
 
-/// Queues the copy `c` on stream `s`. Then the calling thread waits, if CUDA does so for these
-/// kinds of memory.
+/// Queues the copy `c` on stream `s`, or adds it to the graph into which `s` is being captured. A
+/// copy that is queued makes the calling thread wait in the cases in which CUDA waits: a copy to
+/// pageable memory, a large one from pageable memory, and one from host to host.
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
                          bool of_batch = false) {
     sim_machine&      m     = call.machine;
@@ -116,12 +117,13 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_stream_state* const others[] = {m.at(route.to_device).legacy,
                                         m.at(route.from_device).legacy};
     bool const              serial   = s.legacy && route.engine == sim_engine::peer && !s.capture;
-    // For a copy between devices in the NULL stream, `s` first waits for that of the other device.
+    // For a copy between devices in the NULL stream, `s` first waits for the NULL stream of the
+    // other device.
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }
     detail::sim_operation* const op = detail::sim_queue{call}.enqueue(s, std::move(task));
-    // Null: the stream is being captured, and the copy is a node of its graph.
+    // `op` is null if the stream is being captured: the copy is then a node of its graph.
     if (op == nullptr) { return; }
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(*other, s); }

@@ -13,7 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns a range that one of `uses` writes and another accesses; empty if there is none.
+/// Returns a range that one of the accesses `uses` writes and another one reads or writes. Returns
+/// an empty range if there is none.
 inline sim_range first_overlap(std::vector<sim_task::use> uses) {
     std::sort(uses.begin(), uses.end(), [](sim_task::use const& a, sim_task::use const& b) {
         return a.range.begin() < b.range.begin();
@@ -32,8 +33,8 @@ inline sim_range first_overlap(std::vector<sim_task::use> uses) {
     return {};
 }
 
-/// Reports the mistake `kind` if one of `uses` writes a range that another one accesses. These
-/// accesses have no order among themselves.
+/// Reports the mistake `kind` if one of the accesses `uses` of an operation writes a range that
+/// another one reads or writes. Does nothing if races are not checked.
 inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
                             std::vector<sim_task::use> const& uses, sim_mistake kind,
                             char const* advice) {

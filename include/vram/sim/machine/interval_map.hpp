@@ -15,8 +15,9 @@
 namespace vram {
 namespace detail {
 
-/// A map from the positions [0, size) to values, stored as disjoint intervals. At first all
-/// positions are one interval; an interval is split only if a part of it gets another value.
+/// A map from the positions 0 to `size - 1` to values, stored as disjoint intervals of equal
+/// values. At first all positions are one interval. `change` and `assign` split intervals at the
+/// ends of their range.
 ///
 /// Failure   A split throws `std::bad_alloc` and leaves the values unchanged.
 /// Threads   One thread at a time.
@@ -87,14 +88,15 @@ public:
         rest_.erase(first == 0 ? rest_.begin() : std::next(at), to);
     }
 
-    /// Returns true if `change` has visited so many intervals since the last call of `compact`, or
-    /// the map has got so many, that another call costs little in comparison.
+    /// Returns true if a call of `compact` is worth its cost: `change` has visited many intervals
+    /// since the last one, or the map has many intervals.
     [[nodiscard]] bool compact_is_due() const noexcept {
         return visited_ > 64 + std::max(pieces(), work_) || pieces() > 64 + 2 * work_;
     }
 
-    /// Calls `simplify(value)` for each interval, and makes one of all neighbours for which
-    /// `same(value, value)` is true. `simplify` returns what the next call for the value will cost.
+    /// Calls `simplify(value)` for each interval, and merges neighbours for which `same(value,
+    /// value)` is true. `simplify` returns the cost of its next call for this value, as a number of
+    /// steps.
     template <class Simplify, class Same>
     void compact(Simplify simplify, Same same) {
         std::size_t  work   = simplify(first_);
@@ -128,8 +130,8 @@ private:
     [[nodiscard]] std::size_t begin_of(typename intervals::const_iterator at) const {
         return at == rest_.end() ? size_ : at->first;
     }
-    /// Returns the interval that starts at `position`, which is not 0, after splitting the one
-    /// around it if needed.
+    /// Returns the interval that starts at `position`, which must not be 0. If there is none,
+    /// splits the interval that contains `position`.
     iterator split(std::size_t position) {
         auto const after = rest_.upper_bound(position);
         if (after == rest_.begin()) { return rest_.emplace_hint(after, position, first_); }
@@ -140,9 +142,9 @@ private:
 
     std::size_t size_    = 0;
     std::size_t visited_ = 0; ///< number of intervals that `change` has visited since `compact`
-    std::size_t work_    = 0; ///< what the next `compact` would have cost after the last one
+    std::size_t work_    = 0; ///< sum of the costs that `simplify` returned in the last `compact`
     Value       first_{};     ///< the value of the interval that starts at 0
-    /// The values of the others, by the interval's start. An interval ends at the next start.
+    /// The values of all other intervals, by their start. Each ends where the next one starts.
     intervals rest_;
 };
 

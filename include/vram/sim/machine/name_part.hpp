@@ -14,7 +14,7 @@
 namespace vram {
 namespace detail {
 
-/// Returns the public form of `part`, for reports.
+/// Returns the value of the public enumeration `sim_part` for `part`.
 [[nodiscard]] constexpr sim_part part_of(part_kind part) noexcept {
     switch (part) {
     case part_kind::program: break;
@@ -25,7 +25,9 @@ namespace detail {
     }
     return sim_part::program;
 }
-/// If a part of vram, such as a loader, queues the operation, names it after that work.
+/// If a part of vram, such as a loader, queues the operation, stores the part in `task`. A copy
+/// also gets the name of the part's work, such as "loader copy of batch", and the number of the
+/// batch.
 inline void name_part(sim_task& task) noexcept {
     if (calling_part == nullptr) { return; }
     part_work const& work = calling_part->work;

@@ -16,14 +16,14 @@ namespace vram {
 namespace detail {
 
 /// An array of counters, at first all 0, without a fixed size. It is a tree with 16 counters in
-/// each leaf. A copy shares the tree; a change copies the nodes on the path to the counter.
+/// each leaf. A copy shares the tree; a change copies the shared nodes on the path to the counter.
 ///
 /// Failure   A change throws `std::bad_alloc` and leaves the values unchanged.
 /// Threads   Copies may be used by different threads, one object by one thread at a time.
 /// Cost      A lookup or a change is O(log size). `raise_all` visits the parts that differ.
 class shared_counts {
 public:
-    /// Returns the counter with the index `i`.
+    /// Returns the counter with the index `i`, or 0 if it was never raised.
     [[nodiscard]] std::uint64_t operator[](std::size_t i) const noexcept {
         if (i >= size()) { return 0; }
         node const* at = root_.get();
@@ -106,7 +106,8 @@ private:
         node* node_ = nullptr;
     };
 
-    /// A leaf (`leaf`) with counters, or an inner node with the nodes of the level below.
+    /// A node of the tree. If `leaf` is true, it has counters; if not, references to the nodes of
+    /// the level below.
     struct node {
         explicit node(bool is_leaf) noexcept : leaf{is_leaf} {
             if (leaf) {
@@ -147,7 +148,8 @@ private:
         ++levels_;
     }
 
-    /// Makes `at` the only reference to its node, which is a copy if there were others.
+    /// Makes `at` the only reference to its node: creates the node if `at` is null, and copies it
+    /// if other references exist.
     static void own(link& at, unsigned level) {
         if (!at) {
             at = link{new node{level == 0}};
@@ -165,8 +167,8 @@ private:
         }
     }
 
-    /// A node with the larger of each pair of counters of two nodes `a` and `b`. No new node is
-    /// made if all larger counters are in one of the two.
+    /// A node with the larger of each pair of counters of two nodes `a` and `b`. If all larger
+    /// counters are in one of the two, that node is the result, and no new one is made.
     struct larger_of {
         link result;
         bool is_a, is_b; ///< true if the counters are equal to those of `a`, or of `b`

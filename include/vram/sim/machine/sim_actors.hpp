@@ -21,8 +21,9 @@ namespace detail {
 /// Cost      `take` compares the counters of at most 16 streams or threads that have ended.
 class sim_actors {
 public:
-    /// Returns an index for a new stream or thread, which `creator` starts. The index of a stream
-    /// or thread that has ended is reused if everything that it did happens before `creator`.
+    /// Returns an index for a new stream or thread. `creator` is the vector clock of the thread
+    /// that creates it. An index of a stream or thread that has ended is reused only if everything
+    /// that it did happens before `creator`.
     std::size_t take(vector_clock const& creator) {
         // Examines the newest of the ended streams and threads, and the others in turns.
         for (std::size_t i = 0; i < std::min<std::size_t>(over_.size(), 16); ++i) {
@@ -49,7 +50,7 @@ private:
 
     std::vector<ended> over_;
     std::size_t        count_ = 0; ///< number of different indices that `take` has returned
-    /// Index in `over_` that `take` examines next, apart from the newest.
+    /// Index in `over_` of the element that `take` examines after the newest eight.
     std::size_t next_ = 0;
 };
 

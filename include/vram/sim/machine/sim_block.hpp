@@ -18,39 +18,39 @@ namespace detail {
 // Defined in sim/machine/sim_pool.hpp.
 struct sim_pool;
 
-/// The kinds of simulated memory. `pageable` is any memory of the process that the simulation did
-/// not allocate or register.
+/// The kinds of memory. `pageable` is memory that the simulation neither allocated nor registered.
 enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
 
-/// One allocation. The object is kept until its addresses are reused, to detect late accesses.
+/// One allocation, mapping or registered range. The newest 4096 freed allocations of a device are
+/// kept until their addresses are reused, to detect late accesses.
 struct sim_block {
     std::uintptr_t begin = 0;
     std::size_t    bytes = 0;
     sim_kind       kind{};
     int            device = 0;
-    /// Bytes by which the block reduces the free memory of the device.
+    /// Rounded size in the statistics of the device or pool; 0 for host memory and mappings.
     std::size_t counted = 0;
-    bool        freed   = false; ///< true after the program has freed the block
-    /// True while earlier work of the stream that freed the block may use it.
+    bool        freed   = false; ///< true if the block is not live
+    /// True while a free of the block waits for earlier work, which may use the block.
     bool busy = false;
-    /// True if the device may access the block. For a mapping of physical memory,
-    /// `sim_pages::set_access` sets it.
+    /// True if devices may access the block; for a mapping after `sim_pages::set_access`.
     bool granted = true;
     /// The graph that has a node which allocates this block, if any.
     std::weak_ptr<void> graph;
     sim_pool const*     pool = nullptr; ///< the pool from which the block was allocated, if any
-    /// The pool, if a graph allocates the block and does not free it: such a block *outlives* the
-    /// launch.
+    /// The pool of a block that is allocated by a graph; empty for other blocks.
     std::weak_ptr<sim_pool> graph_pool{};
-    bool                    outlives     = false; ///< true for a block that outlives the launch
-    bool                    counted_live = false; ///< true if the pool counts it as live
+    /// True if a graph allocates the block, and does not free it.
+    bool outlives = false;
+    /// For a block of a graph: true if its pool counts it as live.
+    bool counted_live = false;
     /// For each device: true if its kernels may access the memory of `pool`.
     std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
     std::uint64_t physical = 0;
     sim_event_of  allocated{};
     sim_event_of  released{};
-    /// The accesses to each part so far; empty if no check needs them.
+    /// For each range: the last write, and the reads since. Empty if no check needs them.
     interval_map<sim_history> history;
     /// The blocks that a pool or other resource allocated in this block, if one divides it.
     std::unique_ptr<sim_parts> parts{};

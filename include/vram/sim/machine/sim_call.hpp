@@ -33,19 +33,19 @@ public:
     sim_call(sim_machine& machine, sim_call_kind kind, int device, std::source_location where,
              std::size_t bytes = 0);
 
-    /// Throws `sim_error` if the program has injected a fault into this call, or if the device is
-    /// lost.
+    /// Throws `sim_error` if an injected fault refuses this call, or if the device is lost.
     void admit() const {
         if (refusal != sim_status::ok) { throw sim_error{refusal, where}; }
     }
-    /// Counts a new step of the calling thread (in its vector clock, which records what happens
-    /// before the step), and returns a description of this call for the checker.
+    /// Counts a new step of the calling thread in its vector clock (the record of what happens
+    /// before its next step), and returns a description of this call for reports.
     [[nodiscard]] sim_event_of host_step(char const* name);
-    /// Stores this call as the one that recorded the event `e`.
+    /// Stores this call as the one that recorded the event `e`, for reports. Stores no call if
+    /// races are not checked.
     void recorded(sim_event_state& e);
-    /// Called by a wait or query named `name` before it uses the last record of the event `e`. If
-    /// nothing orders that record before this call, reports it, once for each record: had this call
-    /// been made first, it would not have waited.
+    /// Called before a wait for the event `e`, or a query, uses the last record of `e`. If nothing
+    /// orders that record before this call, reports this once for each record: in another order of
+    /// the host threads, the call would come before the record and would not wait.
     void expect_ordered(sim_event_state& e, char const* name);
     /// Throws the first report that has not been thrown yet as `sim_race`, if
     /// `sim_options::on_report` is `throw_it`.
@@ -53,9 +53,9 @@ public:
     /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread.
     void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
 
-    /// Called for calls that are illegal during a stream capture: one by this thread, or by any
-    /// thread if the mode of the capture is global. If there is such a capture, invalidates it and
-    /// throws `sim_error{stream_capturing}`. Does nothing if the calling thread has a
+    /// Called for calls that CUDA forbids during a stream capture. Looks for captures that are not
+    /// relaxed and were begun by this thread, or have the global mode. If there is one, invalidates
+    /// it and throws `sim_error{stream_capturing}`. Does nothing if the calling thread has a
     /// `sim_capture_guard`.
     void unsafe();
 

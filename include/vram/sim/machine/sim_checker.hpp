@@ -53,16 +53,16 @@ public:
     void                            set(sim_checks const& checks) noexcept { on_ = checks; }
 
     /// Returns an index in vector clocks (records of the happens-before order) for a new stream or
-    /// host thread, which `creator` starts. The index of a stream or thread that has ended is
-    /// reused if everything that it did happens before `creator`.
+    /// host thread. `creator` is the vector clock of the thread that creates it.
     std::size_t actor(vector_clock const& creator) { return actors_.take(creator); }
     /// Makes the index `slot` of a stream or thread that has ended (in the vector clocks) available
     /// for another. `count` is the number of its last step.
     void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
     /// Checks one access to `range` by the operation `step`, and records it in the access history.
-    /// `clock` contains what happens before it. `copy` is true for copies by the device, which may
-    /// access any memory. `peers` is true if a kernel may access the memory of other devices.
+    /// Everything in the vector clock `clock` happens before it. `copy` is true for copies by the
+    /// device, which may access any memory. `peers` is true if a kernel may access the memory's
+    /// device.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
@@ -95,8 +95,8 @@ public:
         if (on_.races) { memory.history = {memory.bytes, {}}; }
     }
 
-    /// Records the operation `step` as the free of `block`, and reports accesses not ordered before
-    /// it. If `fully` (for a free by a resource), the waits of resources count as order.
+    /// Records the operation `step` as the free of `block`. Reports the accesses that do not happen
+    /// before it. If `fully` (for a free by a resource), the waits of resources count as order.
     template <class Block>
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
@@ -110,6 +110,7 @@ public:
     }
 
     /// Begins a wait for work that is not queued yet, such as another stream's write of a value.
+    /// `slot` and `count` are the index and the number of the wait in vector clocks.
     void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
     /// Ends a wait that `begin_wait` began: the work in the vector clock `then` happens before it.
     /// Reports the conflicts that the wait could have ordered and does not.
@@ -119,8 +120,8 @@ public:
         }
     }
 
-    /// Called if an event of a pool or layer could not be stored. Not all of its blocks are known
-    /// from then on, so no access is reported for being outside of every block.
+    /// Called if an event of a pool or layer could not be stored. From then on not all of its
+    /// blocks are known, so accesses to freed or unknown parts of its chunks are not reported.
     void miss_event() noexcept { ++unchecked.resource_events; }
     /// Counts an order of two threads or streams, or an access, that could not be recorded for lack
     /// of host memory. From then on no races are reported.
@@ -159,7 +160,7 @@ public:
             report_pair(found.step(), each.with, each.begin, each.end - each.begin, block);
         }
     }
-    /// Adds earlier accesses to a range of `block` (a `sim_block` or `sim_inner_block`) to `found`.
+    /// Adds to `found` the accesses to a range of `block` that conflict with its operation.
     template <class Block>
     static void collect(sim_conflicts& found, Block& block, std::uintptr_t begin,
                         std::uintptr_t end) {
@@ -171,7 +172,7 @@ public:
     }
 
     /// Adds a report to those of the simulated machine, with the names of its streams, threads and
-    /// memory.
+    /// memory. A repeated one is only counted.
     void report(sim_report r) {
         if (log.repeated(r.kind, r.second, r.first)) { return; }
         names.complete(r);
@@ -205,7 +206,8 @@ private:
         pageable_.bytes   = unsatisfiable;
     }
 
-    /// Checks and records an access to `range`, which is in `block`. Returns false after a report.
+    /// Checks and records an access to `range`, which is in `block`. Returns false if it is a
+    /// mistake.
     template <class Block>
     bool touch(Block& block, sim_event_of const& step, vector_clock const& clock, sim_range range,
                sim_access access, bool fully = false) {
@@ -213,7 +215,7 @@ private:
     }
     /// Checks and records an access to the part of `range` within `block`. `history` is the access
     /// history of the block, or of the physical memory that is mapped there. If `fully`, the waits
-    /// of resources count as order. Returns false if it reported a mistake.
+    /// of resources count as order. Returns false if the access is a mistake.
     template <class Block>
     bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access, bool fully) {
@@ -245,7 +247,7 @@ private:
 
     /// Checks and records an access to memory of `block` in which a pool or other resource
     /// allocates blocks (`parts`). `block` is a `sim_block`, `sim_inner_block` or
-    /// `sim_reservation`. Returns false if it reported a mistake.
+    /// `sim_reservation`. Returns false if it found a mistake.
     template <class Block>
     bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
                      vector_clock const& clock, sim_range range, sim_access access) {
@@ -319,8 +321,8 @@ private:
         }
     }
 
-    /// Returns the live block that contains `range`. If there is none, or `step` may not access it,
-    /// reports the mistake and returns null.
+    /// Returns the live block that contains `range`, or `pageable_` if accesses to pageable memory
+    /// are recorded. Otherwise returns null, after a report if the access is a mistake.
     sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {

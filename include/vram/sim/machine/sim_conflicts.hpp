@@ -17,8 +17,9 @@
 namespace vram {
 namespace detail {
 
-/// The earlier operations that conflict with one operation (access the same bytes without an
-/// order): of each stream or host thread the last one, with the range of all bytes in conflict.
+/// The earlier operations that conflict with one operation: they access the same bytes without an
+/// order. For each stream or host thread the last one is stored, with a range that contains all
+/// bytes in conflict.
 ///
 /// Threads   One thread at a time.
 /// Cost      One comparison for each operation in the histories.
@@ -30,18 +31,18 @@ public:
         std::uintptr_t end;
     };
 
-    /// Collects the conflicts of the operation `step`. `clocks` are vector clocks: what they
-    /// contain happens before it. If `fully`, the waits of resources count as order; after the free
-    /// of a block they always do.
+    /// Collects the conflicts of the operation `step`. Everything in the vector clocks `clocks`
+    /// happens before it. If `fully`, the waits of resources count as order; with an earlier free
+    /// of the memory they always do.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
 
-    /// From now on, only accesses are conflicts, and the earlier allocation of the memory is not.
+    /// From now on, the allocation of the memory does not count as a conflict.
     void uses_only() noexcept { uses_only_ = true; }
 
-    /// Adds the operations in the history `h` of the range that conflict with `step`: the last
-    /// write and the accesses since then, unless they happen before `step`.
+    /// Adds the operations in `h`, the history of the range, that conflict with `step`: of the last
+    /// write and the accesses since then, those that do not happen before `step`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
         if (step_.what == sim_event_of::kind::read && !h.atomics) { return; }

@@ -24,9 +24,9 @@ namespace detail {
     return text;
 }
 
-/// Returns the thread in which the wait throws `sim_error{deadlock}`. A thread that waits at a
-/// `sim_gate` is selected before one that waits for a `sim_lock`, because a lock may be acquired in
-/// a `noexcept` function, and the unwinding of other threads releases locks.
+/// Returns the thread of `hosts` that is to throw `sim_error{deadlock}` from its wait. A thread
+/// that waits at a `sim_gate` is selected before one that waits for a `sim_lock`, because a lock
+/// may be acquired in a `noexcept` function, and the unwinding of other threads releases locks.
 [[nodiscard]] inline sim_host* sim_deadlock_victim(std::vector<sim_host*> const& hosts) {
     sim_host* victim = nullptr;
     for (sim_host* const h : hosts) {

@@ -21,10 +21,10 @@ namespace detail {
     return made == sim_access::read || declared == sim_access::write || declared == made;
 }
 
-/// If the calling thread runs the body of a kernel or a host function, reports the first bytes of
-/// `range` for which that operation does not declare the access `made`. If `simulated` is true,
-/// memory that is not simulated needs no declaration. `where` is the line of the access, if it is
-/// known.
+/// If the calling thread runs the body of a kernel or a host function, reports the rest of `range`
+/// from the first byte for which that operation does not declare the access `made`. If `simulated`
+/// is true, memory that is not simulated needs no declaration. `where` is the line of the access,
+/// if it is known.
 ///
 /// Threads   Any thread may call it. The calling thread must not hold the machine's lock.
 /// Cost      One comparison outside a kernel; one for each declared range inside.

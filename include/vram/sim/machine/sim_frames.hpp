@@ -24,7 +24,8 @@ namespace detail {
 ///
 /// Failure   Members throw `std::bad_alloc` if the system cannot create the file or a mapping.
 /// Threads   The caller holds the machine's lock.
-/// Cost      One system call per member function. Writing contents commits physical memory.
+/// Cost      `show`, `hide` and `give` make one system call. Writing contents commits physical
+///           memory.
 class sim_frames {
 public:
     /// Offsets and sizes in the file are multiples of this number of bytes.

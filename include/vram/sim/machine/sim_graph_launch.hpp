@@ -26,9 +26,9 @@ class sim_graph_launch {
 public:
     explicit sim_graph_launch(sim_queue queue) : queue_{queue}, m_{queue.m_} {}
 
-    /// Starts all nodes of a graph in the order of stream `s`, after the previous launch of the
-    /// same graph. A node starts when the nodes before it are complete; nodes without an edge are
-    /// unordered. If `s` is being captured, the nodes become part of that graph.
+    /// Queues all nodes of a graph on the stream `s`, after the previous launch of the same graph.
+    /// A node starts when the nodes that it depends on are complete; other nodes are unordered. If
+    /// `s` is being captured, adds the nodes to that capture's graph instead.
     void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }
@@ -112,8 +112,8 @@ private:
             if (std::exchange(n.frees->counted_live, false)) { pool->live -= n.frees->counted; }
         }
     }
-    /// Counts a block as live in its pool if the graph allocates it and does not free it. The
-    /// capture has counted it already, unless it was freed since then.
+    /// Counts a block as live in its pool if the graph allocates it and does not free it. Does
+    /// nothing if it is counted already, by the capture or by an earlier launch.
     void count_live(sim_block& block) {
         std::shared_ptr<sim_pool> const pool = block.graph_pool.lock();
         if (!block.outlives || block.counted_live || pool == nullptr) { return; }

@@ -24,13 +24,15 @@ namespace detail {
 /// Allocates or frees memory within one call of the simulated device, with the checks and
 /// statistics. A refused allocation returns null.
 ///
-/// Failure   Members throw `sim_error` if the device is lost or a call is illegal during a capture.
+/// Failure   Members throw `sim_error` if the device is lost or a call is illegal during a capture,
+///           and `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
 class sim_heap {
 public:
     explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
 
     /// Allocates memory without stream order: all work that is ordered after this call may use it.
+    /// Returns null if it refuses.
     void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
         call_.unsafe();
         std::size_t const counted = round(bytes);
@@ -70,7 +72,7 @@ public:
         return true;
     }
 
-    /// Allocates memory from `pool` in the order of the stream `s`.
+    /// Allocates memory from `pool` in the order of the stream `s`. Returns null if it refuses.
     void* allocate(sim_pool& pool, sim_stream_state& s, std::size_t bytes, std::size_t alignment) {
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
@@ -129,8 +131,8 @@ public:
         return true;
     }
 
-    /// Returns unused memory of `pool` to the device until the pool has `keep` bytes. Returns the
-    /// number of bytes returned.
+    /// Returns unused memory of `pool` to the device, but leaves at least `keep` bytes reserved.
+    /// Returns the number of bytes that the device got.
     static std::size_t trim(sim_machine& m, sim_pool& pool, std::size_t keep) {
         std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes);
         std::size_t const gone   = pool.reserved > needed ? pool.reserved - needed : 0;
@@ -139,14 +141,16 @@ public:
         return gone;
     }
 
-    /// Called when a pool ends: returns its unused memory now, and each block when it is freed.
+    /// Called when a pool ends: returns its unused memory to the device now. Blocks that are freed
+    /// later return theirs at that time.
     static void retire(sim_machine& m, sim_pool& pool) {
         pool.threshold = 0;
         trim(m, pool, 0);
     }
 
 private:
-    /// Memory that the pool reserved for one allocation. If that fails, the destructor returns it.
+    /// When the object is destroyed, the pool returns memory above its threshold: if an allocation
+    /// fails, the memory that was reserved for it.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
@@ -154,8 +158,8 @@ private:
     };
 
     /// Adds the cost of a `cudaMalloc` (`allocates`) or `cudaFree` to the calling thread's time.
-    /// Blocks of up to 1 MiB are placed in pages of 2 MiB, and a call that needs one page more or
-    /// less costs more.
+    /// Blocks of up to 1 MiB are placed in pages of 2 MiB, and a call that adds or removes such a
+    /// page costs more.
     void pay_direct(int device, std::size_t bytes, bool allocates) {
         static constexpr std::size_t page        = std::size_t{2} << 20;
         sim_costs const&             c           = m_.options.costs;
@@ -252,7 +256,8 @@ private:
         pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
         return reinterpret_cast<void*>(block->begin);
     }
-    /// Adds a node to the graph that frees a block, which was allocated in the same capture.
+    /// Adds a node that frees `block` to the graph into which `s` is being captured. The same
+    /// capture has allocated the block.
     void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
         add_node(s, "free").frees = &block;
         s.capture->live.erase(block.begin);
@@ -261,8 +266,9 @@ private:
         pool.live -= block.counted;
         shrink(m_, pool);
     }
-    /// Frees a block during the capture of the stream `s`. Returns false if neither this capture
-    /// nor that of another graph has allocated it: the free of other memory cannot be captured.
+    /// Adds a free of the block at `p` to the graph into which the stream `s` is being captured.
+    /// The block must be allocated by this capture, or by a graph that exists and does not free it.
+    /// Otherwise returns false, and reports the mistake if frees are checked.
     bool free_in_capture(sim_pool& pool, sim_stream_state& s, void* p, std::size_t bytes) {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (auto const own = s.capture->live.find(at); own != s.capture->live.end()) {
@@ -302,10 +308,10 @@ private:
                 .count  = s.count};
     }
 
-    /// Makes `bytes` bytes of the pool available to stream `s`. Takes, in this order: free memory;
-    /// freed memory if `s` is ordered after the free; memory of the device; memory with a queued
-    /// free on another stream, for which `s` must then wait. If all that is too little, returns
-    /// false and changes nothing.
+    /// Makes `bytes` bytes of the pool available to stream `s`. Takes free memory first, then freed
+    /// memory if `s` is ordered after the free, and the rest from the device. If the device has too
+    /// little, also takes memory with a queued free on another stream, and makes `s` wait for the
+    /// free. If all that is too little, returns false.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// The access history of a range of memory: the last write, and the reads since then, in the order
-/// of their indices in vector clocks.
+/// The access history of a range of memory: the last write, and the reads and atomic accesses since
+/// then, sorted by the index of their stream or thread in vector clocks.
 ///
 /// Cost      `note` is constant if streams read in turns; else O(log reads), or O(reads) for the
 ///           first read of a stream or thread.
@@ -62,7 +62,8 @@ struct sim_history {
 
 private:
     /// Returns the first position in `reads` that is not before `step`. Examines the position after
-    /// `latest` first, unless there may be `several` accesses of the same kind.
+    /// `latest` first, unless `several` is true: a stream may then have several accesses of one
+    /// kind.
     std::vector<sim_event_of>::iterator place_of(sim_event_of const& step, bool several) {
         if (reads.empty() || is_before(reads.back(), step)) { return reads.end(); }
         std::size_t const next = latest + 1 < reads.size() ? latest + 1 : 0;
@@ -79,9 +80,9 @@ private:
     }
 };
 
-/// Removes the accesses for which `is_past(slot, count)` is true: they happen before all later
-/// operations, so none of these can conflict with them. Neighbours that are then equal become one
-/// interval.
+/// Removes from `history` the accesses for which `is_past(slot, count)` is true. They happen before
+/// all later operations, so no later one can conflict with them. Then merges neighbouring intervals
+/// that are equal.
 template <class IsPast>
 void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
     auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };

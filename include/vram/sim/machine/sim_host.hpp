@@ -19,9 +19,10 @@ namespace detail {
 
 struct sim_stream_state;
 
-/// The state of a host thread in simulated time: a `sim_thread`, or the thread that
-/// started one. Number 0 stands for all other threads together, the *ordinary* ones. The simulation
-/// does not see the locks between them, so it treats everything that they do as ordered.
+/// The state of a host thread in simulated time: a `sim_thread`, or the thread that started one.
+/// Number 0 stands for all other (*ordinary*) threads together, unless `sim_host_order::checked`
+/// gives each one its own state. The simulation does not see the locks between them, so without
+/// that option it treats everything that they do as ordered.
 struct sim_host {
     /// `runnable`: the thread may run. `blocked`: it waits in simulated time. `away`: it blocks in
     /// real time, unseen by the simulation, so that other threads run. `ended`: it has ended.
@@ -56,8 +57,8 @@ struct sim_host {
     int                     children = 0;
     std::condition_variable turn;
 
-    /// Begins a new step of this thread: what the thread does later is not ordered before
-    /// operations that follow the present step.
+    /// Begins a new step of this thread. An operation that follows the present step is not ordered
+    /// after the new one.
     void advance() { vclock.advance(slot); }
 };
 
@@ -85,8 +86,8 @@ struct sim_self {
 /// thread.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees `selves` when the thread ends. A `sim_thread` that ends the process keeps `selves`,
-/// because destructors of static objects may still make calls in the simulated time of this thread.
+/// Frees `selves` when the thread ends. Keeps `selves` if the thread still has a simulated time of
+/// its own, because it is ending the process: destructors of static objects may still make calls.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;

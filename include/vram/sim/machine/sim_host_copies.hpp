@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Declares that the calling thread copies `bytes` bytes from `from` to `to`, and adds the time of
-/// the copy, by `sim_options::host_copy_bandwidth`, to the thread's simulated time. Pass null for a
+/// Declares that the calling thread copies `bytes` bytes from `from` to `to`. Adds the time of the
+/// copy to the thread's simulated time, if `sim_options` has a bandwidth for it. Pass null for a
 /// source or destination that is not memory, such as a file.
 ///
 /// Threads   Any thread may call it.

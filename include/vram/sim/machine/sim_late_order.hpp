@@ -60,9 +60,9 @@ public:
         }
     }
 
-    /// Returns the order of two operations, of which `second` was queued later, if it follows only
-    /// from waits for work that was queued later. `open`: such a wait, not resolved yet, may order
-    /// them.
+    /// Returns `ordered` if `first` happens before `second`, which was queued later and has the
+    /// vector clock `clock`, because of waits for work that was queued later. Returns `open` if
+    /// such a wait, for which the work is not queued yet, may order them.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -89,8 +89,8 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends a wait: the work in the vector clock `then` happens before it. Returns the kept
-    /// conflicts that no other wait can order any more.
+    /// Ends a wait: the work in the vector clock `then` happens before it. Forgets the kept
+    /// conflicts that are now decided, and returns those of them that no wait orders.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {
@@ -157,7 +157,7 @@ private:
         }
     }
     /// Forgets the older half of the resolved waits (their work is queued): streams that are still
-    /// used have joined what happens before them.
+    /// used have joined their vector clocks.
     void forget() {
         std::size_t left = (waits_.size() - open_) / 2;
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });

@@ -83,8 +83,8 @@ private:
     [[nodiscard]] sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
-    /// Returns the state of the `sim_thread` `self`. For null, returns the common state of all
-    /// threads that are no `sim_thread`.
+    /// Returns the state of the `sim_thread` `self`. If `self` is null, returns the state of the
+    /// calling thread, which is no `sim_thread`; such threads usually share one state.
     [[nodiscard]] sim_host& state_of(sim_host* self) const noexcept {
         return self != nullptr ? *self : machine_->caller();
     }
@@ -103,8 +103,9 @@ private:
         taken_   = true;
         outside_ = self == nullptr;
     }
-    /// Orders the new holder `h` after the earlier holders. `h` is null for an operation, which
-    /// gets no order. If `h` was also the last holder, it is already ordered after the others.
+    /// Orders the new holder `h` after the earlier holders. `h` is null if the function of an
+    /// operation takes the lock; it gets no order. If `h` was also the last holder, it is already
+    /// ordered after the others.
     void follow(sim_host* h) const {
         bool const same = h != nullptr && h == holder_;
         if (h != nullptr && !(same && (in_program_ || in_resource_call()))) {

@@ -162,7 +162,7 @@ public:
     // resource, it is added to the full order only, because the program must not rely on it.
 
     /// Makes everything in the vector clock `then` happen before the next step of the owner of
-    /// `clock`.
+    /// `clock`. In a call of a resource, this holds in the full order only.
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
@@ -202,9 +202,9 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Each action on the legacy default stream, and each wait for it, calls this function.
-    /// Allocations of pools on the stream are no work of it, but they happen before that action and
-    /// so before later work of blocking streams.
+    /// Makes the allocations that pools made on the legacy default stream happen before its next
+    /// action, and so before later work of blocking streams. Each action on that stream, and each
+    /// wait for it, calls this function.
     static void include_allocations(sim_stream_state& legacy) {
         if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
     }
@@ -217,8 +217,8 @@ public:
         legacy.allocated.raise(legacy.allocation_slot, ++legacy.allocations);
     }
 
-    /// Ends the simulated time of the thread `me`: its calls take none. Everything that it did then
-    /// happens before the later work of all such threads.
+    /// Ends the simulated time of the calling thread `me`: its later calls take none. Everything
+    /// that it did happens before later steps of the threads that are no `sim_thread`.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -229,10 +229,10 @@ public:
         turns.hand_off(held);
     }
 
-    /// Returns the state of the calling thread: its own if it is a `sim_thread` or has started one,
-    /// or if other threads are checked too; else that of all other threads together.
+    /// Returns the state of the calling thread: its own if it is a `sim_thread`, has started one,
+    /// or `sim_host_order::checked` is set; otherwise the one that all other threads share.
     [[nodiscard]] sim_host& caller() { return caller(detail::self(id)); }
-    /// Returns the same for the calling thread, which has the state `self` on this node.
+    /// Returns the state of the calling thread, which has the entry `self` for this node.
     [[nodiscard]] sim_host& caller(sim_self& self) {
         if (self.host != nullptr) { return *self.host; }
         if (options.host_threads != sim_host_order::checked) { return turns.outside; }
@@ -242,9 +242,9 @@ public:
         }
         return *self.own;
     }
-    /// Orders the thread `h` after everything that the other threads have called before, or, with
-    /// the option `by_kind`, only after the threads that are no `sim_thread`. Does nothing if the
-    /// option is `checked`.
+    /// Records that all calls so far of other threads happen before the next one of the thread `h`.
+    /// With `sim_host_order::by_kind` only between two threads that are no `sim_thread`, and with
+    /// `checked` not at all.
     void order_caller(sim_host& h) {
         sim_host_order const order = options.host_threads;
         if (order == sim_host_order::checked || !checker.on().races) { return; }
@@ -262,8 +262,8 @@ public:
         follow(turns.outside);
         if (changed) { h.advance(); }
     }
-    /// Called when the `sim_thread` `h` has ended: threads that the options order after it may call
-    /// later.
+    /// Called when the `sim_thread` `h` has ended. With `sim_host_order::ordered`, everything that
+    /// it did happens before later calls of other threads.
     void thread_ended(sim_host const& h) {
         if (options.host_threads == sim_host_order::ordered) { acquire(turns.outside, h.vclock); }
     }
@@ -299,8 +299,8 @@ public:
         }
         turns.progress.notify_all();
     }
-    /// Ends the waits of streams for `value` that no queued write has ended before. The work in the
-    /// vector clock `then` happens before the write of the value.
+    /// Ends the waits of streams for this word that `value` satisfies. The work in the vector clock
+    /// `then` happens before the write of the value.
     void written(sim_word& word, std::uint32_t value, vector_clock const& then) {
         std::erase_if(word.open, [&](sim_word::open_wait const& w) {
             if (!w.use.ends_at(value)) { return false; }
@@ -341,7 +341,7 @@ public:
 
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of streams so far of which resources were notified that the owner was destroyed.
+    /// Number of streams, in the process, of which resources were notified that they end.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);

@@ -21,8 +21,8 @@ struct sim_operation;
 struct sim_stream_state;
 
 /// One collective operation of several ranks. The operation of a rank takes its place on the device
-/// when its stream reaches it, and ends when those of all ranks have been reached and the longest
-/// duration has passed.
+/// when its stream reaches it, and ends when the operations of all ranks have been reached and the
+/// longest duration has passed.
 struct sim_meeting {
     struct party {
         sim_stream_state* stream; ///< the stream on which the rank queued its operation
@@ -34,13 +34,14 @@ struct sim_meeting {
 
     std::size_t                 ranks = 0;
     std::vector<party>          queued; ///< the ranks with queued operations
-    vector_clock                vclock; ///< work that happens before at least one operation
+    vector_clock                vclock; ///< join of the vector clocks of the queued operations
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
     bool given_up = false; ///< true after a deadlock: each operation ends when it is reached
 };
 
-/// The collectives of a communicator: the n-th of each rank belong together.
+/// The collectives of a communicator (a group of ranks). The n-th collectives of all ranks are
+/// parts of one operation.
 struct sim_meetings {
     struct issued {
         char const*          name;

@@ -64,7 +64,8 @@ public:
         return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
     }
 
-    /// Returns the kind of the memory at `p`. If it belongs to a device, sets `device`.
+    /// Returns the kind of the memory at `p`. Sets `device` to its device, or to 0 for pinned and
+    /// managed memory. Does not change `device` for registered and pageable memory.
     [[nodiscard]] sim_kind kind_of(std::uintptr_t p, int& device) const {
         for (std::size_t i = 0; i < spaces_.size(); ++i) {
             if (!spaces_[i]->holds(p)) { continue; }
@@ -83,7 +84,8 @@ public:
         return known ? sim_kind::registered : sim_kind::pageable;
     }
 
-    /// Returns true if `p` is in memory or reserved addresses of the simulated node.
+    /// Returns true if `p` is in an address range of the simulated node: that of a device, of
+    /// pinned or managed memory, or a reserved range.
     [[nodiscard]] bool simulates(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return true; }
@@ -135,8 +137,9 @@ private:
     static constexpr std::size_t most = std::size_t{1} << 44;
     /// Limit in bytes for the address ranges of all devices of a node (simulated machine) together.
     static constexpr std::size_t all_addresses = 2 * most;
-    /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
-    /// the device; sizes in a zone differ by at most a factor of two. So a zone always has a gap.
+    /// Number of zones (parts of a device's addresses for blocks of similar sizes): one for sizes
+    /// up to 512 bytes, and one for each doubling up to 1 TiB. A zone has more addresses than the
+    /// device has bytes, so that it normally has a gap for each block.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     // Sanitizers need shadow memory for all addresses, so there is only one zone.
     static constexpr std::size_t zones = 1;
@@ -152,7 +155,7 @@ private:
 
     /// Reserves four times the capacity for each zone (addresses for blocks of similar sizes; twice
     /// a large capacity under a sanitizer), so that there are gaps and a freed address is not
-    /// reused soon. If that fails, reserves less.
+    /// reused soon. Reserves less if that is more than `limit` or fails.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

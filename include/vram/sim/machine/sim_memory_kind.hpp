@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the kind of the memory at `p` on the current node (simulated machine): device, pinned or
-/// managed if the node allocated it, otherwise pageable.
+/// Returns the kind of the memory at `p` on the current node (simulated machine): device, managed
+/// or pinned (also registered) if the node knows it, otherwise pageable.
 ///
 /// Threads   Any thread may call it.
 /// Cost      O(log blocks).

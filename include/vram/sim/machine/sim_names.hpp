@@ -19,9 +19,8 @@
 namespace vram {
 namespace detail {
 
-/// The names that the program gave to streams, host threads and memory, for reports. The oldest
-/// names of streams and threads are forgotten when there are many, because the streams and threads
-/// may have ended long before a report names them.
+/// The names that the program gave to streams, host threads and memory, for reports. Only the
+/// newest 4096 names of streams and threads are kept, and those of the default streams.
 ///
 /// Failure   Throws `std::bad_alloc`, and then the name is not stored.
 /// Threads   The caller holds the machine's lock.

@@ -103,9 +103,9 @@ private:
         bool const       live  = block != nullptr && !block->freed && p < block->end();
         return live ? of(*block) : place{};
     }
-    /// Finds the innermost block at `p`: goes from each block to the chunk at `p` that a resource
-    /// divides it into. Calls `visit` for each block on the way that a resource allocated, and for
-    /// a freed one at the end.
+    /// Finds the innermost live block that contains `p`: begins with the block of the device, and
+    /// goes on to the blocks that resources allocated in it. Calls `visit` for each block of a
+    /// resource. If one is freed, the search ends there.
     template <class Visit>
     path descend(std::uintptr_t p, Visit visit) {
         path found{.innermost = root(p), .divided = {}};
@@ -143,7 +143,8 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk. The history of its memory is then the free of each block that was there.
+    /// Removes a chunk of a resource. The history of its memory is then the free of each block that
+    /// was there, or the allocation of a block that was not freed.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -206,7 +207,7 @@ private:
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
         bool const        kept   = checks.races || checks.uninitialised;
-        // The launches of the graph allocate the block, not this call.
+        // A block of a capture is allocated by the launches of the graph, not by this call.
         part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
         if (checks.races) { m_.checker.report_all(found, *part); }
     }
@@ -242,7 +243,8 @@ private:
         release(*part, step);
         report_late(found, *part);
     }
-    /// Makes the block at `p` live again: the resource refused this thread's last free.
+    /// Makes the block at `p` live again, if this thread's last event freed it: the resource has
+    /// refused that free.
     void keep(std::uintptr_t p) {
         sim_inner_block* const part = block_at(p);
         if (part == nullptr || last_freed != p) { return; }
@@ -305,7 +307,8 @@ private:
         }
         return allocation.slot;
     }
-    /// Returns the stream of the event, or null if it has none or the stream was destroyed.
+    /// Returns the stream of the event. Returns null if it has none, if the stream was destroyed,
+    /// or if it belongs to another node.
     [[nodiscard]] sim_stream_state* stream_of(event const& e) {
         if (!e.stream) { return nullptr; }
         sim_stream_state* s = e.stream->get();
@@ -324,9 +327,9 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Returns a new step of the stream `s`, or, without one, of the calling thread. Sets `clocks_`
-    /// to the vector clocks of what happens before an action of the stream that the thread would
-    /// call now.
+    /// Returns the step of the event `e`: of the stream `s`, or of the calling thread if `s` is
+    /// null. Sets `clocks_` to the vector clocks of all that would happen before an action that
+    /// this thread called on `s` now.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         bool const allocates = what == sim_event_of::kind::allocation;

@@ -46,7 +46,8 @@ struct sim_task {
     bool             host_function = false;
     std::size_t      bytes         = 0; ///< number of bytes that a copy transfers
     std::vector<use> uses          = {};
-    /// Executed at the end, such as the body of a kernel. Runs without the machine's lock.
+    /// Executed at the end of the operation, such as the body of a kernel. Runs without the
+    /// machine's lock.
     std::function<void()> effect = {};
     /// Executed after `effect`, to change the simulator's own state. Runs with the machine's lock.
     std::function<void()> completed = {};

@@ -26,8 +26,9 @@ namespace detail {
 }
 
 /// One step of the wait of a thread that is no `sim_thread`. Advances simulated time if no
-/// `sim_thread` does, otherwise blocks until one does. Returns false if no `sim_thread` calls
-/// the device for `patience` of real time.
+/// `sim_thread` does, otherwise blocks until one does. Reports a deadlock if no queued work can
+/// continue and `patience` is `forever`. Returns false if no `sim_thread` calls the device for
+/// `patience` of real time.
 inline bool sim_outside_step(sim_machine& m, std::unique_lock<std::mutex>& held,
                              std::chrono::nanoseconds patience = sim_turns::forever) {
     if (m.turns.outside_may_step() && m.schedule.next() != sim_time::max()) {

@@ -58,7 +58,7 @@ public:
     }
 
     /// Allocates `bytes` bytes of physical memory of `device` and returns their handle. Returns 0
-    /// if the device has less free memory.
+    /// if the device has less free memory, or if an injected fault refuses the call.
     [[nodiscard]] std::uint64_t create(int device, std::size_t bytes) {
         sim_device_state& d = m_.at(device);
         if (d.lost) { call_.admit(); }

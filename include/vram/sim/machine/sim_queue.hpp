@@ -167,8 +167,9 @@ private:
         if (m_.checker.on().races) { sim_machine::take_over(s.vclock, other.vclock); }
     }
 
-    /// Orders `s` by the rules of the legacy default stream: it waits for all blocking streams of
-    /// its device, and they wait for it.
+    /// Orders `s` by the rules of the legacy default stream. If `s` is that stream, it waits for
+    /// the blocking streams of its device. If `s` is a blocking stream, it waits for the legacy
+    /// stream.
     void order_with_legacy(sim_stream_state& s) {
         sim_device_state& d = m_.at(s.device);
         if (s.legacy) {
@@ -194,7 +195,8 @@ private:
         }
     }
 
-    /// Throws if a blocking stream of the device other than `legacy` is being captured.
+    /// If a blocking stream of the device other than `legacy` is being captured, invalidates the
+    /// capture and throws `sim_error{capture_implicit}`.
     void refuse_captured(sim_device_state const& d, sim_stream_state const& legacy) {
         if (d.captured == 0) { return; }
         for (sim_stream_state* const other : d.streams) {

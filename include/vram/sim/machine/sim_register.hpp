@@ -21,7 +21,7 @@ namespace detail {
 ///           `sim_error{invalid_value}` if the range is empty, is simulated memory, or overlaps a
 ///           registered range.
 /// Threads   Any thread may use it.
-/// Streams   The destructor waits for all work of the device.
+/// Streams   The destructor waits for all work of device 0.
 class sim_register {
 public:
     explicit sim_register(sim_range            range,

@@ -23,8 +23,8 @@
 namespace vram {
 namespace detail {
 
-/// The reports that a `sim_expect` removes from the log because the program expects them: of one
-/// kind, or with one key.
+/// The reports that a `sim_expect` keeps out of the log because the program expects them: those of
+/// one kind, or those with one key (`sim_report::key`).
 struct sim_expected {
     std::optional<sim_mistake> kind  = {};
     std::string                key   = {};
@@ -47,15 +47,17 @@ public:
     explicit sim_report_log(sim_options const& options)
         : mode_{options.on_report}, merge_{options.merge_reports} {}
 
-    /// Returns true if a mistake with these operations needs no new report: one with the same kind
-    /// and lines is stored. This call counts it.
+    /// If a report of this kind with the lines of these operations is stored, counts it once more
+    /// and returns true. Otherwise returns false, and also if `sim_expect`, a predicate or
+    /// `throw_it` must see each report.
     bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
         if (!expected_.empty() || !predicates_.empty() || mode_ == sim_on_report::throw_it) {
             return false;
         }
         return count_again(place_of(kind, second, first));
     }
-    /// Stores the report, or counts it if one of this kind and with these lines is stored.
+    /// Stores the report, or counts it if one of this kind and with these lines is stored. A report
+    /// that a `sim_expect` expects, or that is ignored, is counted there instead.
     void add(sim_report r) {
         for (auto each = expected_.rbegin(); each != expected_.rend(); ++each) {
             if (!(*each)->matches(r)) { continue; }
@@ -127,7 +129,8 @@ private:
         return std::tuple_cat(std::tuple{kind}, one, two);
     }
     /// Returns true if repeated reports of this kind at these lines are counted instead of stored.
-    /// Returns false if no line is known, and for leaks, which `sim_node::finish` merges.
+    /// Returns false if `sim_options::merge_reports` is false, if no line is known, and for leaks,
+    /// which `sim_node::finish` merges.
     [[nodiscard]] bool merges(pair_of_lines const& place) const noexcept {
         bool const known = std::get<2>(place) != 0 || std::get<4>(place) != 0;
         return merge_ && known && std::get<0>(place) != sim_mistake::leak;

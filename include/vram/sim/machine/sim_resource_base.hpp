@@ -31,7 +31,8 @@ namespace detail {
 /// Allocates simulated memory of one kind without stream order. A free waits for all work of the
 /// device.
 ///
-/// Failure   Throws `out_of_memory` or `sim_error{device_lost}`.
+/// Failure   `allocate_sync` throws `out_of_memory`, `sim_error{device_lost}`, or `sim_race` for a
+///           mistake (`sim_on_report::throw_it`).
 /// Threads   Any thread may use the resource.
 template <sim_kind Kind, sim_call_kind Call, class Properties>
 class sim_resource_base
@@ -109,7 +110,7 @@ protected:
     explicit sim_resource_base(sim_device device) : device_{device} { process_exit::watch(); }
 
 private:
-    /// Frees a block. Returns false, and does nothing, if `p` is not a live block of this memory.
+    /// Frees a block. Returns false, and frees nothing, if `p` is not a live block of this memory.
     [[nodiscard]] bool free(void* p, std::size_t bytes, at w) {
         sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
         call.admit();

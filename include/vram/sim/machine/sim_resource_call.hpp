@@ -19,8 +19,8 @@ inline constinit thread_local unsigned resource_depth = 0;
 /// records are then those of the resource, not of the program.
 [[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
 
-/// While this object exists, the calling thread does not count as in a call of a resource: for a
-/// function of the program that a resource calls.
+/// While this object exists, the calling thread does not count as in a call of a resource. Used
+/// around functions of the program that a resource calls, such as a retry policy.
 class sim_program_call {
 public:
     sim_program_call() noexcept : depth_{std::exchange(resource_depth, 0)} {}

@@ -43,7 +43,7 @@ inline thread_local vector_clock const* effect_vclock = nullptr;
 /// time advances.
 ///
 /// Threads   The caller holds the machine's lock, which `step` releases while it runs an effect.
-/// Cost      Two heap operations per operation. No allocation after a warm-up.
+/// Cost      A few priority-queue operations for each operation. No allocation after a warm-up.
 class sim_schedule {
 public:
     /// Called with each operation that ends, before the operations that wait for it become ready.
@@ -100,7 +100,8 @@ public:
         if (op.blockers == 0) { push(op, op.ready, event::start); }
     }
 
-    /// Returns the simulated time of the next event, or the largest time if nothing is queued.
+    /// Returns the time of the next start or end of an operation, or the largest time if there is
+    /// none.
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
@@ -134,7 +135,7 @@ public:
         }
     }
 
-    /// Evaluates again the conditions of the operations that wait for a word in memory.
+    /// Lets those operations continue that wait for a word in memory which now has their value.
     void retry() {
         std::erase_if(stuck_, [&](sim_operation* const op) {
             if (!op->task.word || !may_end(*op)) { return false; }
@@ -175,7 +176,7 @@ public:
         return text;
     }
 
-    /// Returns and removes the first exception that an operation of `device` (a kernel) threw.
+    /// Returns the first exception of a kernel or host function since the last call, or null.
     [[nodiscard]] std::exception_ptr take_failure(int device) noexcept {
         return std::exchange(failures_[static_cast<std::size_t>(device)], {});
     }
@@ -276,7 +277,8 @@ private:
         op.shares = true;
         announce(link);
     }
-    /// Stores the next end of an operation of the link in the agenda, in place of the previous one.
+    /// Puts the next end of an operation that uses `link` into the agenda, in place of the last
+    /// one.
     void announce(sim_shared_link& link) {
         if (link.announced != nullptr) { ++link.announced->moves; }
         link.announced = link.first();
@@ -286,7 +288,7 @@ private:
         }
         drop_moved();
     }
-    /// Removes outdated ends of operations from the top of the agenda, so that its time is exact.
+    /// Removes ends that have moved from the top of the agenda (queue of events).
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }

@@ -26,8 +26,8 @@ enum class sim_link_kind : unsigned char {
     memory
 };
 
-/// Returns the number of a link of this kind: from (or of) `device`, to the device `other` if the
-/// link is one between devices.
+/// Returns the number that identifies a link: by its kind, by `device` (or a group of devices) at
+/// one end, and by `other` at the other end of a link between devices.
 [[nodiscard]] constexpr std::size_t sim_link_number(sim_link_kind kind, int device,
                                                     int other = 0) noexcept {
     return (static_cast<std::size_t>(kind) << 48U) | (static_cast<std::size_t>(device) << 24U) |
@@ -35,8 +35,8 @@ enum class sim_link_kind : unsigned char {
 }
 
 /// The operations that use one link, or the memory of a device, at the same time. Each of k
-/// operations has 1/k of the speed. Their ends are exact to the nanosecond for up to 16 operations,
-/// and rounded up for more.
+/// operations has 1/k of the speed. Their ends are rounded up to nanoseconds; with more than 16
+/// operations they may be slightly later.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(operations of the link).
@@ -68,7 +68,7 @@ public:
         return since_ + sim_time{static_cast<std::int64_t>((left + scale - 1) / scale)};
     }
 
-    sim_operation* announced = nullptr; ///< the operation with the end that the scheduler awaits
+    sim_operation* announced = nullptr; ///< the operation for the end of which the scheduler waits
 
 private:
     __extension__ typedef unsigned __int128 wide;

@@ -21,10 +21,10 @@
 namespace vram {
 namespace detail {
 
-/// A reserved address range in which blocks are placed one behind the other, again from the start
-/// at the end, so that a freed address is not reused soon. With several zones, blocks of similar
-/// sizes share a zone, so that small long-lived blocks do not fragment the addresses of large ones.
-/// A block is placed outside its zone only if the zone is full.
+/// A reserved address range. A new block is placed behind the previous one, and after the end at
+/// the start again, so that a freed address is not reused soon. If there are several zones, each
+/// has blocks of similar sizes, so that small long-lived blocks do not fragment the addresses of
+/// large ones. A block is placed outside its zone only if no gap in the zone is large enough.
 class sim_space {
 public:
     /// Reserves `bytes` bytes of addresses, divided into `zones` zones (each for blocks of similar
@@ -65,7 +65,7 @@ public:
         return insert({begin_, begin_ + size_}, anywhere, bytes, alignment);
     }
 
-    /// Adds a block at a given address, for memory that the simulation did not allocate.
+    /// Adds a block at a given address: a mapping of physical memory, or registered host memory.
     sim_block* insert_at(std::uintptr_t at, std::size_t bytes) {
         sim_block& block = blocks_[at];
         block            = {};
@@ -107,7 +107,7 @@ public:
     [[nodiscard]] std::map<std::uintptr_t, sim_block>& blocks() noexcept { return blocks_; }
 
 private:
-    /// Distance between blocks, so that an access past the end hits no other block.
+    /// Distance between blocks in bytes, so that an access just past the end hits no other block.
     static constexpr std::size_t gap        = 256;
     static constexpr std::size_t remembered = 4096; ///< number of freed blocks that are remembered
     static constexpr std::size_t page       = 4096;
@@ -120,7 +120,8 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in a part of the addresses: from `next` on if possible, else before it.
+    /// Allocates a block in a part of the addresses: from `next` on if possible, else from the
+    /// start of the part.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);
@@ -153,7 +154,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(p);
     }
 
-    /// Gives the memory of a freed block's contents to the operating system, if it has whole pages.
+    /// Returns the whole pages of a freed block's contents to the operating system, if the block
+    /// has 64 KiB or more.
     void release_pages(sim_block const& block) noexcept {
         if (view_ == 0 || block.bytes < 16 * page) { return; }
         std::uintptr_t const first = align(view(block.begin), page);

@@ -80,9 +80,9 @@ struct sim_stream_state {
     /// Index of the stream in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;
     std::uint64_t count = 0; ///< number of the stream's last step
-    /// Number of operations, event records and waits enqueued on the stream so far.
+    /// A counter that each action on the stream increases: an operation, an event record or a wait.
     std::uint64_t work = 0;
-    /// Number of actions on the legacy default stream that happen before this stream's next work.
+    /// Value of `work` of the legacy default stream up to which this stream waits for it.
     std::uint64_t legacy_seen = 0;
     /// True if `past_vclock` of the device includes all of `vclock`.
     bool in_past = false;
@@ -94,12 +94,13 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Index of this stream's waits for values in vector clocks (records of the happens-before
-    /// order), which differs from that of the stream; used once `waits_so_far` is not 0.
+    /// Index, in vector clocks (records of the happens-before order), of this stream's waits for
+    /// values and collectives. It differs from that of the stream; used once `waits_so_far` is not
+    /// 0.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
-    /// For the legacy stream: the allocations of pools on it, which are no work of the stream. They
-    /// have their own index in vector clocks, which is valid once their number is not 0.
+    /// For the legacy stream: index in vector clocks, and number, of the allocations that pools
+    /// made on it. They are no work of the stream. The index is valid if the number is not 0.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
     vector_clock  allocated; ///< contains only these allocations
@@ -107,7 +108,7 @@ struct sim_stream_state {
     std::vector<std::size_t> branch_slots;
 };
 
-/// A set of streams. A stream is in at most one set of each number.
+/// A set of streams. A stream is in at most one set with the same `number`.
 ///
 /// Failure   `add` throws `std::bad_alloc`, unless `reserve` was called for as many streams.
 /// Cost      Constant, except for `clear`.
@@ -148,8 +149,8 @@ private:
     std::size_t                    number_;
 };
 
-/// Operations that something waits for. Complete ones are removed whenever the list has doubled, so
-/// the cost of `add` is constant on average.
+/// A list of operations to wait for. Complete operations are removed whenever the list has doubled,
+/// so the cost of `add` is constant on average.
 class sim_moments {
 public:
     void add(sim_moment m) {

@@ -17,7 +17,7 @@ namespace vram {
 namespace detail {
 
 /// A counted reference to a stream, the simulated `cuda_stream_hold`: as long as it exists, the
-/// handle stays valid. It is empty for a default or raw stream.
+/// handle stays valid. A hold of a default, raw or destroyed stream is empty.
 ///
 /// Failure   `record` throws `sim_error`.
 /// Threads   Any thread may use it, as a `std::shared_ptr`.
@@ -47,7 +47,8 @@ public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
     /// Returns true if the `sim_stream` that owned the stream was destroyed.
     [[nodiscard]] bool ended() const noexcept { return state_ != nullptr && state_->ended; }
-    /// Records `event` after all work of the stream, even if the `sim_stream` was destroyed.
+    /// Records `event` after all work of the stream, even if the `sim_stream` was destroyed. The
+    /// hold must not be empty.
     void record(sim_event&           event,
                 std::source_location where = std::source_location::current()) const {
         sim_call call{*state_->machine, sim_call_kind::record, state_->device, where};

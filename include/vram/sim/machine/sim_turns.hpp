@@ -39,8 +39,8 @@ public:
 
     /// Called if all scheduled threads wait for each other; the argument lists their waits.
     std::function<void(std::string)> on_deadlock;
-    /// Called if no thread can continue before a stream's operation that waits for a word in
-    /// memory.
+    /// Called if no thread can continue, and an operation of a stream waits for a word in memory or
+    /// for other ranks of a collective.
     std::function<void()> on_stuck;
 
     sim_turns(sim_schedule& schedule, sim_options const& options)
@@ -49,15 +49,16 @@ public:
           order_{options.threads},
           preemptions_{options.preemptions} {}
 
-    sim_host    outside; ///< state shared by all threads that are not `sim_thread`
+    sim_host    outside; ///< state shared by the threads that are not in simulated time
     sim_choices choices;
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
     /// Returns true if the step `count` of the stream or thread with the vector-clock index `slot`
-    /// happens before everything that any host thread calls from now on, and so before all later
-    /// work of streams. Threads that the options order follow each other when they call.
+    /// happens before all later calls of all host threads, and so before all later work of streams.
+    /// Threads that the option `threads` orders count together: each call of one follows all
+    /// earlier calls of the others.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
         // A thread that calls for the first time follows nothing.
@@ -102,7 +103,8 @@ public:
         h.advance();
         return h;
     }
-    /// Calls `visit` with each thread in simulated time (`sim_thread`) that has not ended.
+    /// Calls `visit` with each thread in simulated time (a `sim_thread`, or a thread that started
+    /// one) that has not ended.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (sim_host const* const h : hosts_) { visit(*h); }
@@ -111,7 +113,8 @@ public:
     /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
-    /// Removes a thread that has ended from the scheduler, and wakes the threads that join it.
+    /// Removes a thread that has ended from the scheduler, and wakes the threads that joined it and
+    /// wait for no other.
     void leave(sim_host& self) {
         self.now = sim_host::state::ended;
         std::erase(hosts_, &self);
@@ -121,7 +124,8 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Called after `leave`: lets another thread run. If none can now, the first one that can will.
+    /// Called after `leave`: lets another thread run. If none can run now, the next one that is
+    /// woken will.
     void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
@@ -162,8 +166,8 @@ public:
         (void)block_for(held, self, forever, done);
     }
     /// Blocks the thread `self` until `done()` returns true, but no longer than `patience` of real
-    /// time without a call by a scheduled thread. After that, the running thread is taken to block
-    /// in real time, and another one runs until its next call. Returns true if `done()` did.
+    /// time without a call by a scheduled thread. After that, the thread that runs is taken to
+    /// block in real time, and `self` runs in its place. Returns the last result of `done()`.
     template <class Done>
     bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
         ++activity_;
@@ -219,7 +223,7 @@ public:
     }
 
     /// Returns true if a thread that is no `sim_thread` may advance simulated time: no `sim_thread`
-    /// is running, and none could still queue earlier work.
+    /// is running, and no effect of an operation.
     [[nodiscard]] bool outside_may_step() const noexcept {
         return running_ == nullptr && !schedule_.executing();
     }
@@ -342,7 +346,8 @@ private:
     }
 
     /// Selects one of the threads that can run. The candidates are `self`, then the others by
-    /// number.
+    /// number. With `by_choice`, selects `self` if it can run and the limit of preemptions is
+    /// reached.
     sim_host* pick(sim_host* self) {
         bool const can_go_on = self != nullptr && self->now == sim_host::state::runnable;
         if (can_go_on && order_ == sim_order::by_choice && preempted_ >= preemptions_) {

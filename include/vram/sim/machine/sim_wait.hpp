@@ -119,7 +119,8 @@ public:
         }
     }
 
-    /// Called before a query: runs queued work up to the simulated time of the calling thread.
+    /// Called before a query: runs queued work up to the simulated time of the calling thread,
+    /// unless the scheduler has done so already.
     void reach() {
         if (call_.host->ordinary ? !m_.turns.outside_may_step()
                                  : m_.turns.order() == sim_order::by_time) {
@@ -232,9 +233,9 @@ private:
         return sim_machine::follows(call_.host->vclock, slot, count);
     }
 
-    /// Returns the result of a query: true if the work is complete. The work then happens before
-    /// the next step of the calling thread, for which `vclock` is joined, unless the thread has it
-    /// already (`known`).
+    /// Returns the result of a query. If work is `pending`, adds the cost of a poll to the thread's
+    /// time and returns false. If not, the complete work happens before the next step of the
+    /// thread: joins its `vclock`, unless that order is `known` already.
     bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;

@@ -57,8 +57,9 @@ struct sim_word {
     std::vector<std::uint64_t*> gates;
     bool                        written = false;
 
-    /// Returns a write that ends the wait `use`, or null. It is the last one that was executed if
-    /// the word still has its value, `seen`, else the first suitable one of those that are queued.
+    /// Returns a write of a value that ends the wait `use`, or null: the last executed write if the
+    /// word still has its value (`seen` is the present value), otherwise the first suitable queued
+    /// write.
     [[nodiscard]] write const* find(sim_word_use const& use, std::uint32_t seen) const {
         if (written && last.value == seen && use.ends_at(seen)) { return &last; }
         auto const found = std::find_if(queued.begin(), queued.end(),

@@ -17,7 +17,7 @@ namespace detail {
 
 /// The vector clock of an operation, stream, event or host thread, in two orders: that of the
 /// program, and the *full* order, which also contains the waits that resources make in their calls.
-/// What only these waits add is a second clock, which copies share.
+/// The order that only these waits add is in a second clock, which copies share.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
 /// Threads   Copies may be used by different threads, one object by one thread at a time.
@@ -31,8 +31,8 @@ public:
     [[nodiscard]] bool includes(std::size_t actor, std::uint64_t count) const noexcept {
         return program_.includes(actor, count);
     }
-    /// Returns true if the step `count` of `actor` happens before, if the waits of resources count
-    /// as order too.
+    /// Returns true if the clock includes the step `count` of `actor` in the full order, in which
+    /// waits of resources count too.
     [[nodiscard]] bool includes_fully(std::size_t actor, std::uint64_t count) const noexcept {
         return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
@@ -50,7 +50,7 @@ public:
         program_.join(other.program_);
         if (by_resources_ && program_.covers(*by_resources_)) { by_resources_.reset(); }
     }
-    /// Joins `other` only in the order that includes the waits of resources.
+    /// Joins `other` in the full order only, because a resource has waited for it.
     void join_by_resource(vector_clock const& other) {
         if (other.by_resources_) { share(other.by_resources_); }
         if (covers(other.program_)) { return; }
@@ -73,7 +73,7 @@ private:
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
     }
-    /// Joins what the waits of resources have added to another clock.
+    /// Joins the counters that waits of resources have raised in another clock.
     void share(shared const& other) {
         if (by_resources_ == other || covers(*other)) { return; }
         if (!by_resources_ || other->covers(*by_resources_)) {
