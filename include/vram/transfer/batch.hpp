@@ -18,8 +18,8 @@
 namespace vram {
 
 /// One batch of a loader in device memory. The loop's stream already waits for the copy, so work
-/// enqueued on it may use the memory. After the batch is destroyed or released, the loader
-/// overwrites the memory once the work enqueued before that on the loop's stream is complete.
+/// enqueued on this stream may use the memory. After the batch is destroyed or released, the loader
+/// may overwrite the memory once all earlier work of the loop's stream is complete.
 ///
 ///     for (auto& b : batches) {
 ///         auto const x = b.span<float>();
@@ -28,11 +28,13 @@ namespace vram {
 ///     }
 ///
 /// Failure   `span<Element>` throws `loader_error{wrong_alignment}` if the bytes of the batch are
-///           not a multiple of the element's size.
-/// Threads   One thread at a time. Any thread may release it, even after the loader's end.
+///           not a multiple of the element's size. `record_stream` throws errors of the platform
+///           and `std::bad_alloc`.
+/// Threads   One thread at a time. Any thread may release a batch, even after the loader's end.
 /// Streams   `record_stream` adds a stream that uses the batch. The loader overwrites the memory
 ///           only after the work on all these streams.
-/// Cost      A release records one event for the loop's stream and one for each further stream.
+/// Cost      A release records one event on each stream that uses the batch, and one more with
+///           `loader_options::timing`.
 template <class Platform>
 class batch {
 public:
@@ -53,30 +55,37 @@ public:
     }
     ~batch() { release(); }
 
-    /// Returns the bytes of the batch. The last batch may be shorter than the others.
+    /// Returns the number of bytes of the batch, with padding; 0 after a release. Any batch may be
+    /// shorter than `batch_bytes`.
     [[nodiscard]] std::size_t size() const noexcept { return slot_ != nullptr ? slot_->size : 0; }
-    /// Returns the number of the batch in the order in which the loop gets them, from 0. There is a
-    /// gap if `last_batch::drop` discards a batch that the source has filled.
+    /// Returns the number of the batch in the order of the requests to the source, from 0 in each
+    /// pass; 0 after a release. The loop gets the batches in this order if
+    /// `loader_options::ordered` is true. A number is missing if `last_batch::drop` discards a
+    /// batch that the source has filled.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
-    /// Returns the index that the loader passed to the source for this batch. It may differ from
-    /// `index()` if the order is shuffled, if several loaders share the source
-    /// (`loader_options::shards`), or if `last_batch::drop` leaves out batches before this one.
+    /// Returns the index of this batch in the source, which the loader passed to it if it takes an
+    /// index; 0 after a release. It differs from `index()` if the order is shuffled, if several
+    /// loaders share the source (`loader_options::shards`), or if batches before this one were left
+    /// out because they are known to be short (`last_batch::drop`).
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }
-    /// Returns the number of bytes that came from the source. The rest, up to `size()`, is padding.
+    /// Returns the number of bytes that came from the source; 0 after a release. The rest, up to
+    /// `size()`, is padding (`last_batch::pad`).
     [[nodiscard]] std::size_t filled() const noexcept {
         return slot_ != nullptr ? slot_->filled : 0;
     }
-    /// Returns the device memory of the batch, aligned to 256 bytes; null after a release.
+    /// Returns the device memory of the batch, aligned to 256 bytes; null if the batch was released
+    /// or moved from.
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
-    /// Returns true if the batch has no bytes, or was released.
+    /// Returns true if this object has no batch: it was default-constructed, released or moved
+    /// from.
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
-    /// Returns the device memory of the batch as elements. Throws `loader_error` if the bytes are
-    /// not a multiple of the element's size.
+    /// Returns the device memory of the batch as elements; empty after a release. Throws
+    /// `loader_error` if the bytes are not a multiple of the element's size.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(call_site at = call_site::current()) const {
@@ -89,14 +98,16 @@ public:
     }
 
     /// Adds a stream `s` that uses the batch. Later work on `s` waits for the copy of the batch,
-    /// and the loader does not overwrite the memory before the work on `s` is complete.
+    /// and the loader overwrites the memory only after the work enqueued on `s` before the release.
+    /// Does nothing after a release.
     void record_stream(stream s, call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 
-    /// Releases the batch, which is then empty. The loader overwrites the memory after the work
-    /// that was enqueued so far on the loop's stream (or on `s`, if given).
+    /// Releases the batch, which is then empty. The loader may overwrite the memory once the work
+    /// enqueued so far on the loop's stream (on `s` instead, if given) and on the recorded streams
+    /// is complete.
     void release() noexcept { release(stream_, call_site{}); }
     void release(stream s, call_site at = call_site::current()) noexcept {
         if (slot_ == nullptr) { return; }

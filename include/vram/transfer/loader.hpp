@@ -34,8 +34,9 @@ namespace vram {
 ///         train<<<grid, block, 0, stream>>>(x.data(), x.size());
 ///     }
 ///
-/// A source either writes into pinned memory in place (`filling_source`), or is a range of spans or
-/// vectors that the loader copies there. Batches come in the source's order. The constructor
+/// A source writes into pinned memory (`filling_source`), enqueues its own copies
+/// (`enqueueing_source`), or is a range of spans or vectors that the loader copies into pinned
+/// memory. Batches come in the source's order, unless the options say otherwise. The constructor
 /// allocates all memory; no step of the loop allocates. `++` releases the current batch and does
 /// not wait for the next one: the loop waits when it dereferences or compares the iterator.
 ///
@@ -50,7 +51,8 @@ namespace vram {
 /// Streams   The consumer's stream waits for the copy of each batch. The copy stream waits for the
 ///           last use of a device block before it overwrites the block. No host thread waits for
 ///           either. Moving a loader invalidates its iterators.
-/// Cost      A step of the loop takes a lock twice, records one event and makes one stream wait.
+/// Cost      A step of the loop usually takes a lock twice, records one event, and enqueues at most
+///           one wait of a stream.
 template <class Source, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
 class loader {
@@ -67,7 +69,7 @@ public:
     using batch    = vram::batch<Platform>;
 
     /// Allocates the loader's blocks from a default-constructed `Device` and `Pinned` resource on
-    /// the device of the loop's stream `consumer`.
+    /// the device of the loop's stream `consumer`, and starts to fill batches.
     explicit loader(Source source, stream consumer, loader_options options = {},
                     call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
@@ -122,8 +124,9 @@ public:
     /// Returns the sentinel that an iterator equals after the last batch.
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-    /// Ends the loop: no further batch is produced. Batches that the program still has stay valid.
-    /// Must be called on the thread that runs the loop.
+    /// Ends the loop and releases its current batch: no further batch is produced. Batches that the
+    /// program has moved out of the loop stay valid. Must be called on the thread that runs the
+    /// loop.
     void stop() noexcept {
         core_->request_stop();
         current_.release(consumer_, at_);
@@ -132,7 +135,7 @@ public:
 
     /// Lets a loop read all batches again, after a loop has ended or after `stop`. If batches are
     /// shuffled, each pass over the source (epoch) has a new order. Throws
-    /// `loader_error{not_ended}` if the loop has not ended.
+    /// `loader_error{not_ended}` if the loop has not ended and `stop` was not called.
     void restart(call_site at = call_site::current())
         requires detail::restartable_source<Source>
     {
@@ -144,10 +147,12 @@ public:
 
     /// Returns the number of batches that this loader delivers in the current pass over the source.
     /// The result is empty if the number is known only at the end: if the source has no `size()`,
-    /// or if `last_batch::drop` leaves out batches of a source without `batch_bytes(index)`.
+    /// or if `last_batch::drop` leaves out batches of a source without `batch_bytes(index)` that
+    /// only one loader reads.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
-    /// Returns counters and times since the construction, such as the time spent waiting.
+    /// Returns counters and times since the construction, such as the time spent waiting. Must be
+    /// called on the thread that runs the loop.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
     /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() const { return core_->states(); }
@@ -194,11 +199,12 @@ private:
     stream                consumer_;
     state                 state_ = state::asking;
     bool                  begun_ = false;
-    /// Line of the program that began the loop or, before that, called the constructor.
+    /// Line of the program that called `begin` or, before that, the constructor. Errors name it.
     call_site at_;
 };
 
-/// The iterator of a loader. It waits for its batch when it is first dereferenced or compared.
+/// The iterator of a loader. It waits for its batch when it is first dereferenced or compared, or
+/// incremented without that.
 template <class Source, class Platform, class Device, class Pinned>
 class loader<Source, Platform, Device, Pinned>::iterator {
 public:
@@ -217,7 +223,8 @@ public:
     }
     [[nodiscard]] batch* operator->() const { return &**this; }
 
-    /// Releases the batch at the iterator and advances to the next one, which is not waited for.
+    /// Releases the batch at the iterator and advances to the next one, without a wait for the next
+    /// one.
     iterator& operator++() {
         // A batch that the loop has not accessed is taken now, so that `++` skips it.
         of_->fetch();
@@ -241,9 +248,9 @@ private:
 };
 
 namespace detail {
-/// The type in which a loader stores its source. Of an lvalue range it stores a reference; an
-/// rvalue range is moved in. A callable is copied or moved in. An lvalue that cannot be copied
-/// stays a reference, which `loader` refuses with a message.
+/// The type in which a loader stores its source. Of an lvalue range it stores a reference, but
+/// copies a view; an rvalue range is moved in. A callable is copied or moved in. An lvalue that
+/// cannot be copied stays a reference, which `loader` refuses with a message.
 template <class Source>
 struct kept_source {
     using type = kept_by_value<Source>;

@@ -28,24 +28,26 @@ class loader_error : public std::exception {
 public:
     /// Reasons of a `loader_error`.
     enum class reason {
-        too_large, ///< the source returned `bytes` bytes, more than the `limit` of a slot
-        /// The program holds all device blocks, so no further batch can be copied.
+        too_large, ///< a batch or result has `bytes` bytes, more than the `limit` of a block
+        /// The program holds all device blocks, so there is none for the next batch or result.
         all_held,
-        capturing,       ///< the loop's stream is being captured into a graph
+        capturing,       ///< the stream of the loop, or the unloader's, is captured into a graph
         already_begun,   ///< `begin()` was called a second time without a `restart()`
         wrong_alignment, ///< `span<T>`: `bytes` is not a multiple of `limit`, the size of `T`
-        not_ended,       ///< `restart()` before the loop has ended, and without a `stop()`
+        not_ended,       ///< `restart()` was called before the end of the loop, without `stop()`
         timed_out,       ///< no batch was ready within `loader_options::timeout`; see `states()`
         no_size,         ///< `shuffle` is set, but the source has no `size()`
         /// `loader_options::shards` is above 1, but the source has no parameter for the index.
         no_index,
-        ended,         ///< a result was sent after its unloader had ended
+        /// a result cannot be copied: its unloader has ended, or the process is ending
+        ended,
         forked,        ///< this process is a forked child of the process that made the loader
         source_failed, ///< the source threw `cause`, or returned the negative number `returned`
         /// The source returned 0 bytes for one of the `limit` batches of its `size()`.
         ends_early,
         /// A batch has `bytes` bytes instead of `limit` and cannot be left out, because several
-        /// loaders share the source, or because the source's `batch_bytes(index)` differs.
+        /// loaders share the source, or because the source's `batch_bytes(index)` returned another
+        /// number.
         short_batch,
     };
 
@@ -72,8 +74,8 @@ public:
         return e;
     }
 
-    /// Sets the numbers of the batch: `index` in the loop's order, and `source_index`, the index
-    /// passed to the source. Returns this error.
+    /// Sets the numbers of the batch: `index` in the order of the requests to the source, and
+    /// `source_index`, the index passed to the source. Returns this error.
     loader_error& at(std::size_t index, std::size_t source_index) noexcept {
         index_        = index;
         source_index_ = source_index;
@@ -92,21 +94,25 @@ public:
     /// passed none. `what()` begins with it.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
-    /// Returns the number of the batch in the order in which the loop gets them, from 0.
+    /// Returns the number of the batch or result that failed, from 0. If no batch could be taken,
+    /// this is the number of those that the loop has received. 0 if the reason concerns none.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
     /// Returns the index that the loader passed to the source for the batch, or `unknown` if there
     /// is none.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
-    /// Returns the number of bytes of the batch, if the reason concerns its size, else 0.
+    /// Returns the number of bytes of the batch if the reason concerns its size, the number of
+    /// blocks that the program holds if it is `all_held`, else 0.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns the limit that was exceeded, if the reason has one, else 0.
+    /// Returns the number that the description of the reason calls `limit`; the number of all
+    /// device blocks if the reason is `all_held`; else 0.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the negative number that the source returned, or 0.
+    /// Returns the negative number that the source returned, or 0 if it returned none.
     [[nodiscard]] long long returned() const noexcept { return returned_; }
-    /// Returns how many blocks of the loader were in each state, if the reason is `timed_out`.
+    /// Returns how many blocks of the loader were in each state, if the reason is `timed_out`; else
+    /// zeros.
     [[nodiscard]] slot_states const& states() const noexcept { return states_; }
 
-    /// Returns the exception that the source threw, or null.
+    /// Returns the exception that the source threw, or null if it threw none.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
     /// Throws the exception of the source, or this error if there is none.
     [[noreturn]] void rethrow_cause() const {

@@ -12,12 +12,14 @@
 
 namespace vram {
 
-/// Selects the treatment of a batch that is shorter than `batch_bytes`.
+/// Selects the treatment of a short batch: one that has fewer bytes than the source's
+/// `batch_bytes()`, or than `loader_options::batch_bytes` if that is smaller or the source has no
+/// such function.
 enum class last_batch {
     keep, ///< the loop gets the short batch, with the size that the source returned
     drop, ///< the short batch is left out; the loop gets the next batch instead
-    /// The short batch is filled up to `batch_bytes` with `pad_with`; `batch::filled()` returns the
-    /// number of bytes from the source.
+    /// The short batch is filled up to `loader_options::batch_bytes` with `pad_with`.
+    /// `batch::filled()` returns the number of bytes from the source.
     pad,
 };
 
@@ -30,24 +32,27 @@ struct loader_options {
     /// than 2 only even out varying times. 1 overlaps filling and using. 0 fills each batch on the
     /// thread of the loop, which helps to debug a source.
     std::size_t depth = 2;
-    /// Number of threads that fill batches, each a different one. More than one requires a source
-    /// that receives the index of the batch; any other source is filled by one thread.
+    /// Number of threads that fill batches, each a different one; at most `pinned_depth` are used.
+    /// Only one is used if the source does not receive the index of the batch, or enqueues its own
+    /// copies.
     std::size_t producers = 1;
     /// Number of pinned blocks. A pinned block is free again once its copy to the device is
-    /// complete. 0 means `depth`, plus one for each producer after the first.
+    /// complete. 0 means `depth`, plus one for each producer after the first. Ignored if `depth` is
+    /// 0, or if the source enqueues its own copies.
     std::size_t pinned_depth = 0;
     /// Number of device blocks. A device block is free again once the streams that use its batch
-    /// are done. 0 means `depth`.
+    /// are done. 0 means `depth`. Ignored if `depth` is 0.
     std::size_t device_depth = 0;
-    /// If true, batches come in the order of their indices; if false, as they are filled.
+    /// If true, the loop gets batches in the order of `batch::index()`. If false, it gets them in
+    /// the order in which they are filled.
     bool ordered = true;
-    /// Treatment of a batch that is shorter than `batch_bytes`.
+    /// Treatment of a short batch (see `last_batch`).
     last_batch last = last_batch::keep;
     /// Value of the bytes with which `last_batch::pad` fills a short batch.
     std::byte pad_with = {};
-    /// If true, the batches are requested from the source in a random order, which depends only on
-    /// `seed` and on the number of the pass over the source (epoch), not on the machine or the
-    /// standard library. The source must have `size()`.
+    /// If true, the batches are requested from the source in a random order. It depends on `seed`,
+    /// the number of batches and the number of the pass over the source (epoch), but not on the
+    /// machine or the standard library. The source must have `size()`.
     bool shuffle = false;
     /// Seed of the shuffled order.
     std::uint64_t seed = 0;
@@ -62,26 +67,29 @@ struct loader_options {
     /// needs more, its constructor throws `over_limit` before it allocates.
     std::size_t budget = unsatisfiable;
     /// Longest time that the loop waits for a batch. Then it gets `loader_error{timed_out}` with
-    /// the number of blocks in each state. 0 means no limit. On the simulated device the time is
-    /// virtual; if a source really blocks, it is real time of at least 200 ms.
+    /// the number of blocks in each state. 0 means no limit. On the simulated device this is
+    /// simulated time; if a source really blocks, it is real time of at least 200 ms.
     std::chrono::nanoseconds timeout{0};
     /// If true, pageable memory is used for a block if no more memory can be pinned.
     /// `loader_statistics::pageable` counts such blocks.
     bool pageable_fallback = false;
-    /// If true, pinned memory is allocated and filled on the device's NUMA node, if that is known.
+    /// If true, pinned memory is allocated on the device's NUMA node, and producers run there, if
+    /// the node is known.
     bool numa_local = false;
     /// Priority of the loader's own copy stream, if the platform has priorities. Lower is more
     /// urgent. Ignored if the caller supplied the copy stream.
     int priority = 0;
-    /// If true, the device calls a host function after each copy, so that no thread waits for it.
-    /// If false, the producer that fills the pinned block next waits for the copy's event.
+    /// If true, a callback or a completion flag (`completion_flags`) reports the end of each copy,
+    /// so that no thread waits for its event. If false, the producer that fills the pinned block
+    /// next waits for the copy's event.
     bool call_back = true;
     /// If true, and `call_back` is true, the device writes a flag in pinned memory at the end of a
-    /// copy instead of calling a host function, if the device supports it. An idle producer polls
-    /// the flag. Small batches are twice as fast this way.
+    /// copy instead of calling a host function. An idle producer polls the flag. Small batches are
+    /// about twice as fast this way. Has no effect if the device cannot write flags, or a block is
+    /// pageable.
     bool completion_flags = true;
-    /// If true, a pinned block is overwritten before it is filled again, and a device block after
-    /// its release, so that a use that comes too late reads garbage instead of plausible data.
+    /// If true, a pinned block is overwritten with 0xFF before it is filled, and a device block
+    /// after its release, so that an access that comes too late reads wrong values.
     bool checker = false;
     /// If true, timed events measure the copies and uses of batches, for `loader_statistics`.
     bool timing = false;

@@ -15,24 +15,28 @@ namespace vram {
 /// Counts and times of one loader. Times are in nanoseconds of the platform's clock; on the
 /// simulated device, that is simulated time.
 struct loader_statistics {
-    std::uint64_t batches  = 0; ///< number of batches that the loop has received
-    std::uint64_t bytes    = 0; ///< number of bytes copied to the device
-    std::uint64_t left_out = 0; ///< number of short batches left out by `last_batch::drop`
-    std::uint64_t fill_ns  = 0; ///< time spent in the source, summed over all producers
-    std::uint64_t copy_ns  = 0; ///< device time of the copies; needs `loader_options::timing`
-    /// Device time from the point at which the loop's stream received a batch to the batch's
-    /// release. Needs `loader_options::timing`.
+    std::uint64_t batches = 0; ///< number of batches that the loop has received
+    std::uint64_t bytes   = 0; ///< number of bytes of these batches, with padding
+    /// number of batches that were filled, but left out by `last_batch::drop`
+    std::uint64_t left_out = 0;
+    std::uint64_t fill_ns  = 0; ///< time spent to fill batches, summed over all producers
+    /// device time of the loader's copies; needs `loader_options::timing`
+    std::uint64_t copy_ns = 0;
+    /// Device time from the delivery of a batch to the loop's stream until its release, summed over
+    /// the batches. Needs `loader_options::timing`.
     std::uint64_t use_ns = 0;
-    /// Time that producers waited because no pinned block was empty, summed over all.
+    /// Time that producers waited because no block was free to be filled, summed over all
+    /// producers.
     std::uint64_t slot_ns   = 0;
     std::uint64_t pinned_ns = 0; ///< host time that producers waited for the event of a copy
     /// Time that the loop waited for a batch that was not ready, with the time to enqueue its copy.
     std::uint64_t stall_ns = 0;
-    /// Time from the first fill to the last batch that the loop received.
+    /// Time from the first fill to the last batch that the loop received, summed over the passes.
     std::uint64_t wall_ns = 0;
-    /// Number of times that a producer (a thread that fills batches) waited for an event.
+    /// Number of times that a producer (a thread that fills batches) waited for the event of a
+    /// copy.
     std::uint64_t host_waits = 0;
-    /// Number of allocations, all made before the first batch.
+    /// Number of blocks of memory that the constructor allocated.
     std::uint64_t allocations = 0;
     /// Number of blocks that are pageable because no more memory could be pinned.
     std::uint64_t pageable  = 0;
@@ -41,25 +45,27 @@ struct loader_statistics {
     /// The stages of a loop that can limit its speed: filling, copying, and using the batches.
     enum class bound { producer, transfer, compute };
 
-    /// Returns the time of the slowest stage (filling per producer, copying, or using).
+    /// Returns the time of the slowest stage: filling (per producer), copying, or using. Without
+    /// `loader_options::timing` only filling is known.
     [[nodiscard]] std::uint64_t slowest_ns() const noexcept {
         return detail::larger_of(fill_ns / producers, detail::larger_of(copy_ns, use_ns));
     }
-    /// Returns the time of the slowest stage divided by the total time. 1 means that all other work
-    /// overlaps with that stage. Needs `loader_options::timing`.
+    /// Returns the time of the slowest stage divided by the total time, at most 1. 1 means that all
+    /// other work overlaps with that stage. Needs `loader_options::timing`.
     [[nodiscard]] double overlap() const noexcept {
         return wall_ns == 0 ? 0
                             : detail::smaller_of(1.0, static_cast<double>(slowest_ns()) /
                                                           static_cast<double>(wall_ns));
     }
-    /// Returns the bytes copied to the device divided by the total time, in 1e9 bytes per second.
+    /// Returns the bytes of the received batches divided by the total time, in 1e9 bytes per
+    /// second.
     [[nodiscard]] double gigabytes_per_second() const noexcept {
         return wall_ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(wall_ns);
     }
 
-    /// Returns the stage that limits the loop: filling or copying if it is busy for at least four
-    /// fifths of the time and for no less time than the batches are used, otherwise the loop
-    /// itself.
+    /// Returns the stage that limits the loop. It is the slower one of filling and copying if that
+    /// one takes at least four fifths of the total time, and at least as long as the use of the
+    /// batches. Otherwise it is the use (`compute`).
     [[nodiscard]] bound verdict() const noexcept {
         std::uint64_t const fill = fill_ns / producers;
         std::uint64_t const most = detail::larger_of(fill, copy_ns);

@@ -14,7 +14,7 @@ namespace vram {
 /// otherwise the steady clock.
 ///
 /// Threads   Any thread may call.
-/// Cost      25 ns in real time.
+/// Cost      About 25 ns for a clock in real time.
 template <class Platform>
 struct platform_clock {
     [[nodiscard]] static std::uint64_t now() {

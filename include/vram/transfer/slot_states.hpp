@@ -10,9 +10,10 @@
 
 namespace vram {
 
-/// The number of a loader's blocks in each state, and of waiting producers. If a loader stalls,
-/// they show the cause: if most blocks are `filling`, the source is slow; if they are `filled` and
-/// `held`, the loop does not release its batches; if they are `copying`, the device is slow.
+/// The number of a loader's blocks in each state, and the number of waiting producers. If a loader
+/// stalls, they show the cause: if most blocks are `filling`, the source is slow; if they are
+/// `filled` and `held`, the loop does not release its batches; if they are `copying`, the device is
+/// slow.
 struct slot_states {
     /// Number of pinned blocks that are free.
     std::size_t empty   = 0;

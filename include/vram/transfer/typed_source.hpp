@@ -18,7 +18,8 @@ namespace vram {
 
 /// A loader's source made of a callable that receives a span of elements and returns the number of
 /// elements that it wrote. 0 means that there is no further batch, and a negative number that the
-/// callable failed. The callable may also take the index, or the index and the stop token.
+/// callable failed. If it returns a `bool`, true means that it wrote the whole span. The callable
+/// may also take the index, or the index and the stop token.
 ///
 ///     loader batches{typed<float>([&](std::span<float> to, std::size_t index) {
 ///         return read_samples(index, to);

@@ -42,14 +42,16 @@ concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t
 ///
 /// Failure   An exception of the sink or of a copy is thrown by every later `next`, `push` and
 ///           `finish`, and the sink receives no further result. Mistakes of the program throw
-///           `loader_error`. The destructor waits for all results that were sent. If no call has
-///           thrown the exception, it reports it to the error sink with the index of the result.
+///           `loader_error`. The destructor waits until the sink has received all results, or has
+///           failed. If no call has thrown the exception, the destructor reports it to the error
+///           sink.
 /// Threads   One thread of the caller. The sink runs on the unloader's thread. `next` blocks the
-///           calling thread while every device block contains a result that waits for the sink.
+///           calling thread while no device block is free because their results wait for the sink.
 /// Streams   Before the producer's stream overwrites a device block, it waits for the copy of the
 ///           previous result. The copy stream waits for the work that writes the results. No host
 ///           thread waits for either.
-/// Cost      The constructor allocates all memory. A result costs two events and two stream waits.
+/// Cost      The constructor allocates all memory. With completion flags, a result costs two events
+///           and at most two stream waits.
 template <class Sink, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
     requires result_sink<Sink>
@@ -96,7 +98,9 @@ public:
     }
     ~unloader() { shut_down(); }
 
-    /// Returns device memory for the next result. Waits while no device block is free.
+    /// Returns device memory for the next result, which the producer's stream may use at once.
+    /// Waits while no device block is free; throws `loader_error{all_held}` if the program holds
+    /// all.
     [[nodiscard]] result next(call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         auto&                             slot = detail::naming<loader_error>(
@@ -104,8 +108,8 @@ public:
         return result{core_, slot, producer_};
     }
 
-    /// Sends the contents of the device memory `from`, after the work enqueued so far on the
-    /// producer's stream, as the next result. Later work on that stream may overwrite `from`. An
+    /// Sends a copy of the device memory `from` as the next result. The copy waits for the work
+    /// enqueued so far on the producer's stream. Later work on that stream may overwrite `from`. An
     /// empty `from` is a result of 0 bytes.
     void push(std::span<std::byte const> from, call_site at = call_site::current()) {
         if (from.size() > core_->batch_bytes()) {
@@ -120,7 +124,8 @@ public:
         r.send(from.size(), at);
     }
 
-    /// Blocks the calling thread until the sink has received all results that were sent.
+    /// Blocks the calling thread until the sink has received all results that were sent. Throws if
+    /// the sink or a copy has failed.
     void finish(call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->finish(); });
@@ -173,15 +178,16 @@ public:
     }
     ~result() { drop(); }
 
-    /// Returns the device memory for the result, aligned to 256 bytes; null after `send`.
+    /// Returns the device memory for the result, aligned to 256 bytes; null after `send`, or if
+    /// moved from.
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
-    /// Returns the largest number of bytes of a result; 0 after `send`.
+    /// Returns the largest number of bytes that the result can have; 0 after `send`.
     [[nodiscard]] std::size_t size() const noexcept {
         return slot_ != nullptr ? core_->batch_bytes() : 0;
     }
-    /// Returns the memory as elements, as many as fit.
+    /// Returns the memory as elements, as many as fit; empty after `send`.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span() const noexcept {
@@ -189,14 +195,16 @@ public:
     }
 
     /// Adds a stream `s` that writes the result. Later work on `s` waits until the block's previous
-    /// result is copied, and the copy of this result waits for the work on `s`.
+    /// result is copied, and the copy of this result waits for the work enqueued on `s` before
+    /// `send`.
     void record_stream(stream s, call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
     /// Sends the first `bytes` bytes of the memory as the next result. The copy waits for the work
     /// enqueued so far on the producer's stream and on the recorded streams. A result of 0 bytes
-    /// also has an index: the sink receives an empty span.
+    /// also has an index: the sink receives an empty span. Does nothing if the result was sent
+    /// already.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
         detail::user_line<Platform> const here{at};

@@ -14,12 +14,13 @@ namespace vram {
 struct unloader_options {
     /// Largest number of bytes of a result.
     std::size_t batch_bytes = std::size_t{4} << 20;
-    /// Number of results in progress at the same time. 2 overlap computing, copying and the sink;
-    /// more than 2 only even out varying times.
+    /// Number of results in progress at the same time, at least 1. 2 overlap computing, copying and
+    /// the sink; more than 2 only even out varying times.
     std::size_t depth = 2;
-    /// Number of pinned blocks. One is free again when the sink has returned. 0 means `depth`.
+    /// Number of pinned blocks. A block is free again once the sink has returned. 0 means `depth`.
     std::size_t pinned_depth = 0;
-    /// Number of device blocks. One is free again after its copy to the host. 0 means `depth`.
+    /// Number of device blocks. A block is free again once its copy to the host is enqueued; later
+    /// work of the producer's stream waits for this copy. 0 means `depth`.
     std::size_t device_depth = 0;
     /// Largest sum of pinned and device memory in bytes. If the unloader needs more, its
     /// constructor throws `over_limit` before it allocates.
@@ -27,7 +28,8 @@ struct unloader_options {
     /// If true, pageable memory is used for a block if no more memory can be pinned.
     /// `unloader::pageable()` returns the number of such blocks.
     bool pageable_fallback = false;
-    /// If true, pinned memory is allocated, and read by the sink, on the NUMA node of the device.
+    /// If true, pinned memory is allocated on the device's NUMA node, and the sink runs there, if
+    /// the node is known.
     bool numa_local = false;
     /// Priority of the copy stream, if the platform has priorities. Lower is more urgent.
     int priority = 0;

@@ -35,8 +35,8 @@ class batch_plan {
 public:
     static constexpr std::size_t unknown = source_type::unknown;
 
-    /// Creates the plan for `source`, which must outlive it. In `options`, each 0 that means a
-    /// default must have been replaced by a number.
+    /// Creates the plan for `source`. Both arguments must outlive it. In `options`, each 0 that
+    /// means a default must have been replaced by a number.
     batch_plan(source_type const& source, loader_options const& options)
         : source_{source}, options_{options} {
         std::size_t const given = source.batch_bytes();
@@ -66,13 +66,13 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // The last batch may be short: it is not shuffled and stays the last.
+            // If short batches are left out, and the last may be one of them, it stays the last.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
         }
         next.order.part(o.shard, o.shards);
-        // The first `rest` loaders that share the source get one batch more.
+        // The first `rest` of the loaders that share the source get one batch more than the others.
         std::size_t const rest = drop ? 0 : n % o.shards;
         next.batches           = n / o.shards + (rest > o.shard);
         if (!drop || exact()) { batches_ = next.batches; }
@@ -85,8 +85,9 @@ public:
     /// short (`left_out`), or ends before it (`end`).
     enum class verdict { batch, left_out, end };
 
-    /// Returns the treatment of a batch of `bytes` bytes, of which 0 is the end of the source.
-    /// `stopping` is true if the loader has requested the source to stop.
+    /// Returns the treatment of a batch of `bytes` bytes; 0 means that the source has no such
+    /// batch. `stopping`: the loader has requested the source to stop. Throws `loader_error` if the
+    /// source ends early, or if a short batch cannot be left out.
     [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
         if (bytes == 0) {
             if (total_ == unknown || stopping) { return verdict::end; }
@@ -98,8 +99,8 @@ public:
         throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
     }
 
-    /// Returns true if the block of batch `asked` is filled with `pad_with` before the source
-    /// writes into it. The source may write a short batch with gaps (see `fields`).
+    /// Returns true if a block must be filled with `pad_with` before the source writes the batch
+    /// with the index `asked` into it: the batch may be short, and have gaps (see `fields`).
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -109,7 +110,8 @@ public:
             return true;
         }
     }
-    /// Returns the bytes that a batch of `bytes` bytes has after padding.
+    /// Returns the bytes that a batch of `bytes` bytes has after padding; unchanged if none is
+    /// padded.
     [[nodiscard]] std::size_t padded(std::size_t bytes) const noexcept {
         return options_.last == last_batch::pad ? options_.batch_bytes : bytes;
     }
@@ -136,9 +138,9 @@ private:
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
-    /// Returns true if the source's last batch is short. Makes a source without
-    /// `batch_bytes(index)` produce this batch, because all loaders that share the source must
-    /// leave out the same batches.
+    /// Returns true if the source's last batch is short. Makes the source produce this batch, once
+    /// for each `size()`, because all loaders that share the source must leave out the same
+    /// batches.
     template <class Produce>
     bool last_is_short(Produce const& produce) {
         if (asked_of_ == total_) { return last_short_; }
@@ -157,7 +159,7 @@ private:
     std::size_t           full_ = 0; ///< bytes of a full batch; one with fewer is short
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
-    /// The value of `total_` for which `last_short_` was computed
+    /// The value of `total_` for which `last_short_` was computed.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -29,9 +29,9 @@ template <class Number>
 concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
 /// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into the pinned
-/// memory `to` and returns the number of bytes of the batch; 0 ends the loader. It is a callable,
-/// or a class with a member `fill`. The parameter `stop` is optional: if it is requested, the batch
-/// is no longer needed, and a source that takes long should return. With several producers, several
+/// memory `to` and returns the number of bytes of the batch; 0 ends the loop. It is a callable, or
+/// a class with a member `fill`. The parameter `stop` is optional: if it is requested, the batch is
+/// no longer needed, and a source that takes long should return. With several producers, several
 /// threads call the source concurrently, each with another index.
 template <class F>
 concept indexed_source =
@@ -46,8 +46,7 @@ concept indexed_source =
     };
 
 /// A source that writes batches into pinned memory: an `indexed_source`, or a callable `fill(to)`
-/// that writes the next batch. One thread calls a callable without the index, even if there are
-/// several producers.
+/// that writes the next batch. A callable without the index is called by one thread only.
 template <class F>
 concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
     { fill(to) } -> batch_count;
@@ -55,8 +54,9 @@ concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::b
 
 /// A source that enqueues its own copies: `enqueue(to, index, copies)` enqueues on the stream
 /// `copies` the work that writes batch `index` into the device memory `to`. It returns the bytes of
-/// the batch; 0 ends the loader. The loader allocates no pinned memory for such a source. One
-/// thread calls it, in the order of the indices.
+/// the batch; 0 ends the loop. The loader allocates no pinned memory for such a source, unless it
+/// is a `filling_source` too, which the loader prefers. One thread calls it, in the order of the
+/// requests.
 template <class S, class Stream>
 concept enqueueing_source =
     requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
@@ -98,8 +98,8 @@ concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// A source that also has `batch_bytes(index)`, the bytes of a batch that is not filled yet. So the
-/// loader knows in advance which batches are short.
+/// A source with `size()` and `batch_bytes(index)`, the number of bytes of a batch that is not
+/// filled yet. So the loader knows in advance which batches are short.
 template <class S>
 concept measured_source = counted_source<S> && requires(S const& s, std::size_t index) {
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
@@ -129,7 +129,7 @@ class batch_source {
 public:
     /// True if several threads may call `fill` at the same time, each for another batch.
     static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
-    /// True if batches go through pinned memory. False if the source enqueues its own copies.
+    /// True if batches go through pinned memory; false if the source enqueues its own copies.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;
 
     /// True if the source receives the index of the batch.
@@ -139,14 +139,15 @@ public:
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Calls the source to write batch `index` into `to`. Returns the source's result.
+    /// Makes the source write batch `index` into `to`, and returns its result (see `batch_count`).
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {
         return ask(to, index, stop);
     }
 
-    /// Calls the source to enqueue the copies of batch `index` on `copies`. Returns its result.
+    /// Makes the source enqueue on the stream `copies` the work that writes batch `index` into
+    /// `to`. Returns the source's result.
     template <class Stream>
         requires enqueueing_source<itself, Stream>
     auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
@@ -154,7 +155,8 @@ public:
     }
 
     /// Converts the source's result `count` for batch `index` to the bytes of the batch, or 0 if
-    /// there is none. Throws `loader_error` if the bytes exceed `room`, or if the source failed.
+    /// there is none; true means `room`, the size of the memory. Throws `loader_error` if the bytes
+    /// exceed `room`, or if `count` is negative (the source failed).
     template <batch_count Count>
     static std::size_t checked(Count count, std::size_t room, std::size_t index) {
         if constexpr (std::is_signed_v<Count>) {
@@ -197,7 +199,7 @@ public:
         return source().batch_bytes(index);
     }
 
-    /// Sets the source back to its first batch.
+    /// Calls the source's `restart()`, if it has one. A range begins again at its first element.
     void restart()
         requires restartable_source<Source>
     {
@@ -226,7 +228,8 @@ private:
     }
 
     /// Copies the next element of the range into `to` and returns its bytes. Skips empty elements,
-    /// because a size of 0 would mean the end. An element larger than `to` is not copied.
+    /// because a size of 0 would mean the end. An element larger than `to` is not copied, but its
+    /// size is returned.
     std::size_t copy_next(std::span<std::byte> to)
         requires copied_source<itself>
     {

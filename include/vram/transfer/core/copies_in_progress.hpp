@@ -18,17 +18,17 @@ namespace detail {
 /// word in pinned memory that the device writes), a callback, or a query of its event.
 ///
 /// Threads   One thread at a time; the caller holds the lock of the blocks.
-/// Cost      The search for the oldest copy examines every block. The constructor allocates.
+/// Cost      `oldest_flagged` and `end_all` examine every block. Nothing is allocated.
 template <class Pinned>
 class copies_in_progress {
 public:
     using event = typename Pinned::event;
 
-    /// Creates a record without copies. `blocks` must neither move nor grow while this object
-    /// exists.
+    /// Creates a record without copies. `blocks` must outlive this object, and must not move or
+    /// grow after the first copy has begun.
     explicit copies_in_progress(std::vector<Pinned>& blocks) : blocks_{blocks} {}
 
-    /// Begins a copy of the block `p`. The copy is not enqueued yet.
+    /// Records that a copy of the pinned block `p` begins. It is not enqueued yet.
     void begin(Pinned& p) noexcept {
         p.now      = Pinned::state::copying;
         p.enqueued = false;
@@ -39,7 +39,8 @@ public:
     /// Records that the copy of the block `p` is enqueued. Does nothing if the copy is complete
     /// already; the block may then contain another batch.
     void enqueued(Pinned& p) noexcept { p.enqueued = p.now == Pinned::state::copying; }
-    /// Ends the copy of the block `p`, which is complete or was not enqueued.
+    /// Records that the copy of the block `p` is complete, or could not be enqueued: `p` is then
+    /// empty.
     void end(Pinned& p) noexcept {
         --count_;
         p.now      = Pinned::state::empty;
@@ -53,8 +54,8 @@ public:
         end(p);
         return true;
     }
-    /// Ends the copy of the block `p`, because its callback runs. Returns false, and does nothing,
-    /// if `end_before_callback` has already ended this copy.
+    /// Ends the copy of the block `p`, because its callback runs. Returns false if
+    /// `end_before_callback` has already ended this copy.
     [[nodiscard]] bool end_by_callback(Pinned& p) noexcept {
         if (p.completed_early != 0) {
             --p.completed_early;
@@ -63,7 +64,7 @@ public:
         end(p);
         return true;
     }
-    /// Ends all copies. The caller knows that every callback has run, or never will.
+    /// Ends all copies. To be called when every callback has run, or never will.
     void end_all() noexcept {
         for (Pinned& p : blocks_) {
             p.completed_early = 0;
@@ -86,7 +87,7 @@ public:
 
     /// A copy that was enqueued and has not ended. `which` is the number of the copy among those of
     /// its block, or 0 if there is no such copy. `over` is an event that completes no earlier than
-    /// the copy.
+    /// the copy, or null if there is none.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;

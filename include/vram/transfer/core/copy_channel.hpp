@@ -26,34 +26,35 @@
 namespace vram {
 namespace detail {
 
-/// The part of a loader or an unloader that learns the end of its copies. The channel calls it with
-/// the lock held.
+/// The functions by which a loader or an unloader learns the end of its copies. `copy_channel`
+/// calls them while it holds their lock.
 template <class Platform>
 struct copy_owner {
-    /// Called when the last copy of the block `p` is complete.
+    /// Called when the copy of the pinned block `p` is complete. If it is not, `p.in_flight` is
+    /// true, and the thread that uses the block next waits for the copy.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
-    /// Called when the device has failed: the event of a copy returned the error `why`.
+    /// Called if the event of a copy returned the error `why`, or if the process is ending.
     virtual void device_failed(std::exception_ptr why) noexcept = 0;
 
 protected:
     ~copy_owner() = default;
 };
 
-/// Copies between the pinned and the device blocks of a loader (`upload`) or of an unloader
-/// (`download`), on a stream of their own. The copy stream first waits for the last uses of the
-/// device block. At the end of a copy, a callback or a completion flag (a word in pinned memory
-/// that the device writes) ends it, and no host thread waits.
+/// Enqueues the copies between the pinned and the device blocks of a loader (`upload`) or of an
+/// unloader (`download`) on one copy stream. This stream first waits for the last uses of the
+/// device block. A callback or a completion flag (a word in pinned memory that the device writes)
+/// reports the end of a copy, so that no host thread waits for it, unless `call_back` is false.
 ///
 /// Failure   `upload` and `download` return the exception of a copy that cannot be enqueued. If a
 ///           callback cannot be enqueued, the copy counts as ended, and the thread that uses the
 ///           pinned block next waits for its event (`pinned_slot::in_flight`). The error of a
-///           device that fails later is found by `check` and passed to the owner.
+///           device that fails later is found by `check_copies` and passed to the owner.
 /// Threads   One thread at a time copies. Functions that say so are called with the lock held. No
-///           function of the platform is called while the lock is held, because a callback may need
-///           the lock.
+///           stream or event is used while the lock is held, because a callback may need the lock.
 /// Streams   One stream carries the copies, and another one the callbacks.
-/// Cost      A copy costs one stream wait and one event; without a completion flag also a second
-///           event, and the wait and the call of the callback. Nothing is allocated.
+/// Cost      A copy costs one event, and one stream wait for each stream that used the device
+///           block. Without a completion flag it also costs a second event, and the wait and the
+///           call of the callback. Nothing is allocated.
 template <class Platform>
 class copy_channel {
 public:
@@ -62,16 +63,18 @@ public:
     using stream = typename Platform::stream;
     using device = typename Platform::device;
 
-    /// The options of a channel that never change.
+    /// The options of a copy channel, which do not change.
     struct settings {
-        bool downloads = false; ///< true for an unloader's channel
+        bool downloads = false; ///< true if the copies go from the device to the host (unloader)
         int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
-        /// False if a host thread waits for the end of each copy instead of a callback.
+        /// If false, neither callbacks nor flags are used: the thread that uses a pinned block next
+        /// waits for the event of its copy.
         bool call_back = true;
     };
 
-    /// Creates a channel for copies of the blocks `blocks`, on the stream `given` or on a new one.
-    /// `threads` has the lock that guards the blocks. All three must outlive the channel.
+    /// Creates a channel for copies of the pinned blocks `blocks`, on the stream `given` or on a
+    /// new one. `threads` has the lock that guards the blocks. The three references must outlive
+    /// the channel.
     copy_channel(copy_owner<Platform>& owner, staged_wait<Platform>& threads,
                  std::vector<pinned>& blocks, device where, std::optional<stream> given,
                  settings const& how)
@@ -89,13 +92,14 @@ public:
     /// Returns the copy stream.
     [[nodiscard]] stream view() const { return lane_.view(); }
 
-    /// Begins a copy of the block `p`: `upload` or `download` follows. The lock is held.
+    /// Records that a copy of the block `p` begins. The caller holds the lock, and calls `upload`
+    /// or `download` next, without the lock.
     void begin(pinned& p) noexcept {
         p.owner = this;
         copies_.begin(p);
     }
     /// Records that the copy of `p`, for which `upload` or `download` returned null, is enqueued.
-    /// Returns true if its end is still to come. The lock is held.
+    /// Returns true if the copy has not ended yet. The caller holds the lock.
     bool enqueued(pinned& p) noexcept {
         copies_.enqueued(p);
         return p.enqueued;
@@ -109,8 +113,8 @@ public:
         to.asked  = from.asked;
         return enqueue(from, to, to.memory, from.memory, to.asked);
     }
-    /// Enqueues the copy of a result from the device block `from` to the pinned block `to`, like
-    /// `upload`. Returns `loader_error{ended}` if the process is ending, when no copy runs.
+    /// Enqueues the copy of a result from the device block `from` to the pinned block `to`. Returns
+    /// null, or the exception if that failed: `loader_error{ended}` if the process is ending.
     [[nodiscard]] std::exception_ptr download(slot& from, pinned& to) noexcept {
         to.size  = from.size;
         to.index = from.index;
@@ -118,15 +122,16 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // The next three functions are those that `staged_wait` calls to wait for copies.
+    // The functions that `staged_wait` calls to wait for copies begin here.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
-    /// Ends the copy of the block `p`, which is complete. The lock is held.
+    /// Records that the copy of the block `p` is complete, or that a thread will wait for it
+    /// (`p.in_flight`), and calls the owner. The caller holds the lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);
     }
-    /// Ends each copy that its completion flag shows to be complete. The lock is held.
+    /// Ends the copies that their completion flags show to be complete. The caller holds the lock.
     void complete_flagged() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {
@@ -136,8 +141,9 @@ public:
             }
         }
     }
-    /// Queries the event of each enqueued copy. Ends the copies that are complete, and passes an
-    /// error to the owner: a device that has failed calls no callbacks and writes no flags.
+    /// Queries the event of each enqueued copy, without the lock. Ends the copies that are
+    /// complete, and passes an error to the owner: a device that has failed calls no callbacks and
+    /// writes no flags.
     void check_copies() noexcept {
         if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
         for (pinned& p : blocks_) {
@@ -151,11 +157,13 @@ public:
         }
     }
 
-    /// Ends all copies: every callback has run, or never will. The lock is held.
+    /// Ends all copies. To be called, with the lock held, when every callback has run or never
+    /// will.
     void end_all() noexcept { copies_.end_all(); }
-    /// Blocks the calling thread until all enqueued copies have run. Returns false if that fails.
+    /// Blocks the calling thread until all enqueued copies are complete. Returns false if the wait
+    /// fails.
     [[nodiscard]] bool finish() noexcept { return lane_.finish(); }
-    /// Blocks the calling thread until all callbacks have returned and, if there are flags, all
+    /// Blocks the calling thread until all callbacks have returned and, if `flags` is true, all
     /// completion flags are written. Returns false if no wait guarantees this: the memory that they
     /// access must then stay allocated.
     [[nodiscard]] bool drain(bool flags) noexcept {
@@ -169,8 +177,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // Reports name no line of the loop, because any thread may copy: so the line is the same in
-        // each run.
+        // Reports name the line that made the loader, not a line of the loop: any thread may copy,
+        // so that a line of the loop would differ from run to run.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -201,8 +209,8 @@ private:
             return problem;
         }
     }
-    /// Arranges that the enqueued copy between `p` and `s` ends: by its completion flag, by a
-    /// callback, or by a wait of the thread that uses the block next.
+    /// Arranges the report of the end of the enqueued copy between `p` and `s`: by its completion
+    /// flag, by a callback, or by a wait of the thread that uses the pinned block next.
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

@@ -50,14 +50,15 @@ public:
 
     [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
 
-    /// Calls `function(argument)` on a thread of the driver when the event `over` is complete. The
-    /// function must not call the platform.
+    /// Enqueues a call of `function(argument)`, which a thread of the driver makes when the event
+    /// `over` is complete. The function must not call the platform.
     void call_after(event const& over, void (*function)(void*), void* argument) {
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
     }
-    /// Makes the device write the completion flag of the pinned slot `p` after its copy, which must
-    /// be the last work in the copy stream. Sets `p.flagged` to true if the platform supports this.
+    /// Makes the device write the completion flag of the pinned slot `p` after the copy, which must
+    /// be enqueued already. Sets `p.flagged` to false if `p` has no flag or the device cannot write
+    /// it.
     void set_flag(pinned_slot<Platform>& p) {
         p.flagged = false;
         if constexpr (completion_flags<Platform>) {
@@ -94,7 +95,7 @@ private:
 
     made_or_not own_;
     stream      given_;
-    /// Keeps the handle of the caller's stream valid: it may be destroyed before this object.
+    /// Keeps the handle of the caller's stream valid if the stream is destroyed before this object.
     stream_hold<Platform> held_;
     own_stream            calls_;
 };

@@ -30,9 +30,9 @@ concept explained_errors = requires(typename P::error const& e, std::string cons
     return name + " (source index " + std::to_string(source_index) + ")";
 }
 
-/// Returns the exception that is being handled. If it is an error of the platform, its text is
-/// extended by `where` and the batch. Any other exception is passed to `wrap`, which returns the
-/// exception to throw instead.
+/// To be called while an exception is handled. Returns an error of the platform with `where` and
+/// the batch in front of its text, and for any other exception the one that `wrap(exception)`
+/// returns. Without host memory, returns the exception unchanged.
 template <class Platform, class Wrap>
 [[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
                                                std::size_t source_index,

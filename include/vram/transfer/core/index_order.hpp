@@ -25,7 +25,7 @@ namespace detail {
 /// Cost      8 bytes for each index. The constructor takes time in proportion to n.
 class index_order {
 public:
-    /// Creates the order in which each index has itself as position, for any number of indices.
+    /// Creates the unchanged order, index `i` at position `i`, for any number of positions.
     index_order() = default;
     index_order(std::size_t n, std::uint64_t seed) : places_(n) {
         for (std::size_t i = 0; i < n; ++i) { places_[i] = i; }
@@ -34,7 +34,8 @@ public:
     /// Creates the order `places[0]`, `places[1]`, ...
     explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
 
-    /// Shuffles the indices in the order that `seed` determines.
+    /// Shuffles the indices by random numbers from `seed`. Does not change a default-constructed
+    /// order.
     void shuffle(std::uint64_t seed) noexcept {
         for (std::size_t i = places_.size(); i > 1; --i) {
             std::swap(places_[i - 1], places_[below(i, seed)]);

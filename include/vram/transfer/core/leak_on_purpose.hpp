@@ -26,7 +26,7 @@ public:
     leak_on_purpose(leak_on_purpose&&) = delete;
 
     /// Keeps the object that contains this member alive until the process ends. `self` must own
-    /// that object; if `self` is empty, nothing happens.
+    /// that object. Does nothing if `self` is empty, or if the object is kept already.
     void keep(std::shared_ptr<void> self) noexcept {
         if (self == nullptr || self_ != nullptr) { return; }
         self_ = std::move(self);

@@ -35,13 +35,15 @@
 namespace vram {
 namespace detail {
 
-/// The state of a loader that exists until its last batch has been released: the source, the
-/// producers (threads that fill batches), the blocks for batches, and their memory.
+/// The state of a loader that exists until the loader has ended and its last batch has been
+/// released: the source, the producers (threads that fill batches), the blocks for batches, and
+/// their memory.
 ///
 /// Failure   The constructor throws an exception of the resources, or `over_limit` if the budget is
 ///           too small. It then frees everything that it allocated. A later exception of the source
 ///           or of a copy is stored, and thrown when the loop asks for the batch that failed.
-/// Threads   `run` executes on the threads of the producers. The loop's thread calls all others.
+/// Threads   `run` executes on the threads of the producers. Any thread may release a batch. The
+///           loop's thread calls all other functions.
 /// Streams   Copies are enqueued on a non-blocking stream of the loader, or on the caller's stream
 ///           if one is given.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
@@ -84,13 +86,13 @@ public:
     /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // The loader stops first, because a stop request can make the source return: its producer
+        // `stop` comes first, because the stop request can make the source return: its producer
         // thread must then find that no further batch is wanted.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Stops the producers, joins their threads, and waits for copies that are being enqueued. The
-    /// stop token requests a source that takes long to return.
+    /// Stops the producers and joins their threads. Then waits until no thread is enqueueing a copy
+    /// and all callbacks of copies have returned. A source that takes long can test its stop token.
     void shut_down() noexcept {
         // A forked child process has none of these threads.
         if (!this->in_owning_process()) { return; }
@@ -193,7 +195,8 @@ private:
         }
     }
 
-    /// Returns the block in which `produce_only` makes the source produce a batch.
+    /// Returns the block into which `produce_only` makes the source write: a pinned block, or a
+    /// device block if the source enqueues its own copies.
     [[nodiscard]] auto& first_block() noexcept {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -214,7 +217,7 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // The loop repeats while batches are left out because they are short.
+        // The `while` goes on only after a batch that was left out because it is short.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -222,8 +225,8 @@ private:
         }
     }
 
-    // The steps to produce a batch: in a pinned block, which is copied to a device block later, in
-    // the order of the batches, or, for a source that enqueues its own copies, in a device block.
+    // The steps to produce a batch follow, each for a pinned block, which is copied to a device
+    // block later, and for a device block, if the source enqueues its own copies.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -253,8 +256,8 @@ private:
         Platform::record(s.copied, this->channel_.view());
         this->posted(s, ns);
     }
-    /// Called after the source threw: waits for copies that it may have enqueued without an event
-    /// behind them.
+    /// Waits for copies that the source may have enqueued into a device block without an event
+    /// recorded after them. A pinned block has no such copies.
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
@@ -262,7 +265,7 @@ private:
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // It is moved into `ended`, so that this thread keeps no reference to the exception.
+        // `why` is moved into `ended`, so that this thread keeps no reference to the exception.
         std::exception_ptr why;
         try {
             prepare(b);
@@ -306,7 +309,8 @@ private:
     }
 
     /// Returns the bytes of the batch that `call` obtains from the source. An exception of the
-    /// source is rethrown as a `loader_error` with the numbers of the batch.
+    /// source is rethrown with the numbers of the batch: as a `loader_error`, or, if it is an error
+    /// of the platform, with its type unchanged.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {

@@ -22,8 +22,9 @@ concept has_timing = requires(typename P::device d, typename P::event const& e) 
     { P::elapsed(e, e) } -> std::convertible_to<std::uint64_t>;
 };
 
-/// A pinned block for one batch, with its state and its events. The block can be used again once
-/// the copy between it and the device is complete, even if the batch is still used on the device.
+/// A pinned block for one batch (of an unloader: one result), with its state and its events. A
+/// loader fills the block again once its copy to the device is complete, even if the batch is still
+/// used on the device.
 ///
 /// Threads   One thread at a time accesses a slot; its state determines which.
 template <class Platform>
@@ -50,23 +51,25 @@ struct pinned_slot {
     std::uint64_t copy_number = 0; ///< number of copies of this slot so far
     /// Number of the slot's last copy in the order of the copies of all slots.
     std::uint64_t sequence = 0;
-    /// Completion flag: a word in pinned memory; after the copy, the device writes `copy_number`.
+    /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
+    /// the low 32 bits of `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Number of copies found complete by an event query before their callbacks ran.
+    /// Number of copies that an event query has found complete and that still have a callback to
+    /// come.
     std::size_t completed_early = 0;
 
-    /// Event that is complete when the slot's last copy is; recorded after this copy or a later
-    /// one.
+    /// Event that completes no earlier than the slot's last copy: it was recorded after this copy
+    /// or a later one. Null if there was no copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
-    /// The loader's or unloader's state that owns the slot: a callback receives only the slot.
+    /// The `copy_channel` that copies the slot, because a callback receives only the slot.
     void* owner    = nullptr;
     state now      = state::empty;
     bool  timed    = false;
     bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
-    /// True if a thread must wait for the event `copied` before it fills the block again.
+    /// True if a thread must wait for the event `copied` before it uses the block.
     bool in_flight = false;
-    /// True if the copy was enqueued, so that the event `over` may be queried.
+    /// True while an enqueued copy has not ended, so that the event `over` may be queried.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
     /// True if neither an event nor a wait proves that the last copy is complete.

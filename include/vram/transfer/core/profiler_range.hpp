@@ -33,7 +33,8 @@ public:
     profiler_range(profiler_range&&) = delete;
     ~profiler_range() { end(range_); }
 
-    /// Begins a profiler range that `end` closes, possibly in another scope or thread.
+    /// Begins a profiler range and returns its number, with which `end` ends it in any scope or
+    /// thread.
     static std::uint64_t begin([[maybe_unused]] char const* name) noexcept {
         if constexpr (has_ranges<Platform>) {
             return Platform::begin_range(name);

@@ -17,9 +17,9 @@
 namespace vram {
 namespace detail {
 
-/// A device block for one batch, with the events that order its uses. A stream that reads the block
-/// waits for `copied`. Before the block is overwritten, the copy stream waits for `released` and
-/// for an event of each further stream that used the batch.
+/// A device block for one batch of a loader (or one result of an unloader), with the events that
+/// order its uses. A stream of the program waits for `copied` before it uses the block. Then the
+/// copy stream waits for `released` and for an event of each further stream before it copies again.
 ///
 /// Threads   One thread at a time accesses a slot: the thread that copies into it, or the one that
 ///           uses the batch.
@@ -32,27 +32,28 @@ struct slot {
     explicit slot(device where) : copied{where}, released{where} {}
 
     event copied;   ///< event recorded after the copy into the block, or out of it
-    event released; ///< event recorded on the loop's stream after its last use of the block
+    event released; ///< event recorded after the last use on the loop's or producer's stream
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0; ///< number of bytes of the batch
     std::size_t filled = 0; ///< number of bytes of the batch from the source; the rest is padding
-    std::size_t index  = 0; ///< number of the batch in the loop's order, from 0
+    std::size_t index  = 0; ///< number of the batch or result, from 0
     /// Index that was passed to the source for this batch (see `loader_options::shuffle`).
     std::size_t asked = 0;
 
-    std::vector<stream> others; ///< streams other than the loop's that use the batch
-    /// Keep the handles in `others` valid: the streams may be destroyed before the release.
+    std::vector<stream> others; ///< streams other than the loop's or producer's that use the block
+    /// Holds that keep the handles in `others` valid if the streams are destroyed before the
+    /// release.
     std::vector<stream_hold<Platform>> others_held;
     /// One event for each stream in `others`, recorded after its last use; kept for reuse.
     std::vector<event> others_released;
-    /// The device of each event in `others_released`, for streams of this device alone.
+    /// The device of each event in `others_released`: only a stream of this device can record it.
     std::vector<device> others_on;
 
     /// Completion flag: a word in pinned memory that the device writes after the copy into this
     /// block, or out of it. Null if there is none.
     std::uint32_t* flag        = nullptr;
-    std::uint64_t  copy_number = 0; ///< value that `*flag` reaches when that copy is complete
+    std::uint64_t  copy_number = 0; ///< value of `*flag` (its low 32 bits) after that copy
 
     slot* next = nullptr;
     /// Index of the pair of events in `use_times` that measures the batch's use.
@@ -60,19 +61,19 @@ struct slot {
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
     /// The line of the program that used the block last, for reports.
     [[no_unique_address]] last_use<Platform> last{};
-    /// True if `released` is recorded and nothing has waited for it yet.
+    /// True if `released` is recorded, and the copy stream does not wait for it yet.
     bool in_use = false;
     /// True if neither an event nor a wait proves that the last use of the block is complete.
     bool end_unknown = false;
 
-    /// Makes the stream `s` wait for the copy into the block. If `*flag` shows that the copy is
-    /// complete, no wait is needed.
+    /// Makes the stream `s` wait for the last copy into the block or out of it, unless `*flag`
+    /// shows that this copy is complete.
     void await_copy(stream s) const {
         bool const over = flag != nullptr && pinned_slot<Platform>::flag_reached(flag, copy_number);
         if (!over) { Platform::wait(s, copied); }
     }
-    /// Adds a stream `s` that uses the block. `s` waits for the copy into the block, and the block
-    /// is not overwritten before the work on `s` is complete.
+    /// Adds a stream `s` that uses the block. `s` waits for the last copy into the block or out of
+    /// it. The next copy waits for the work enqueued on `s` before `record_users` is called.
     void add_user(stream s) {
         for (stream const& known : others) {
             if (known == s) { return; }
@@ -94,8 +95,8 @@ struct slot {
             Platform::record(others_released[i], others[i]);
         }
     }
-    /// Makes the stream `on` wait for all streams that use the block (the events of
-    /// `record_users`). The block then has no users.
+    /// Makes the stream `on` wait for the streams that used the block (the events of
+    /// `record_users`). The block then has no users. Does nothing if no event is recorded.
     void await_users(stream on) {
         if (!in_use) { return; }
         Platform::wait(on, released);
@@ -121,8 +122,8 @@ struct slot {
     }
 
 private:
-    /// Makes `others_released[n]` an event of the device `where`: keeps the existing one if it is,
-    /// or else creates one.
+    /// Makes `others_released[n]` an event of the device `where`: keeps it if it is one, or else
+    /// exchanges it for a later one, which is created if there is none.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

@@ -17,7 +17,7 @@ namespace detail {
 /// less than `window`. If `ordered` is false, slots come in the order in which they were added.
 ///
 /// Threads   One thread at a time.
-/// Cost      Constant time, except `drop_from`. It allocates only in the constructor.
+/// Cost      Constant time, except `drop_from` and `clear`. Only the constructor allocates.
 template <class Slot>
 class slot_order {
 public:
@@ -30,7 +30,7 @@ public:
             places_[s.index % places_.size()] = &s;
         }
     }
-    /// Returns the slot with the next index, or null if that slot has not been added yet.
+    /// Returns the slot that `pop` removes next, or null if that slot has not been added yet.
     [[nodiscard]] Slot* front() const noexcept {
         return places_.empty() ? queue_.front() : places_[next_ % places_.size()];
     }

@@ -24,7 +24,7 @@ public:
         (last_ ? last_->next : first_) = &s;
         last_                          = &s;
     }
-    /// Returns the slot that was pushed first, or null if the queue is empty.
+    /// Returns the slot that has been in the queue for longest, or null if the queue is empty.
     [[nodiscard]] Slot* front() const noexcept { return first_; }
     Slot*               pop() noexcept {
         Slot* const s = first_;

@@ -26,7 +26,8 @@ namespace detail {
 /// Failure   An exception of a producer or a copy is thrown when the loop asks for that batch.
 /// Threads   Any number of threads may release batches. One thread, that of the loop (the
 ///           consumer), asks for the next batch.
-/// Cost      A step of the consumer takes the lock of the loader twice. Nothing is allocated.
+/// Cost      A step of the consumer usually takes the lock of the loader twice. Nothing is
+///           allocated.
 template <class Platform>
 class slot_ring : public slot_supply<Platform>,
                   public std::enable_shared_from_this<slot_ring<Platform>> {
@@ -38,9 +39,10 @@ public:
     using typename supply::slot;
     using typename supply::stream;
 
-    /// Returns the block of the next batch in order, after making the stream `s` wait for its copy.
-    /// Returns null after the last batch. The calling thread waits for producers, but not for the
-    /// device.
+    /// Returns the device block of the next batch, after making the stream `s` wait for its copy.
+    /// Returns null after the last batch. Blocks the calling thread until the batch is filled.
+    /// Throws if the batch failed or timed out, if the loop holds all device blocks, or if `s` is
+    /// being captured.
     slot* take(stream s) {
         this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
@@ -60,10 +62,10 @@ public:
         return got;
     }
 
-    /// Releases the batch in the device block `s`. The block is overwritten after the work that was
-    /// enqueued so far on the stream `on` and on the batch's further streams.
+    /// Releases the batch in the device block `s`. The block may be overwritten once the work that
+    /// was enqueued so far on the stream `on` and on the batch's further streams is complete.
     void release(slot& s, stream on) noexcept {
-        // In a forked child, the block belongs to the parent.
+        // In a forked child process nothing is released: the block belongs to the parent.
         if (!this->in_owning_process()) { return; }
         profiler_range<Platform>::end(s.range);
         try {
@@ -159,9 +161,9 @@ private:
     }
     /// Waits until a batch is ready, or until none can come. If a filled pinned block and a free
     /// device block exist, the calling thread (of the loop) enqueues the copy, because the producer
-    /// has the next batch to fill. If a batch is ready already, a producer that is awake enqueues
-    /// the copy. Returns false after `timeout`. Adds to `spare` the time of copies that were made
-    /// while a batch was ready.
+    /// has the next batch to fill. If a batch is ready already, a waiting producer that polls
+    /// enqueues the copy instead. Returns false after `loader_options::timeout`. Adds to `spare`
+    /// the time of copies that were made while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
@@ -205,8 +207,8 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. If a filled pinned block waits for it, this thread or a
-    /// producer that is awake enqueues the copy.
+    /// Makes the device block `s` free. If a filled pinned block waits for it, a waiting producer
+    /// that polls enqueues the copy, or else this thread.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {

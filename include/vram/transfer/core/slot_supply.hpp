@@ -34,7 +34,7 @@ namespace detail {
 ///
 /// Threads   Any number of producers. No function of the platform is called while the lock of
 ///           `threads_` is held, because a callback may need the lock.
-/// Cost      Each step takes the lock once. It wakes only threads that can proceed.
+/// Cost      Each step takes the lock at least once. Only the constructor allocates.
 template <class Platform>
 class slot_supply : private copy_owner<Platform> {
 public:
@@ -64,8 +64,8 @@ protected:
 
     using guard = typename staged_wait<Platform>::guard;
 
-    /// Creates the slots, and the copy stream unless `copies` is one. Defaults (0) in `options`
-    /// must have been replaced by numbers.
+    /// Creates the slots, and the copy stream unless `copies` contains one. Defaults (0) in
+    /// `options` must have been replaced by numbers.
     slot_supply(loader_options const& options, device where, std::optional<stream> copies)
         : options_{options},
           table_{options.pinned_depth, options.device_depth, options.ordered},
@@ -83,14 +83,14 @@ protected:
     }
     ~slot_supply() = default;
 
-    /// Throws `loader_error{forked}` in a forked child. A child must not even lock the mutex, which
-    /// another thread of the parent may have held at the fork.
+    /// Throws `loader_error{forked}` in a forked child process. The child must not even lock the
+    /// mutex, which another thread of the parent may have held at the fork.
     void expect_owning_process(std::size_t index = 0) const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }
 
-    /// The byte with which `loader_options::checker` overwrites blocks. As a `float` it reads as
-    /// NaN, and as an unsigned integer as the largest number.
+    /// The byte with which `loader_options::checker` overwrites blocks. A `float` of such bytes is
+    /// NaN, and an unsigned integer is the largest number.
     static constexpr unsigned char poison = 0xFF;
 
     /// Prepares the pinned block `p` to be filled: waits for its copy if no callback or flag
@@ -155,24 +155,24 @@ protected:
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
     }
 
-    /// Records that the source has filled the pinned block `p` in `fill_ns` nanoseconds. Enqueues
-    /// its copy, or wakes the waiting consumer, which then enqueues it.
+    /// Records that the source has filled the pinned block `p` in `fill_ns` nanoseconds. Wakes the
+    /// consumer if it waits, to enqueue the copy; otherwise enqueues all copies that are possible.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
         bool wake = false, passed = false;
         {
             auto const held = threads_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // Wake the waiting consumer (the thread of the loop): it copies this block, or it
-            // detects that no batch follows.
+            // If the consumer (the thread of the loop) waits, it copies this block, or detects that
+            // no batch follows.
             wake   = rules_.consumer_waits();
             passed = table_.take_passed() && threads_.waiting().idle != 0;
         }
         if (wake || passed) { threads_.notify(); }
         if (!wake) { copy_all(); }
     }
-    /// Makes the pinned or device block `s` empty again, because its batch is left out: the loop
-    /// gets the next batch in its place.
+    /// Leaves out the batch in the pinned or device block `s`, which was filled in `fill_ns`
+    /// nanoseconds: the block becomes empty again, and the loop gets the next batch instead.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {
@@ -194,7 +194,8 @@ protected:
         }
         threads_.notify();
     }
-    /// Makes the batch in the device block `s` available to the loop: its copies are enqueued.
+    /// Makes the batch in the device block `s` available to the loop. The source has enqueued its
+    /// copies, in `fill_ns` nanoseconds.
     void posted(slot& s, std::uint64_t fill_ns) noexcept {
         bool wake = false;
         {
@@ -206,13 +207,14 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Waits until no thread is enqueueing a copy; called after `stop`. The copying thread may be
-    /// one that released a batch, which nothing joins.
+    /// Waits until no thread is enqueueing a copy; called after `stop`. Such a thread may be one of
+    /// the program, which releases a batch: the loader cannot join it.
     void await_copier() {
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
-    /// Adds the times of the copies that are complete since the last call to the statistics.
+    /// Adds to the statistics the times of complete copies that were not added yet, of the pinned
+    /// blocks that are empty now.
     void measure_empties() {
         for (auto all = take_empties(); pinned* const p = all.pop();) {
             try {
@@ -255,8 +257,9 @@ protected:
 
 private:
     /// Takes a filled pinned block `from` and a free device block `to`, between which the calling
-    /// thread then copies. Returns false if there is no such pair, or if another thread is copying.
-    /// The caller then calls `copied`, which ends the copy and takes the next pair.
+    /// thread then copies. Returns false if there is no such pair, if another thread is copying, or
+    /// if the loader stops. The caller then calls `copied`, which ends the copy and takes the next
+    /// pair.
     bool claim(pinned*& from, slot*& to) noexcept {
         auto const held = threads_.hold();
         return claim_next(from, to);
@@ -294,7 +297,7 @@ private:
         if (!table_.begun()) { begun_ = clock::now(); }
     }
 
-    /// Waits, as a producer, until `there()` returns true or the loader stops.
+    /// Waits until `there()` returns true or the loader stops, and adds the time to the statistics.
     template <class There>
     void idle(guard& held, There const& there) {
         figures_.slot_ns += threads_.wait_eagerly(
@@ -327,8 +330,8 @@ private:
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called if the device failed: lets the loop end with the exception `why`. Batches without a
-    /// block are not produced.
+    /// Called if the device failed: lets the loop end with the exception `why`, after the batches
+    /// that are assigned to blocks already.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -24,7 +24,8 @@ namespace detail {
 ///
 /// Failure   Only the constructor and `add` allocate, and can throw.
 /// Threads   One thread at a time; the caller holds the loader's lock.
-/// Cost      Constant time. Near the last batch, each query examines every pinned block.
+/// Cost      Constant time, except `begin`, `states` and `exhausted`, which may examine every
+///           block.
 template <class Slot, class Pinned>
 class slot_table {
 public:
@@ -117,7 +118,7 @@ public:
         to->index = from->index;
         copying_  = true;
     }
-    /// Returns true if a thread is enqueueing a copy.
+    /// Returns true if a thread is enqueueing a copy, or makes the source fill a device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
     /// Records that the copy into the device block `s` is enqueued, or failed with the exception
     /// `problem`; then the loop ends before that batch.
@@ -134,7 +135,7 @@ public:
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Makes the pinned block `p` empty again, because its copy is complete.
+    /// Makes the pinned block `p` empty again, so that it can be filled.
     void make_empty(Pinned& p) noexcept {
         p.now      = Pinned::state::empty;
         p.left_out = false;
@@ -159,7 +160,7 @@ public:
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if no further batch follows: all are ready or were taken by the loop.
+    /// Returns true if no further batch will become ready: all are ready or were taken by the loop.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -195,7 +196,7 @@ private:
         s.asked = order_[s.index];
         return s;
     }
-    /// Makes pinned blocks empty for as long as the next batch in the order is one that is left
+    /// Makes the block of the next filled batch empty, as long as that batch is one that is left
     /// out.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
@@ -219,13 +220,13 @@ private:
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
     std::exception_ptr   error_; ///< the exception to throw after the last batch, or null
-    /// Number of batches that the loop gets, or `none` if not known.
+    /// The loop ends before the batch with this index. `none` if the end is not known yet.
     std::size_t end_   = none;
     std::size_t index_ = 0; ///< index of the next batch to be assigned to a block
     /// Number of device blocks with a batch that the loop has received and not yet released.
     std::size_t held_    = 0;
     std::size_t slots_   = 0;     ///< number of all device blocks
-    bool        copying_ = false; ///< true if a thread is enqueueing a copy
+    bool        copying_ = false; ///< true if a thread enqueues a copy or fills a device block
     /// True if a pinned block has become empty because its batch was left out.
     bool passed_ = false;
 };

@@ -31,12 +31,12 @@ namespace detail {
 ///     a batch waits for a free block on the device, and then sleeps (`wait_eagerly`); or it sleeps
 ///     at once (`wait_for_copies`).
 ///
-/// A `Copies` has, to be called with the lock held, `in_progress()`, `oldest_flagged()`,
-/// `complete(block)` and `complete_flagged()`, and without the lock `check_copies()` (see
-/// `copy_channel`).
+/// A parameter `copies` (see `copy_channel`) has the functions `in_progress()`, `oldest_flagged()`,
+/// `complete(block)` and `complete_flagged()`, which are called with the lock held, and
+/// `check_copies()`, which is called without it.
 ///
 /// Threads   Any number of threads.
-/// Cost      No wait allocates. `check_copies()` alone calls the platform.
+/// Cost      No wait allocates. Only `check_copies()` uses events of the platform.
 template <class Platform>
 class staged_wait {
 public:
@@ -86,7 +86,8 @@ public:
         }
     }
 
-    /// Waits until `ready()` returns true. Sleeps while no copy is in progress.
+    /// Waits until `ready()` returns true, as the class describes. Sleeps while no copy is in
+    /// progress.
     template <class Copies, class Ready>
     void wait_for_copies(guard& held, Copies& copies, Ready const& ready) {
         run(held, copies, ready,
@@ -115,9 +116,10 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits until `ready()` returns true. Returns the nanoseconds since its begin, `since`. While
-    /// no copy is in progress, calls `rest(enough, since)` repeatedly, which sleeps or polls until
-    /// `enough()` returns true (`ready()`, or a copy is in progress) or earlier. `held`: the lock.
+    /// Waits until `ready()` returns true. Returns the nanoseconds of the wait. While no copy is in
+    /// progress, calls `rest(enough, since)` repeatedly, which sleeps or polls, but no longer than
+    /// until `enough()` is true: `ready()` is, or a copy is in progress. `since`: the begin of the
+    /// wait. `held`: the lock.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -151,8 +153,8 @@ private:
         held = gate_.hold();
     }
 
-    /// Polls until `ready()` returns true, but at most for the time `spin`. Returns its last
-    /// result.
+    /// Polls until `ready()` returns true, but at most for the time `spin`. Returns the last result
+    /// of `ready()`, or false without a poll if the platform's threads cannot poll.
     template <class Ready>
     bool poll(guard& held, Ready const& ready) {
         if constexpr (spins) {
@@ -164,11 +166,10 @@ private:
             return false;
         }
     }
-    /// Sleeps in pauses until `ready()` returns true. The longer the thread has waited since
-    /// `since`, the longer are the pauses.
+    /// Sleeps for one pause, or less if `ready()` returns true. The longer this thread has waited
+    /// (since the time `since`), the longer is the pause.
     template <class Ready>
     void nap(guard& held, Ready const& ready, std::uint64_t since) {
-        // Shortest and longest pause in nanoseconds.
         constexpr std::uint64_t least = 20'000, most = 1'000'000;
         std::uint64_t const pause = larger_of(least, smaller_of((clock::now() - since) / 8, most));
         waiting_.backing_off      = true;
@@ -187,8 +188,9 @@ private:
             return false;
         }
     }
-    /// Polls the completion flag of the oldest copy, and completes the copy if the flag shows its
-    /// end. The other threads wait, and one of them polls next.
+    /// Polls the completion flag of the oldest copy, and ends the copy if the flag is written.
+    /// After one second without an end, queries the events of the copies. Then one of the other
+    /// threads polls.
     template <class Copies, class Ready>
     void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
                    std::uint64_t& turn) {
@@ -206,19 +208,20 @@ private:
             looked = clock::now();
             check_copies(held, copies);
         }
-        // Another thread polls next.
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
     }
 
     /// Polls the completion flag of the last copy of `p`. The lock `held` is released during the
-    /// polls. If `eager` is true, first polls for up to 30 us without sleeping. Then sleeps once,
-    /// until `ready()` returns true, but at most 20 us. Returns true if the copy is complete. On
-    /// the simulated device it sleeps until the device writes the flag, or `ready()` returns true.
+    /// polls. If `eager` is true, first polls for up to 30 us without sleeping. If the copy is not
+    /// complete then, sleeps until `ready()` returns true, but at most 20 us. Returns true if the
+    /// copy is complete. On the simulated device it sleeps until the device writes the flag, or
+    /// `ready()` returns true.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep
         constexpr auto          pause = std::chrono::microseconds{20};
-        // These are copies, because other threads may change `p` while the lock is released.
+        // Both values are read now, because other threads may change `p` while the lock is
+        // released.
         std::uint32_t* const flag  = p.flag;
         std::uint64_t const  which = p.copy_number;
         auto const           over  = [&] { return pinned::flag_reached(flag, which); };

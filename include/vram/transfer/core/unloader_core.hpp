@@ -27,10 +27,11 @@
 namespace vram {
 namespace detail {
 
-/// The state of an unloader that exists until its last result has been sent or destroyed.
+/// The state of an unloader that exists until the unloader and its last `result` are destroyed.
 ///
 /// Failure   The constructor throws the exceptions of the resources, and then leaks nothing.
-/// Threads   The sink runs on a thread of the unloader. The program's thread calls all others.
+/// Threads   The sink runs on a thread of the unloader. One thread of the program calls all
+///           functions.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Sink>
 class unloader_core final
     : public unloader_ring<Platform>,
@@ -62,7 +63,8 @@ public:
     }
     ~unloader_core() { shut_down(); }
 
-    /// Waits until the sink has received all results or has failed, and ends the sink's thread.
+    /// Waits until the sink has received all results, or until the sink or a copy has failed, and
+    /// ends the sink's thread.
     void shut_down() noexcept {
         // A forked child process does not have the sink's thread.
         if (!this->in_owning_process()) { return; }

@@ -32,7 +32,7 @@ namespace detail {
 /// empty again when the sink has returned. The thread that completes a pair of a full device block
 /// and an empty pinned one enqueues the copy.
 ///
-/// Failure   An exception of the sink or of a copy is thrown by each later call of the program.
+/// Failure   An exception of the sink or of a copy is thrown by each later `take` and `finish`.
 /// Threads   One thread of the program and one of the sink. No function of the platform is called
 ///           while the lock of `threads_` is held, because a callback may need the lock.
 /// Cost      A result takes the lock a few times. Nothing is allocated.
@@ -51,8 +51,8 @@ public:
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
 
-    /// Returns a device block for the next result, after making the stream `s` wait for the copy of
-    /// the block's previous result. Blocks the calling thread while no device block is free.
+    /// Returns a free device block for the next result, after making the stream `s` wait for the
+    /// copy of its previous result. Blocks while none is free; throws if the program holds all.
     slot& take(stream s) {
         expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
@@ -116,7 +116,8 @@ public:
         if (s.finish_users(on)) { give_back(s); }
     }
 
-    /// Blocks the calling thread until the sink has received all results that were sent.
+    /// Blocks the calling thread until the sink has received all results that were sent. Throws if
+    /// the sink or a copy has failed.
     void finish() {
         expect_owning_process();
         auto held = threads_.hold();
@@ -144,8 +145,9 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has received all results or has failed. Then `await_copied` returns
-    /// null, so that the sink's thread can end.
+    /// Waits until the sink has received all results, or until the sink or a copy has failed. Then
+    /// `await_copied` returns null, so that the sink's thread can end. A failure that no call has
+    /// thrown is reported to the error sink.
     void stop() noexcept {
         bool lost = false;
         {
@@ -170,8 +172,8 @@ protected:
         }
         return stopping_ ? nullptr : copied_.pop();
     }
-    /// Makes the pinned block `p` empty again, because the sink has returned or thrown `problem`,
-    /// which is null if it returned.
+    /// Makes the pinned block `p` empty again after the sink has returned. If the sink threw,
+    /// `problem` is its exception, else null.
     void written(pinned& p, std::exception_ptr problem) noexcept {
         {
             auto const held = threads_.hold();
@@ -190,8 +192,8 @@ protected:
     copy_channel<Platform> channel_;
 
 private:
-    /// Throws `loader_error{forked}` in a forked child. A child must not even lock the mutex, which
-    /// another thread of the parent may have held at the fork.
+    /// Throws `loader_error{forked}` in a forked child process. The child must not even lock the
+    /// mutex, which another thread of the parent may have held at the fork.
     void expect_owning_process() const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
@@ -274,11 +276,11 @@ private:
     slot_queue<pinned> empty_;
     slot_order<pinned> copied_; ///< pinned blocks with results that wait for the sink, in order
     std::exception_ptr problem_;
-    char const*        failed_ = "";   ///< "the sink" or "the copy", which threw `problem_`
+    char const*        failed_ = "";   ///< "the sink" or "a copy", which threw `problem_`
     std::size_t        at_     = none; ///< index of the result that failed, or `none`
     std::size_t        index_  = 0;
     std::size_t        held_   = 0; ///< number of device blocks that the program holds as results
-    /// Number of results that were being copied or are with the sink.
+    /// Number of results that are being copied, wait for the sink, or are with the sink.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;
     bool        stopping_  = false;

@@ -61,7 +61,7 @@ public:
         }
     }
 
-    /// Returns the total duration of all complete uses of batches in nanoseconds.
+    /// Returns the nanoseconds from delivery to release, summed over the complete, timed uses.
     [[nodiscard]] std::uint64_t sum() {
         for (auto const& p : pairs_) { read(*p); }
         return sum_;

@@ -28,7 +28,8 @@ struct waiting_threads {
 ///  - else a waiting producer, if one is awake when a batch is released;
 ///  - else the thread that completed the pair by filling or releasing a block.
 ///
-/// A thread is woken only if it can proceed, because a wake-up takes longer than a small copy.
+/// Threads are woken only if one of them can proceed, because a wake-up takes longer than a small
+/// copy.
 ///
 /// Threads   One thread at a time; the caller holds the loader's lock.
 /// Cost      A few comparisons.
@@ -51,15 +52,15 @@ public:
     }
 
     // Functions for the producers (threads that fill batches).
-    /// Returns true if a waiting producer must enqueue a copy. `pair`: a pinned block is filled,
-    /// and a device block is free.
+    /// Returns true if a waiting producer must enqueue a copy, because the consumer does not wait.
+    /// `pair`: a pinned block is filled, and a device block is free.
     [[nodiscard]] bool producer_copies(bool pair) const noexcept {
         return pair && !consumer_waits_;
     }
 
-    /// Returns true if all waiting threads must be woken after a thread has enqueued a copy, and
-    /// thereby made a batch ready. `flies` is true if the end of the copy is still to come, and
-    /// `flagged` if a completion flag shows that end; `copies` is the number of copies in progress.
+    /// Returns true if all waiting threads must be woken after a thread has enqueued a copy, or
+    /// failed to (`failed`). `flies` is true if the end of the copy is still to come, and `flagged`
+    /// if a completion flag shows that end; `copies` is the number of copies in progress.
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
