@@ -392,7 +392,7 @@ private:
     std::atomic<std::uint64_t> returned_ = 0;
     tally                      live_;
     memory_usage               figures_;
-    /// where threads that were refused wait for blocks that others return
+    /// Where threads wait until another thread has returned blocks to the upstream.
     meeting_of<Platform> meeting_;
 };
 

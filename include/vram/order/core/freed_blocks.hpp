@@ -16,8 +16,8 @@ namespace vram {
 namespace detail {
 
 /// A linked list of freed blocks, in the order in which they were added. All elements of another
-/// list can be moved to its end in constant time. The elements (links) are allocated in advance, so
-/// a free allocates nothing.
+/// list can be moved to the end of this one in constant time. The elements (links) are allocated in
+/// advance, so a free allocates nothing.
 ///
 /// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
 /// Threads   One thread at a time.

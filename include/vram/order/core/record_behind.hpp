@@ -59,7 +59,7 @@ template <class Platform>
     } catch (...) { return false; }
 }
 
-/// Records the event `e` behind the work of the stream `s`, whose id is `id`. `held` is a hold of
+/// Records the event `e` behind the work of the stream `s` with the id `id`. `held` is a hold of
 /// the stream (a reference that keeps the handle valid after the owner has destroyed the stream) or
 /// empty. The owner of the stream may begin a capture between any two calls, so the work of the
 /// stream is not queried, only its capture status and the event. If a capture has begun before the

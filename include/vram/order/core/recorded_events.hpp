@@ -112,9 +112,9 @@ private:
         ++count_;
         return unused_;
     }
-    /// Makes the oldest recorded event for which no host thread waits the first unused one, unless
-    /// it is the newest. Returns the address of the pointer to it, or null if there is no such
-    /// event.
+    /// Moves the oldest recorded event for which no host thread waits to the front of the unused
+    /// events. The newest event is never moved. Returns the address of the pointer to the event, or
+    /// null if there is no such event.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }

@@ -34,7 +34,7 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// Returns the key `lasting` of the stream that has this id, without a call of the platform.
+    /// Returns the result of `lasting` for the stream with this id, without a call of the platform.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,
                                                 std::uint64_t           id) noexcept {

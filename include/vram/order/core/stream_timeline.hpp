@@ -31,9 +31,9 @@ namespace detail {
 /// next one stands for its epoch as well: memory is then found unused later than necessary, never
 /// too early.
 ///
-/// The stream may belong to another thread, which may begin a capture at any moment. Therefore the
-/// stream itself is never queried or waited for, only events recorded behind its work
-/// (`record_behind`).
+/// The stream may belong to another thread, which may begin a capture at any moment. Therefore no
+/// work of the stream is queried or waited for, only its capture status and events recorded behind
+/// its work (`record_behind`).
 ///
 /// Failure   Errors of the platform are rethrown, and nothing has changed. If recording an event
 ///           fails, `record` and `ensure_event` report the error and try once more. `try_...` never
@@ -64,7 +64,7 @@ public:
     }
 
     /// Reuses the timeline (record of a stream's progress) for another stream. The epoch numbers
-    /// continue, so that everything freed on the former stream stays complete.
+    /// continue, so that memory freed on the former stream still counts as unused.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_             = who.id;
@@ -87,8 +87,8 @@ public:
         return epoch_;
     }
     /// Returns the epoch (part of the stream's work) for memory that is freed while the stream is
-    /// being captured: the number `tag::captured`, which stands for "until the graph is gone".
-    /// Records that a graph uses memory of this stream.
+    /// being captured: `tag::captured`, a number that never counts as complete. Records that a
+    /// graph may use memory of this stream.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -138,7 +138,7 @@ public:
             }
         }
         bool const died = alive_ && how == recorded::lost;
-        if (died) { report_death(); } // not again if the wait throws and the call is repeated
+        if (died) { report_death(); } // only once, also if the wait throws and the call is repeated
         await_device<Platform>(device_);
         end_epoch();
         count_host_wait();
@@ -382,8 +382,8 @@ private:
     /// streams. The largest value means that none is.
     std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
-    /// For each other stream, at its index: its last epoch (part of the stream's work) for which
-    /// this one waited.
+    /// Element i: the last epoch (part of its work) of the stream with the index i for which this
+    /// stream has waited.
     heap_array<std::uint64_t> waited_;
 };
 

@@ -21,8 +21,8 @@ namespace vram {
 namespace detail {
 
 /// The timelines (`stream_timeline`: a record of the progress of one stream by events) of the
-/// streams that a pool or `stream_ordered` was called with. Each has an index, its slot. Streams
-/// whose destruction the platform does not announce must be retired before they are destroyed.
+/// streams that a pool or `stream_ordered` was called with. Each has an index, its slot. If the
+/// platform does not announce the end of a stream, the stream must be retired before its end.
 ///
 /// Failure   For a new stream `std::bad_alloc` may be thrown. Errors of the platform are rethrown,
 ///           and nothing has changed. Functions that are `noexcept` report them instead.
@@ -95,7 +95,7 @@ public:
         }
         return worst;
     }
-    /// Function object: tells when the stream `asker` may use memory that another may still access.
+    /// Tells when the stream of `asker` may use memory that another stream may still access.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -124,7 +124,7 @@ public:
         if (!std::exchange(some_excluded_, false)) { return; }
         for (timeline* each : table_) { each->readmit(); }
     }
-    /// For each stream whose destruction the platform announced since the last call: calls
+    /// For each stream that the platform announced as destroyed since the last call: calls
     /// `visit(timeline)`, records an event behind its frees, and forgets its handle. Errors are
     /// reported.
     template <class Visit>
@@ -228,8 +228,8 @@ public:
         return all;
     }
 
-    /// Queries the recorded events of every stream, and records up to which one (its last completed
-    /// epoch) the stream's work is complete.
+    /// Queries the recorded events of every stream, and updates the last epoch (part of its work)
+    /// that is known to be complete.
     void poll() {
         for (timeline* each : table_) { each->poll(); }
     }
@@ -355,8 +355,8 @@ private:
     }
 
     /// Makes sure that an event was recorded behind `epoch` of the stream's work. Returns false if
-    /// the stream is being captured. If it turns out to be destroyed, its record (timeline) is
-    /// ended, so that a new stream with the same handle gets another one.
+    /// the stream is being captured. If the stream turns out to be destroyed, its record (timeline)
+    /// is ended, so that a new stream with the same handle gets another one.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);

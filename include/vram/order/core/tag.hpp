@@ -15,9 +15,9 @@ namespace detail {
 
 /// A pending use: the stream with the index `slot` may access the free memory [begin, end) until it
 /// has completed the epoch `epoch`.
+///
 /// A pool gives each stream an index (slot), and divides its work into numbered epochs by the
 /// events that it records. Memory freed in an epoch is unused once the event that ends the epoch is
-/// complete.
 /// complete.
 struct tag {
     std::uintptr_t begin;

@@ -166,8 +166,8 @@ private:
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // If the owner does not visit destroyed streams, `forget` ends the hold, which
-                // keeps the destroyed stream's handle valid.
+                // If the owner does not visit the timeline (record) of a destroyed stream first, it
+                // may be reused now: `forget` ends the hold that keeps the stream's handle valid.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

@@ -12,11 +12,11 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for `place` (a stream, an event or a device), or calls it if it is a
 /// Makes the host wait for `place` (a stream, an event or a device), or calls `place` if it is a
 /// function that waits. If that fails, waits for the device that `where()` returns. Returns false
 /// if both waits failed: memory used there may still be in use and must not be freed. Returns true
 /// without a wait if the process is ending.
+///
 /// Failure   Each failed wait is reported to the error sink.
 /// Threads   Any thread may call, without holding a lock.
 /// Cost      One wait of the host; after a failure, one for the whole device.

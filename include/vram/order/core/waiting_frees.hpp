@@ -25,8 +25,8 @@ namespace detail {
 /// Freed blocks that streams may still use: one queue for each stream, oldest first. Each block has
 /// the epoch (part of its stream's work) in which it was freed. No event can be recorded while a
 /// stream is being captured, nor on a default stream from another thread or device: the epoch then
-/// continues, and ends with a later event. If no later event is recorded, its blocks are found
-/// unused only after the host has waited for the device.
+/// continues, and ends with a later event. If no later event is recorded, the blocks of the epoch
+/// are found unused only after the host has waited for the device.
 ///
 /// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
 /// except in `add`, no stream is queried or waited for, only events.
@@ -82,9 +82,9 @@ public:
     /// behind their frees, and forgets their handles.
     void forget_ended() { timelines_.forget_ended(); }
 
-    /// Moves each block whose stream is done with it, as an event shows, to the list `free`. Also
-    /// records an event behind frees that have none, if possible. Does not wait. The first error is
-    /// rethrown after all streams were treated.
+    /// Moves the blocks that their stream no longer uses, as an event shows, to the list `free`.
+    /// Also records an event behind frees that have none, if possible. Does not wait. The first
+    /// error is rethrown after all streams were treated.
     void collect(freed_blocks& free) {
         timelines_.forget_ended();
         std::exception_ptr failed;
@@ -110,11 +110,12 @@ public:
     }
 
     /// The event, or else the device, for which a host thread waits with the lock released. `unpin`
-    /// ends it.
+    /// ends the wait.
     struct pin {
         enum class by { nothing, event, device };
 
-        /// Record of the stream to wait for; null if there is no freed block to wait for.
+        /// Timeline (record) of the stream to wait for; null if there is no freed block to wait
+        /// for.
         timeline* its = nullptr;
         /// How the host waits: `nothing` if the block is unused already.
         by                        how{};

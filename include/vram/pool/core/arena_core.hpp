@@ -166,7 +166,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // Bytes of a chunk that was returned above may be included in both numbers.
+        // The upstream may count a chunk that was returned above again, so the sum would be too
+        // large.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -218,7 +219,7 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// Allocates a block from the shard `from`. Returns null if it refuses. Other errors are
+    /// Allocates a block from the shard `from`. Returns null if the shard refuses. Other errors are
     /// rethrown if `Throwing`, else reported to the error sink.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {

@@ -27,7 +27,7 @@ namespace detail {
 /// until then, so it must also be called before the usage is read. A remote free is not queued but
 /// executed by the calling thread in five cases: each free records its own event
 /// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
-/// stream, whose handle means another stream on the draining thread; the stream's id cannot be
+/// stream (its handle means another stream on the draining thread); the stream's id cannot be
 /// queried; the queue is full.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
@@ -54,9 +54,9 @@ public:
     }
 
     /// Frees a block of this shard (pool of the arena) from a thread that uses another shard:
-    /// queues the free, or executes it now if it cannot wait. `on` is the stream that may still use
-    /// the block, or null if none does. `from` is the shard of the calling thread, or null if it
-    /// has none.
+    /// queues the free, or executes it now if it must not be delayed. `on` is the stream that may
+    /// still use the block, or null if none does. `from` is the shard of the calling thread, or
+    /// null if it has none.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -146,7 +146,7 @@ private:
     }
 
     Core core_;
-    /// The queue of remote frees, on cache lines of its own, because other threads write it.
+    /// The queue of remote frees, on separate cache lines, because other threads write it.
     remote_free_list<platform> remote_frees_;
 };
 

@@ -59,8 +59,8 @@ struct block : links {
         std::uint64_t epoch = 0;
         use_node*     note;
     };
-    /// Of a free or cached block: index of the stream that may still use all of it, or a constant
-    /// above.
+    /// Of a free or cached block: index of the stream that may still use all of it, or `nobody`, or
+    /// `several`.
     std::uint32_t slot = nobody;
     union {
         std::uint16_t slack = 0; ///< of a live block: its bytes beyond the requested size

@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The free and live blocks (heaps) of a pool, and its quick lists of cached blocks. It decides
-/// which freed blocks are cached, and which cached blocks are coalesced. `is_complete(use)` returns
-/// true if a pending use by a stream is complete.
+/// The free and live blocks (heaps) of a pool, and its quick lists of cached blocks. This class
+/// decides which freed blocks are cached, and which cached blocks are coalesced. `is_complete(use)`
+/// returns true if a pending use by a stream is complete.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.

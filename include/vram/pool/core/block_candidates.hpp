@@ -79,8 +79,8 @@ struct block_candidates {
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // in this state a free of the block is rejected
-        // The uses by streams are stored before the wait, during which other threads may use up the
-        // reserved descriptors.
+        // The uses by streams are stored before the wait, because other threads may use up the
+        // reserved host memory during it.
         heap.hold(b, before);
         return b;
     }

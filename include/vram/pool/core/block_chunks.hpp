@@ -22,7 +22,7 @@ namespace detail {
 /// Cost      Finding a chunk by an address is a linear search through the chunks.
 class block_chunks {
 public:
-    /// A chunk. Its first block remains the same object as long as the chunk exists.
+    /// A chunk. The descriptor of its first block remains the same as long as the chunk exists.
     struct chunk {
         block*      first     = nullptr;
         void*       base      = nullptr;
@@ -73,7 +73,8 @@ public:
     [[nodiscard]] auto         end() const noexcept { return chunks_.end(); }
     [[nodiscard]] std::size_t  reserved() const noexcept { return reserved_; }
 
-    /// Calls `visit(block)` for every block, chunk by chunk, in each in the order of addresses.
+    /// Calls `visit(block)` for every block, chunk by chunk, within a chunk in the order of
+    /// addresses.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (chunk const& c : chunks_) {
@@ -81,8 +82,8 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk whose block a stream may use soonest (smallest
-    /// `cost(block)`), and among equal ones the largest. Chunks that a thread is changing are left
+    /// Returns the index of the idle chunk with the smallest `cost(block)`, the one that a stream
+    /// may use soonest, and among equal ones the largest. Chunks that a thread is changing are left
     /// out. Returns the number of chunks if no idle chunk can be used.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {

@@ -26,7 +26,7 @@ namespace detail {
 /// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. Nothing else fails.
 /// Threads   One thread at a time.
 /// Cost      Allocation and free take constant time at any number of blocks: `find` examines a
-///           bounded number of candidates, unless it is called with `all`. Functions named after
+///           bounded number of candidates, unless it is called with `all`. Functions that concern
 ///           all blocks or chunks visit each of them.
 class block_heap {
 public:
@@ -281,7 +281,7 @@ private:
     block_chunks  chunks_;
     /// Number of allocations since `was_all_freed` last returned true.
     std::size_t taken_     = 0;
-    bool        all_freed_ = false; ///< true if no block was live at some time since then
+    bool        all_freed_ = false; ///< true if all blocks were freed after `enough` allocations
 };
 
 } // namespace detail

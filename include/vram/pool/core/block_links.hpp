@@ -77,7 +77,8 @@ public:
         return b;
     }
 
-    /// Removes the descriptor of the block after `b`, whose size the caller has added to `b`.
+    /// Removes the descriptor of the block after `b`. The caller has added the size of that block
+    /// to `b`.
     [[gnu::always_inline]] void drop_next(block* b) noexcept {
         block* const gone = b->after;
         b->after          = gone->after;
@@ -85,8 +86,8 @@ public:
         nodes_.put_back(gone);
     }
     /// Removes the descriptor of the block before `b`, and moves the beginning of `b` to the
-    /// address of that block, whose size the caller has added to `b`. It must not be the first of
-    /// its chunk.
+    /// address of that block. The caller has added the size of that block to `b`. That block must
+    /// not be the first of its chunk.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

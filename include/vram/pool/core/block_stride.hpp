@@ -22,8 +22,8 @@ public:
     explicit block_stride(std::size_t bytes) noexcept
         : bytes_{bytes}, zeros_{std::countr_zero(bytes)} {
         std::uint64_t const odd = bytes_ >> zeros_;
-        // The lowest three bits of the inverse are exact; each step doubles the number of exact
-        // bits.
+        // The lowest three bits of an odd number are those of its inverse; each step doubles the
+        // number of exact bits.
         inverse_ = odd;
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }

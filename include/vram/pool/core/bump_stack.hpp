@@ -59,8 +59,8 @@ public:
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Makes an empty chunk behind the current one, with room for the request, the current one.
-    /// Returns false if there is none.
+    /// Chooses an empty chunk with room for the request as the new current one. Returns false if
+    /// there is none.
     bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -91,8 +91,8 @@ public:
         return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }
 
-    /// Creates a mark at the current position with the number `serial`, and returns it. If no
-    /// allocation was made since the last mark, returns the number of that mark instead.
+    /// Creates a mark at the current position with the number `serial`, and returns that number. If
+    /// no allocation was made since the last mark, returns the number of that mark instead.
     std::uint64_t mark(std::uint64_t serial) {
         std::uintptr_t const top = empty() ? 0 : current().top();
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {

@@ -66,10 +66,10 @@ public:
         }
         return worst;
     }
-    /// Makes memory that the captured stream may use unavailable, because the stream cannot be
-    /// waited for. If captures are tracked or every free records an event, the memory is
-    /// unavailable until the capture ends. Otherwise it may belong to the graph, and is retained
-    /// until captures are forgotten.
+    /// Makes memory that the captured stream may use unavailable to other streams, because the
+    /// stream cannot be waited for. If captures are tracked or every free records an event, the
+    /// memory is unavailable until the capture ends. Otherwise it may belong to the graph, and is
+    /// retained until captures are forgotten.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -127,8 +127,8 @@ public:
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
-    /// Called before the stream `s` is destroyed. Records that no work after the present work of
-    /// `s` uses its blocks.
+    /// Called before the stream `s` is destroyed. Records that only work that `s` already has may
+    /// still use its blocks.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
@@ -136,7 +136,7 @@ public:
             known = known || c.find_use(id, chunk::running) != nullptr;
         }
         tag const last = known ? used_by(timelines_.of(s)) : tag{};
-        timelines_.retire(s); // first: if it throws, nothing has changed
+        timelines_.retire(s); // called first: if it throws, nothing has changed
         if (known) { end_uses(id, last); }
     }
     void forget_captures() noexcept {
@@ -149,8 +149,8 @@ public:
                            });
         }
     }
-    /// Records for each stream whose destruction was announced since the last call: no work after
-    /// its present work uses its blocks.
+    /// Records for each stream that was announced as destroyed since the last call: only work that
+    /// the stream already has may still use its blocks.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });

@@ -177,8 +177,8 @@ private:
             throw;
         }
     }
-    /// Returns an unused chunk to the upstream in the stream order of its allocation, without a
-    /// wait.
+    /// Returns an unused chunk to the upstream, in the stream order of its allocation if it had
+    /// one.
     template <class Upstream>
     static void send_home(Upstream& up, void* at, std::size_t size, std::size_t alignment,
                           typename Upstream::platform::stream const* order) {

@@ -61,8 +61,8 @@ public:
     /// Sets the address of the upstream after the upstream was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
-    /// Returns the object that notifies the observers of events in the arena. Its shards use it, so
-    /// this class notifies nothing itself.
+    /// Returns the object that notifies the observers of events in the arena. The shards of the
+    /// arena use it, so this class notifies nothing itself.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() const noexcept {
         return {*upstream_, "arena", this};
     }
@@ -175,8 +175,8 @@ private:
             return at;
         };
     }
-    /// Removes a chunk from the map, then calls `call()`, which returns it to the upstream: after
-    /// that, another owner may get the address.
+    /// Removes a chunk from the map, then calls `call()`, which returns the chunk to the upstream.
+    /// The order matters, because another owner may get the address after the call.
     template <class Call>
     void hand_back(void* at, std::size_t bytes, Call call) noexcept {
         auto held = lock_.hold();

@@ -21,7 +21,8 @@ namespace detail {
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      At most two table lookups, and none for the chunk that `find_again` found last.
+/// Cost      At most two table lookups and the chunks of two ranges. None for the chunk that
+///           `find_again` found last.
 template <class Chunk>
 class chunk_finder {
 public:

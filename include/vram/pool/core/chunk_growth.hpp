@@ -13,9 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// The way in which the chunks of a pool get and return memory. The class `whole_chunks` has it for
-/// chunks that never change. `paged_chunks` has it for virtual memory, where chunks grow, and pages
-/// get and lose physical memory. `Core` is the `pool_core` that has such an object as a member; it
+/// The way in which the chunks of a pool get and return memory. `whole_chunks` implements it for
+/// chunks that never change, `paged_chunks` for virtual memory, where chunks grow, and pages get
+/// and lose physical memory. `Core` is the `pool_core` that has such an object as a member; it
 /// passes itself to the functions that allocate.
 ///
 ///     std::size_t unit() const;                      // chunk sizes are multiples of it

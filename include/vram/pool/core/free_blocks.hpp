@@ -54,8 +54,8 @@ public:
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// Adds a free block to the bin of its size, or, if `is_tail`, to the list of last blocks.
-    /// `is_tail` must not change until `remove`.
+    /// Adds a free block to the bin of its size, or, if `is_tail(b)`, to the list of last blocks.
+    /// The result of `is_tail(b)` must not change until `remove`.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -228,7 +228,7 @@ private:
                                    bool all) const {
         // Number of candidates to look at in one bin.
         std::size_t const each = all ? ~std::size_t{0} : 4;
-        // Number of candidates to look at, in all bins, once a place was found.
+        // Number of candidates after which a place that needs a wait is accepted.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
         // Some blocks of this bin are too small. All blocks of later bins are large enough.
@@ -241,7 +241,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // All blocks of a bin have similar sizes: the first one that is ready is taken.
+                    // All blocks of a later bin have similar sizes: the first one that is ready is
+                    // taken.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -255,9 +256,8 @@ private:
         }
         if (all || dear.where == nullptr) { return dear; }
         // If only places that need a wait were found, tries the largest block, part of which is
-        // most likely used by no stream.
-        fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment,
-                                         price); // this bin is not empty
+        // most likely used by no stream. The last bin is not empty then.
+        fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment, price);
         return ample.cost == availability::ready ? ample : dear;
     }
 

@@ -37,7 +37,7 @@ concept observed_by_owner = requires(R const& r) { r.seen(); };
 /// Failure   The exceptions of the upstream are rethrown. A chunk that cannot be recorded, because
 ///           host memory cannot be allocated, is returned to the upstream.
 /// Threads   Any number of threads may call concurrently.
-/// Cost      Growing costs a call of the upstream and the lock twice.
+/// Cost      Growing costs a call of the upstream, and the lock two or three times.
 template <synchronous_resource Upstream>
 class growing_base : public layer_base<Upstream> {
     using base = layer_base<Upstream>;
@@ -137,9 +137,9 @@ protected:
             sited{this->upstream_}.deallocate_sync(at, size, alignment);
         });
     }
-    /// The last attempt of a request: returns the result of `attempt()`, or throws its exception
-    /// with the pool's numbers added. `largest()`, the size of the largest free block, is called
-    /// with the lock held.
+    /// The last attempt of a request: returns the result of `attempt()`. If that is null, or if it
+    /// throws `out_of_memory`, throws `out_of_memory` with the pool's numbers. `largest()`, the
+    /// size of the largest free block, is called with the lock held.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
