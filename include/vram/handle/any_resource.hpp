@@ -35,7 +35,7 @@ class any_resource : public detail::erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
-    /// Moves `mr` into a new object, which the last handle of this object destroys.
+    /// Moves `mr` into a new object in host memory, which is destroyed with its last handle.
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)
@@ -61,12 +61,12 @@ public:
         detail::refuse_order<R>();
     }
 
-    /// Borrows the resource of `borrowed`, which must outlive this handle.
+    /// Borrows the resource of `borrowed`. The resource must outlive this handle.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
 
-    /// Takes over the resource of a handle with these properties and others.
+    /// Converts a handle for memory with more properties: takes over its share of the resource.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(any_resource<Platform, Others...> other)

@@ -84,7 +84,8 @@ public:
         if (!empty()) { platform::fill(get_stream(), data(), value, bytes_.size()); }
     }
 
-    /// Returns the element at `i`. The host waits for the stream: for tests and single results.
+    /// Returns the element at `i`. The host waits for the stream, so this is for tests and single
+    /// results.
     [[nodiscard]] Element get(std::size_t i, call_site at = call_site::current()) const {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(i < size(), "array: the index must be less than size()");

@@ -177,7 +177,8 @@ template <class R>
     requires(!std::copy_constructible<R>)
 buffer(R&, typename R::platform::stream, std::size_t = 0, std::size_t = 0, call_site = {})
     -> buffer<R&>;
-// The order of other libraries, buffer{bytes, stream, memory}: the class prints the right one.
+// For the argument order of other libraries, buffer{bytes, stream, memory}: the error message of
+// `buffer` then names the right order.
 template <std::integral Size, class Stream, class R>
 buffer(Size, Stream const&, R const&) -> buffer<Size>;
 

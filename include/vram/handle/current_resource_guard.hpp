@@ -11,7 +11,7 @@
 namespace vram {
 
 /// Sets the current resource of a device for a scope, and restores the previous one at its end.
-/// Guards of one device must be destroyed in the reverse order.
+/// Guards of one device must be destroyed in the reverse order of their creation.
 ///
 ///     current_resource_guard<cuda_platform> const scope{device, shared_pool};
 ///

@@ -29,7 +29,8 @@ struct shared_access;
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     worker a{device, [memory] { ... }};
 ///
-/// The handle has every optional function of the resource. Libraries such as CCCL and RMM need a
+/// The handle has the optional functions of the resource, except `forget_captures` and those for
+/// pages of virtual memory: call these with `get()`. Libraries such as CCCL and RMM need a
 /// copyable resource. A handle that was moved from may only be assigned to or destroyed.
 ///
 /// Failure   The first handle throws `std::bad_alloc`. Others fail as those of the resource.

@@ -41,7 +41,7 @@ template <class Stack, template <class...> class Layer>
 concept has_ancestor = detail::stands_on<Layer, Stack>();
 
 /// Returns a reference to the outermost layer in `stack` that is made from the class template
-/// `Layer`. Of two upstreams, the first is searched first.
+/// `Layer`. Under a layer with two upstreams, the first one is searched first.
 ///
 ///     pool<statistics<limiting<cuda_resource>>> memory;
 ///     ancestor<limiting>(memory).used();

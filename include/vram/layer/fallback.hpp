@@ -151,7 +151,8 @@ public:
         sited{primary(), at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the larger of the two sizes, because either resource may serve the request.
+    /// Returns the larger of the sizes that the two resources allocate for a request, because
+    /// either of them may serve it.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Primary> || rounding_resource<Secondary>
     {

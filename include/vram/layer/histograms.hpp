@@ -24,7 +24,7 @@ namespace vram {
 ///
 /// Threads   Not synchronised.
 struct histogram {
-    std::array<std::uint64_t, 65> counts{}; ///< occurrences of each entry
+    std::array<std::uint64_t, 65> counts{}; ///< number of values in each entry
 
     /// Returns the index of the entry that counts `value`.
     [[nodiscard]] static constexpr std::size_t entry_of(std::uint64_t value) noexcept {
@@ -56,20 +56,21 @@ struct histogram {
 /// Failure   Never throws. If there is no host memory for the time of an allocation, its lifetime
 ///           is not counted.
 /// Threads   Not synchronised: `statistics` calls it under its lock.
-/// Cost      About 50 ns for each pair: the time, twice, and an entry of a hash table.
+/// Cost      About 50 ns for an allocation and its free: two readings of the time, one hash table.
 class histograms {
 public:
     histogram sizes;     ///< bytes of each allocation, as requested
     histogram lifetimes; ///< nanoseconds from the allocation to the free
 
-    /// Counts an allocation.
+    /// Counts the size of a block that was allocated at `p`, and stores the time.
     void allocated(void const* p, std::size_t bytes) noexcept {
         sizes.add(bytes);
         try {
             begins_[p] = clock::now();
         } catch (...) { begins_.erase(p); }
     }
-    /// Counts a free.
+    /// Counts the lifetime of the block at `p`, which is freed now, if `allocated` has stored its
+    /// time.
     void freed(void const* p) noexcept {
         auto const found = begins_.find(p);
         if (found == begins_.end()) { return; } // allocated before the layer, or an invalid free

@@ -14,10 +14,10 @@
 
 namespace vram {
 
-/// Owns the upstream by value and forwards every optional function that neither allocates nor frees
-/// (`owns`, `usage`, `trim`, `retire`, ...). The functions that allocate and free (`allocate`,
-/// `deallocate`, their `try_` and `_sync` forms) are not forwarded: a layer must write all of them
-/// that its upstream has, so that no call bypasses the layer.
+/// Owns the upstream by value and forwards its optional functions (`owns`, `usage`, `trim`,
+/// `retire`, ...), except those for pages of virtual memory. The functions that allocate and free
+/// (`allocate`, `deallocate`, their `try_` and `_sync` forms) are not forwarded: a layer must write
+/// all of them that its upstream has, so that no call bypasses the layer.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   The rules are those of the upstream.

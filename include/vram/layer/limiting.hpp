@@ -33,8 +33,9 @@ namespace vram {
 /// Failure   A request that exceeds the limit throws `over_limit`, or returns null from
 ///           `try_allocate`, before the upstream is called. If the upstream fails, `used()` is
 ///           unchanged.
-/// Threads   The rules are those of the upstream. Concurrent requests never exceed the limit, and a
-///           request that fits is never refused.
+/// Threads   The rules are those of the upstream. Concurrent requests never exceed the limit. The
+///           limit refuses no request that fits beside the live blocks and the requests in
+///           progress.
 /// Cost      One atomic operation per call.
 template <class Upstream>
 class limiting : public layer_base<detail::checked_upstream<Upstream>> {

@@ -22,7 +22,8 @@ namespace vram {
 ///
 ///     locked mr{region_resource{buffer, sizeof buffer}};
 ///
-/// The mutex is held during each call of the upstream. Put the layer directly over the resource.
+/// The mutex is held during each call of the upstream except `device`, `rounded_size` and
+/// `observer`. Put the layer directly over the resource.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   Any threads may call. Calls made through `upstream()` are not protected.

@@ -27,7 +27,7 @@ namespace vram {
 ///     memory.observer().print();
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::observed(log) | with::pool;
 ///
-/// The layer itself notifies the observer of nothing: resources below it are not observed. The
+/// The layer itself notifies the observer only of `mark`: resources below it are not observed. The
 /// observer is stored in the layer and moves with it; a `std::reference_wrapper` refers to an
 /// object of the program. Resources above a `resource_ref` or `any_resource` have no observer,
 /// because these handles do not know its type.
@@ -108,8 +108,8 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Extends a block of virtual memory in place, as the upstream does. Like the next functions,
-    /// it is passed on so that a pool over the layer can use it.
+    /// Extends a block of virtual memory in place: calls `extend` of the upstream. So a pool over
+    /// this layer can grow its chunks.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept
         requires expandable_resource<Upstream>
     {
@@ -140,6 +140,8 @@ public:
     {
         return this->upstream_.mapped(q, n);
     }
+    /// Maps new memory to the pages of a range of addresses that have none: calls `fill` of the
+    /// upstream.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept
         requires remappable_resource<Upstream>
     {
@@ -157,7 +159,8 @@ public:
     {
         return this->upstream_.remap(from, n, to, m);
     }
-    /// Returns the address to which the memory at `q` was moved: calls `moved_to` of the upstream.
+    /// Returns the address to which the memory at `q` was moved, or null: calls `moved_to` of the
+    /// upstream.
     [[nodiscard]] void* moved_to(void const* q) const noexcept
         requires remappable_resource<Upstream>
     {

@@ -142,7 +142,8 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the number of requests to the upstream that followed a retry policy.
+    /// Returns how often the layer has asked the upstream again because a retry policy returned
+    /// true.
     [[nodiscard]] std::uint64_t retries() const noexcept {
         return std::atomic_ref{retries_}.load(std::memory_order_relaxed);
     }
@@ -217,7 +218,8 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
-        // A policy is code of the program, also if a pool over the layer made the request.
+        // Tells a platform that observes resources that code of the program (the policy) runs now,
+        // also if a pool over the layer made the request.
         detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }

@@ -25,7 +25,8 @@
 
 namespace vram {
 
-/// The counts of a scope: of all allocations and frees since the `push` that began it.
+/// The counts of all allocations and frees in a scope (from its `push` to its `pop`), or since the
+/// layer was created.
 struct counters {
     /// Requested bytes: live now, their peak, and the sum of all requests.
     counter       bytes;
@@ -36,7 +37,7 @@ struct counters {
 };
 
 namespace detail {
-/// Counts nothing.
+/// Takes the place of `histograms` in a `statistics` layer without histograms. Counts nothing.
 struct no_histograms {
     static constexpr void allocated(void const*, std::size_t) noexcept {}
     static constexpr void freed(void const*) noexcept {}
@@ -181,7 +182,8 @@ public:
         return scopes_.empty() ? now_ : merged(scopes_.front().before, since(0));
     }
 
-    /// Returns the sizes and lifetimes of all blocks since the layer was created.
+    /// Returns the histograms since the layer was created: the sizes of all allocated blocks, and
+    /// the lifetimes of all freed ones.
     [[nodiscard]] Histograms histograms() const
         requires std::same_as<Histograms, vram::histograms>
     {
@@ -276,14 +278,15 @@ private:
 
     [[no_unique_address]] Lock       lock_;
     [[no_unique_address]] Histograms histograms_; ///< guarded by `lock_`
-    /// The counts since the innermost open scope began, or since the construction.
+    /// The counts since the open scope that began last, or, if none is open, since the
+    /// construction.
     counters           now_;
     std::vector<scope> scopes_;
     std::uint64_t      last_ = 0;
 };
 
 namespace detail {
-/// The layer of `with::histograms`.
+/// A `statistics` layer that also counts histograms of sizes and lifetimes.
 template <class Upstream>
 using statistics_with_histograms = statistics<Upstream, biased_lock, histograms>;
 } // namespace detail

@@ -15,7 +15,7 @@ namespace detail {
 /// A tuple: values in the order of their types. It costs nvcc less time than `std::tuple`.
 template <class... Values>
 struct values_of {
-    /// Returns `call(before..., values...)`.
+    /// Returns `call(before..., values...)`. Here there are no values.
     template <class Call, class... Before>
     decltype(auto) pass_to(Call const& call, Before&... before) {
         return call(before...);

@@ -76,8 +76,8 @@ public:
         if (calls_->usage == nullptr) { return {}; }
         return calls_->usage(target_);
     }
-    /// Returns unused memory of the resource to its upstream until at most `keep` bytes remain.
-    /// Returns the number of bytes returned; 0 if the resource has no `trim`.
+    /// Returns unused memory of the resource to its upstream until at most `keep` unused bytes
+    /// remain. Returns the number of bytes returned; 0 if the resource has no `trim`.
     std::size_t trim(std::size_t keep = 0) const {
         return calls_->trim == nullptr ? 0 : calls_->trim(target_, keep);
     }
@@ -110,12 +110,14 @@ public:
     std::size_t trim_no_wait() const {
         return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
     }
-    /// Returns number and sizes of the free blocks, or nothing if there is no `free_memory`.
+    /// Returns the number and sizes of the free blocks, or nothing if the resource has no
+    /// `free_memory`.
     [[nodiscard]] std::optional<free_pieces> free_memory() const {
         if (calls_->free_memory == nullptr) { return {}; }
         return calls_->free_memory(target_);
     }
-    /// Restarts the peaks. Returns the figures from before, or nothing if there are no peaks.
+    /// Sets the peaks to the present values. Returns the figures from before, or nothing if the
+    /// resource has no `reset_peaks`.
     std::optional<memory_usage> reset_peaks() const {
         if (calls_->reset_peaks == nullptr) { return {}; }
         return calls_->reset_peaks(target_);

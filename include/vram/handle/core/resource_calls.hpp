@@ -123,8 +123,8 @@ struct calls_to {
 
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
-    // A function that is not listed here is never compiled, so `R` may lack the function that it
-    // calls.
+    // A static function of this class is only compiled if the table lists it, so `R` may lack the
+    // function that it calls.
     static constexpr resource_calls<platform> table() noexcept {
         resource_calls<platform> calls{.allocate           = allocate,
                                        .allocate_sync      = allocate_sync,

@@ -44,7 +44,8 @@ public:
         }
     }
 
-    /// Adds `p`, which must not be in the set. `reserve` must have made room for it.
+    /// Adds `p`, which must not be null and not be in the set. `reserve` must have made room for
+    /// it.
     void insert(void const* p) noexcept {
         auto const address        = reinterpret_cast<std::uintptr_t>(p);
         slots_[place_of(address)] = address;

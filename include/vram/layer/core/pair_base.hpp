@@ -47,9 +47,9 @@ private:
 template <class First, class Second>
 observer_pair(First&&, Second&&) -> observer_pair<First, Second>;
 
-/// Owns two upstreams by value. Optional functions that both have are forwarded to both, `trim`,
-/// `trim_no_wait`, `retire` and `forget_captures` to each that has them. The memory has the
-/// properties (device_accessible, host_accessible) that both upstreams have.
+/// Owns two upstreams by value. Optional functions that both have are forwarded to both; `trim`,
+/// `trim_no_wait`, `retire` and `forget_captures` to each that has them; `device` to one of them.
+/// The memory has the properties (device_accessible, host_accessible) that both upstreams have.
 ///
 /// Failure   The functions fail as those of the upstreams.
 /// Threads   The rules are those of the less safe of the two upstreams.
