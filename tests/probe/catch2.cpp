@@ -15,6 +15,7 @@
 #include <vram/base/error.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/probe/tracking.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
@@ -64,6 +65,8 @@ TEST_CASE("check macros: correct code passes") {
     }
     VRAM_CHECK_ALLOCATIONS(memory, 1) { memory.deallocate_sync(memory.allocate_sync(1), 1); }
     VRAM_CHECK_NO_ALLOCATION(memory) {}
+    tracking<memory_type> tracked;
+    VRAM_CHECK_BALANCED(tracked) { tracked.deallocate_sync(tracked.allocate_sync(1), 1); }
     VRAM_CHECK_NO_ERRORS {}
     for (;;) {
         VRAM_CHECK_NO_LEAK(memory) { break; }
@@ -95,6 +98,11 @@ TEST_CASE("check macros: another number of allocations", "[!shouldfail]") {
 TEST_CASE("check macros: an allocation", "[!shouldfail]") {
     holder h;
     VRAM_CHECK_NO_ALLOCATION(h.memory) h.take();
+}
+TEST_CASE("check macros: an older block that is freed", "[!shouldfail]") {
+    tracking<memory_type> tracked;
+    void* const           older = tracked.allocate_sync(1_KiB);
+    VRAM_CHECK_BALANCED(tracked) tracked.deallocate_sync(older, 1_KiB);
 }
 TEST_CASE("check macros: an error", "[!shouldfail]") {
     set_error_sink([](error const&) noexcept {});

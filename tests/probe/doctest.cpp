@@ -8,6 +8,7 @@
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/probe/tracking.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
@@ -143,6 +144,29 @@ TEST_CASE("check macros: on counted memory, a block that frees does not have the
     statistics<doubles::archetype<>> memory;
     void* const                      kept = memory.allocate_sync(4_KiB);
     VRAM_CHECK_DELTA(memory, 0) { memory.deallocate_sync(kept, 4_KiB); }
+}
+
+TEST_CASE("check macros: blocks that are freed on their streams are balanced") {
+    sim_node                                     node;
+    sim_stream                                   one, two;
+    tracking<pool<stream_ordered<sim_resource>>> memory;
+    VRAM_CHECK_BALANCED(memory) {
+        memory.deallocate(one, memory.allocate(one, 1_KiB), 1_KiB);
+        memory.deallocate(two, memory.allocate(two, 1_KiB), 1_KiB);
+    }
+}
+
+TEST_CASE("check macros: frees on each other's streams are not balanced" * doctest::should_fail()) {
+    sim_node                                     node;
+    sim_stream                                   one, two;
+    tracking<pool<stream_ordered<sim_resource>>> memory;
+    VRAM_CHECK_BALANCED(memory) {
+        void* const p = memory.allocate(one, 1_KiB);
+        void* const q = memory.allocate(two, 1_KiB);
+        sim_device{}.synchronize();
+        memory.deallocate(two, p, 1_KiB);
+        memory.deallocate(one, q, 1_KiB);
+    }
 }
 
 TEST_CASE("check macros: an else after an assertion belongs to the if before it") {

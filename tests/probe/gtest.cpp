@@ -7,6 +7,7 @@
 #include <vram/base/error.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/probe/tracking.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
@@ -39,6 +40,8 @@ TEST(check_macros, pass_for_correct_code) {
     }
     VRAM_CHECK_ALLOCATIONS(memory, 1) { memory.deallocate_sync(memory.allocate_sync(1), 1); }
     VRAM_CHECK_NO_ALLOCATION(memory) {}
+    tracking<memory_type> tracked;
+    VRAM_CHECK_BALANCED(tracked) { tracked.deallocate_sync(tracked.allocate_sync(1), 1); }
     VRAM_CHECK_NO_ERRORS {}
     for (;;) {
         VRAM_CHECK_NO_LEAK(memory) { break; }
@@ -62,6 +65,17 @@ TEST(check_macros, fail_with_their_messages) {
     free();
     fails([&] { VRAM_CHECK_NO_ALLOCATION(memory) take(); }, "makes 1 allocations, not 0");
     free();
+    tracking<memory_type> tracked;
+    void*                 older = tracked.allocate_sync(1_KiB);
+    fails(
+        [&] {
+            VRAM_CHECK_BALANCED(tracked) {
+                kept = tracked.allocate_sync(1_KiB);
+                tracked.deallocate_sync(older, 1_KiB);
+            }
+        },
+        "does not free 1 block that it allocates, 1.00 KiB");
+    tracked.deallocate_sync(kept, 1_KiB);
     memory_type fresh;
     fails(
         [&] {

@@ -7,12 +7,14 @@
 #include "../laws/resource.hpp"
 
 #include <vram/layer/limiting.hpp>
+#include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
+#include <vram/probe/memory_delta.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
@@ -222,6 +224,24 @@ TEST_CASE("guarded: invalid frees are reported and free nothing") {
     CHECK(errors.count(error_kind::foreign_pointer) == 1);
     CHECK(memory.usage().live == 0);
     CHECK(errors.count() == 2);
+}
+
+TEST_CASE("guarded: a layer statistics over it counts the requested bytes, its own figures the "
+          "fences") {
+    sim_node node;
+    auto     memory = sim_resource{} | with::stream_ordered | with::pool |
+                  with::guarded({.quarantine = 1_MiB}) | with::statistics;
+    sim_stream         s;
+    memory_delta const asked{memory};
+    memory_delta const all{memory.upstream()};
+    void* const        p = memory.allocate(s, 1000);
+    CHECK(asked.bytes() == 1000);
+    CHECK(asked.peak() == 1000);
+    CHECK(all.bytes() >= 1000 + 2 * guarded_options{}.fence);
+    CHECK(memory.now().bytes.value == 1000);
+    memory.deallocate(s, p, 1000);
+    CHECK(asked.bytes() == 0);
+    CHECK(all.bytes() == 0); // the block is in the quarantine
 }
 
 TEST_CASE("guarded: a free during a capture is not checked") {

@@ -23,14 +23,14 @@
 /// macro needs braces around it, as compilers say with -Wdangling-else.) The check is made when the
 /// block ends, also by `return` and `break`. If an exception leaves the block, no check is made,
 /// because the exception is the failure. `memory` is any resource with `usage()`; put `statistics`
-/// over one that has none. If the stack has the layer `tracking`, a failure names the tags and
+/// over one that has none, and over `guarded`, the figures of which include its fences. If the stack has the layer `tracking`, a failure names the tags and
 /// lines that contribute to it. A failure does not end the test case.
 ///
 /// A program includes the header of its framework, which includes this one. The headers do not
 /// include the framework, which the macros need at the place of their use.
 
 #include <vram/base/bytes.hpp>               // bytes
-#include <vram/probe/core/checked_scope.hpp> // checked_scope, checked_errors
+#include <vram/probe/core/checked_scope.hpp> // checked_scope, checked_balance, checked_errors
 #include <vram/probe/survives_oom.hpp>       // survives_oom
 
 #include <cstddef> // size_t, ptrdiff_t
@@ -64,11 +64,11 @@
 /// Fails if the block makes an allocation.
 #define VRAM_CHECK_NO_ALLOCATION(memory) VRAM_DETAIL_SCOPE(memory, allocations_are(0))
 
-/// Fails if more memory is live at the end of the code than at its start, or if the code frees a
-/// block on another stream than that of its allocation. Bytes are compared, not blocks: the code
-/// may free an older block of the size of one that it keeps. Needs the layer `tracking` in the
-/// stack.
-#define VRAM_CHECK_BALANCED(memory) VRAM_DETAIL_SCOPE(memory, balanced())
+/// Fails unless the code frees each block that it allocates, and no other, on the stream of its
+/// allocation. The blocks themselves are compared: a block that is allocated on one stream and kept
+/// does not cancel an older one that is freed on another. A free without a stream is a free on any
+/// stream. Needs the layer `tracking` in the stack, and copies its list of live blocks twice.
+#define VRAM_CHECK_BALANCED(memory) VRAM_DETAIL_FACTS(checked_balance, memory, unbalanced())
 
 /// Fails if an error is reported to the error sink during the block, by any thread.
 #define VRAM_CHECK_NO_ERRORS                                                                       \
@@ -89,8 +89,9 @@
 
 #define VRAM_DETAIL_JOIN2(a, b) a##b
 #define VRAM_DETAIL_JOIN(a, b) VRAM_DETAIL_JOIN2(a, b)
-#define VRAM_DETAIL_SCOPE(memory, ...)                                                             \
-    if (::vram::detail::checked_scope const VRAM_DETAIL_JOIN(vram_scope_, __COUNTER__){            \
+#define VRAM_DETAIL_SCOPE(memory, ...) VRAM_DETAIL_FACTS(checked_scope, memory, __VA_ARGS__)
+#define VRAM_DETAIL_FACTS(scope, memory, ...)                                                      \
+    if (::vram::detail::scope const VRAM_DETAIL_JOIN(vram_scope_, __COUNTER__){                    \
             memory, [&](auto const& vram_facts) { VRAM_DETAIL_VERDICT(vram_facts.__VA_ARGS__); }}; \
         false) {                                                                                   \
     } else

@@ -206,8 +206,8 @@ public:
         release(state_->options.quarantine);
     }
 
-    /// Returns the figures of the upstream. `live` excludes the blocks in the quarantine, and
-    /// includes the fences of live blocks. Other figures include both.
+    /// Returns the figures of the upstream, with the fences of live blocks. `live` excludes the
+    /// blocks in the quarantine. A layer `statistics` over this one counts the requested bytes.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<Upstream>
     {

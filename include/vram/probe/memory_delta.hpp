@@ -30,7 +30,8 @@ namespace vram {
 ///
 /// The peak is as exact as that of the resource: an `arena`, or a layer over two resources, knows
 /// only an upper bound of its peak. `cuda_pool` returns the driver's peaks, and the driver does not
-/// report if other code resets them.
+/// report if other code resets them. The figures of `guarded` include its fences: put `statistics`
+/// over it to measure the requested bytes.
 ///
 /// Failure   Never throws, except for the exceptions of `usage()`.
 /// Threads   The rules are those of `usage()` of the resource. Allocations of other threads in the

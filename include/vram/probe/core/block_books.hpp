@@ -136,6 +136,7 @@ public:
                             .at        = r.owner->line,
                             .thread    = r.owner->account->thread,
                             .age = std::chrono::nanoseconds{now - conversion.nanoseconds(r.since)},
+                            .ticks = r.since,
                             .stack = r.stack};
             if (r.stream.has_value() && !is_destroyed<Platform>(*r.stream)) {
                 b.stream = name_of_stream<Platform>(*r.stream);

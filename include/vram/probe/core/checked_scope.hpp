@@ -4,8 +4,9 @@
 /// \file
 /// `checked_scope` calls a check with the facts about the memory of a block of code, at its end.
 
-#include <vram/probe/core/scope_facts.hpp> // scope_facts
-#include <vram/probe/error_count.hpp>      // error_count
+#include <vram/probe/core/balance_facts.hpp> // balance_facts
+#include <vram/probe/core/scope_facts.hpp>   // scope_facts
+#include <vram/probe/error_count.hpp>        // error_count
 
 #include <exception> // uncaught_exceptions
 #include <utility>   // move
@@ -35,6 +36,24 @@ private:
     scope_facts<Resource> facts_;
     Question              ask_;
     int                   exceptions_ = std::uncaught_exceptions();
+};
+
+/// Compares the blocks at the start and the end of a scope, and calls `ask` with a `balance_facts`
+/// at the end, as `checked_scope` does.
+template <class Resource, class Question>
+class checked_balance {
+public:
+    checked_balance(Resource& memory, Question ask) : facts_{memory}, ask_{std::move(ask)} {}
+    checked_balance(checked_balance&&) = delete;
+
+    ~checked_balance() noexcept(false) {
+        if (std::uncaught_exceptions() == exceptions_) { ask_(facts_); }
+    }
+
+private:
+    balance_facts<Resource> facts_;
+    Question                ask_;
+    int                     exceptions_ = std::uncaught_exceptions();
 };
 
 /// Counts the errors reported in a scope and calls `ask` with the `error_count` at the end of the

@@ -5,7 +5,7 @@
 /// `scope_facts` makes the statements about the memory of a scope that assertions check.
 
 #include <vram/concepts/powers.hpp>         // measured_resource
-#include <vram/probe/core/site_marks.hpp>   // site_marks, has_sites
+#include <vram/probe/core/site_marks.hpp>   // site_marks
 #include <vram/probe/core/text_of_site.hpp> // text_of_size
 #include <vram/probe/error_count.hpp>       // error_count
 #include <vram/probe/memory_delta.hpp>      // memory_delta
@@ -66,20 +66,6 @@ public:
         if (found == expected) { return {}; }
         return "the checked code makes " + std::to_string(found) + " allocations, not " +
                std::to_string(expected) + lines(site_figure::allocations);
-    }
-    /// States that no more bytes are live than at the start, and that each block was freed on the
-    /// stream of its allocation.
-    template <class Stack = R> // is a template, so that the assertion fails only in a call
-    [[nodiscard]] std::string balanced() const {
-        static_assert(has_sites<Stack>,
-                      "VRAM_CHECK_BALANCED needs the layer tracking in the stack, which knows the "
-                      "stream of each block: write tracking<pool<...>>");
-        if (std::string left = no_leak(); !left.empty()) { return left; }
-        std::uint64_t const found = sites_.crossed();
-        if (found == 0) { return {}; }
-        return "the checked code frees " + std::to_string(found) +
-               " blocks on another stream than that of their allocation" +
-               lines(site_figure::crossed);
     }
 
 private:

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `balance_facts` compares the live blocks at the start and the end of a scope.
+
+#include <vram/probe/core/site_marks.hpp>   // site_marks, has_sites, layer_with_sites
+#include <vram/probe/core/text_of_site.hpp> // text_of_size, text_of_owner, text_of_site
+
+#include <algorithm>  // sort, set_difference
+#include <cstddef>    // size_t
+#include <cstdint>    // uint64_t
+#include <functional> // less
+#include <iterator>   // back_inserter
+#include <string>     // string, to_string
+#include <utility>    // declval
+
+namespace vram {
+namespace detail {
+
+/// The blocks that are live at the start of a scope, for the assertion `VRAM_CHECK_BALANCED`.
+///
+/// Failure   Throws `std::bad_alloc`.
+/// Threads   The rules are those of the layer. Blocks of other threads are counted too.
+/// Cost      A copy of the list of live blocks at the start and at the end.
+template <class R>
+class balance_facts {
+    static_assert(has_sites<R>,
+                  "VRAM_CHECK_BALANCED needs the layer tracking in the stack, which knows the "
+                  "stream of each block: write tracking<pool<...>>");
+
+public:
+    explicit balance_facts(R const&) noexcept {}
+    [[nodiscard]] std::string unbalanced() const { return {}; }
+};
+
+template <has_sites R>
+class balance_facts<R> {
+public:
+    explicit balance_facts(R const& memory)
+        : layer_{detail::layer_with_sites(memory)},
+          before_{sorted(layer_->blocks())},
+          sites_{memory} {}
+
+    /// Returns an empty text if all blocks that were allocated since the start, and no others, were
+    /// freed on the streams of their allocation; otherwise the message of the failure.
+    [[nodiscard]] std::string unbalanced() const {
+        list const now = sorted(layer_->blocks());
+        if (list const kept = without(now, before_); !kept.empty()) {
+            return "the checked code does not free " + text_of(kept, "it allocates");
+        }
+        if (list const gone = without(before_, now); !gone.empty()) {
+            return "the checked code frees " + text_of(gone, "it does not allocate");
+        }
+        std::uint64_t const found = sites_.crossed();
+        if (found == 0) { return {}; }
+        return "the checked code frees " + std::to_string(found) +
+               (found == 1 ? " block" : " blocks") +
+               " on another stream than that of the allocation:" +
+               sites_.risen(site_figure::crossed);
+    }
+
+private:
+    using layer = decltype(detail::layer_with_sites(std::declval<R const&>()));
+    using list  = decltype(std::declval<layer>()->blocks());
+
+    /// Returns true if `a` comes before `b` in a list that is sorted by address. The time
+    /// distinguishes two blocks that had one address.
+    struct earlier {
+        template <class Block>
+        bool operator()(Block const& a, Block const& b) const noexcept {
+            if (a.memory != b.memory) { return std::less<>{}(a.memory, b.memory); }
+            return a.ticks < b.ticks;
+        }
+    };
+    [[nodiscard]] static list sorted(list blocks) {
+        std::sort(blocks.begin(), blocks.end(), earlier{});
+        return blocks;
+    }
+    /// Returns the blocks of `all` that are not in `others`.
+    [[nodiscard]] static list without(list const& all, list const& others) {
+        list rest;
+        std::set_difference(all.begin(), all.end(), others.begin(), others.end(),
+                            std::back_inserter(rest), earlier{});
+        return rest;
+    }
+    /// Returns the number and size of blocks, and a line of text for each of the first five.
+    [[nodiscard]] static std::string text_of(list const& blocks, char const* which) {
+        std::size_t sum = 0;
+        for (auto const& each : blocks) { sum += each.bytes; }
+        std::string out = std::to_string(blocks.size()) +
+                          (blocks.size() == 1 ? " block that " : " blocks that ") + which + ", " +
+                          text_of_size(sum) + ":";
+        unsigned lines = 0;
+        for (auto const& each : blocks) {
+            if (++lines > 5) { return out + "\n  ..."; }
+            out += "\n  " + text_of_size(each.bytes) + text_of_owner(each.owner) +
+                   text_of_site(" allocated at ", each.at);
+        }
+        return out;
+    }
+
+    layer         layer_;
+    list          before_;
+    site_marks<R> sites_;
+};
+
+} // namespace detail
+} // namespace vram
