@@ -14,10 +14,11 @@ namespace vram {
 /// Selects the elements beyond the ends of an array, shown for the row `a b c d`.
 enum class boundary {
     clip, ///< no elements: the part of a halo beyond the border is left out
-    edge, ///< `a a|a b c d|d d`: the last element is repeated
-    /// `c b|a b c d|c b`: reflected, the last element once (SciPy's mirror, reflect 101).
+    edge, ///< `a a|a b c d|d d`: the outermost element is repeated
+    /// `c b|a b c d|c b`: reflected; the outermost element appears once (SciPy's mirror, OpenCV's
+    /// reflect 101).
     mirror,
-    symmetric, ///< `b a|a b c d|d c`: reflected, the last element twice (SciPy's reflect)
+    symmetric, ///< `b a|a b c d|d c`: reflected; the outermost appears twice (SciPy's reflect)
     wrap,      ///< `c d|a b c d|a b`: the array repeats (periodic)
     constant,  ///< `x x|a b c d|x x`: a value of the caller, 0 by default
 };
@@ -26,8 +27,8 @@ enum class boundary {
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
 /// Returns the index in a row of `extent` elements of the element that appears at position `at`,
-/// which may lie outside of the row; `nowhere` if `how` selects none. Reflections and periods
-/// continue for any distance. Cost: constant.
+/// which may lie outside of the row; `nowhere` if `how` selects none, or if the row is empty.
+/// Reflections and periods continue for any distance. Cost: constant.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }

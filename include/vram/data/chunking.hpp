@@ -18,12 +18,13 @@ struct chunking_options {
     std::size_t first = 0;
     /// Bytes that a chunk shares with the next one; fewer than a chunk.
     std::size_t overlap = 0;
-    /// If true, a last chunk that is shorter than the others is left out.
+    /// If true, a last chunk that is shorter than requested is left out, also a single one.
     bool drop_partial = false;
 };
 
-/// Divides `total` bytes into chunks of `chunk` bytes: each chunk begins where the previous one
-/// ends, minus the overlap. The last one ends at the end of the bytes. No chunk is only overlap.
+/// Divides `total` bytes into chunks of `chunk` bytes: each chunk begins `overlap` bytes before the
+/// end of the previous one. The last one ends at the end of the bytes, and may be shorter. No chunk
+/// consists of overlap alone.
 ///
 ///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
 ///
@@ -55,11 +56,11 @@ public:
 
     /// Returns the number of chunks.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Returns the bytes of the longest chunk, at least 1.
+    /// Returns the bytes of the longest chunk, at least 1 also if there is no chunk.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return detail::smaller_of(chunk_, detail::larger_of<std::size_t>(bytes_, 1));
     }
-    /// Returns chunk `index`, which must be less than `size()`.
+    /// Returns offset and length of chunk `index`, which must be less than `size()`.
     [[nodiscard]] piece operator[](std::size_t index) const {
         expects(index < size_, "chunking: the index must be less than size()");
         std::size_t const past = index * step();

@@ -17,7 +17,7 @@
 namespace vram {
 
 /// A loader's source of several sources: all batches of the first one, then those of the second
-/// one, and so on. No batch contains data of two sources: at the end of a file, a batch ends.
+/// one, and so on. No batch contains data of two sources: at the end of a source, a batch ends.
 ///
 ///     std::vector<file_chunks<file>> shards;
 ///     for (auto const& path : paths) { shards.emplace_back(file{path}, 64_MiB); }
@@ -48,7 +48,7 @@ public:
 
     /// Returns the number of batches of all sources.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Returns the largest `batch_bytes()` of the sources.
+    /// Returns the largest `batch_bytes()` of the sources, at least 1.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
 
     /// Position of a batch: the number of its source, and the index of the batch in that source.
@@ -58,7 +58,8 @@ public:
 
         friend bool operator==(place const&, place const&) = default;
     };
-    /// Returns the source and the index in it of batch `index`, which must be less than `size()`.
+    /// Returns the position of batch `index`, which must be less than `size()`: the number of its
+    /// source, and its index in that source.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
         std::size_t s    = 0; // becomes the number of the source that contains batch `index`
         std::size_t last = ends_.size();
@@ -82,7 +83,8 @@ public:
         return sources_[source].batch_bytes(at);
     }
 
-    /// Calls the source of batch `index` to fill `to`. Returns its result; 0 after the last batch.
+    /// Calls the source of batch `index` to fill `to`. Returns the result of that source, or 0
+    /// after the last batch.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {
@@ -92,8 +94,8 @@ public:
         return sources_[source].fill(to, at, stop);
     }
 
-    /// Calls the source of batch `index` to enqueue its copies. Returns the result of that source,
-    /// or 0 after the last batch.
+    /// Calls the source of batch `index` to enqueue on the stream `copies` the copies into
+    /// `device`. Returns the result of that source, or 0 after the last batch.
     template <class Stream>
     auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }

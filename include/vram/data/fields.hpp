@@ -35,8 +35,8 @@ namespace vram {
 /// and graphs may keep the addresses, and the bytes of a batch determine its number of samples.
 ///
 /// Failure   Throws `layout_error`: `too_large` if the bytes overflow, `empty` if `samples` is 0,
-///           `wrong_size` if memory is too small for the samples, `not_whole` if the bytes of a
-///           batch do not belong to this layout.
+///           `wrong_size` if memory is too small for the samples, or if they are more than
+///           `samples`, `not_whole` if the bytes of a batch do not belong to this layout.
 /// Threads   Any thread may use a copy; the layout is a value.
 /// Cost      A few additions.
 template <class... Field>
@@ -89,7 +89,8 @@ public:
     [[nodiscard]] std::size_t offset() const noexcept {
         return offsets_[Index];
     }
-    /// Returns the number of samples in a batch of `bytes` bytes.
+    /// Returns the number of samples in a batch of `bytes` bytes. Throws `layout_error{not_whole}`
+    /// if no number of samples has this size.
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
         constexpr std::size_t last = sizeof(field<count - 1>);
         if (bytes == 0) { return 0; }

@@ -31,8 +31,8 @@ struct file_options {
         create, ///< creates a file or empties an existing one, for reading and writing
     };
     mode use = mode::read;
-    /// If true, reads and writes bypass the page cache (`O_DIRECT`) if offset, memory and size are
-    /// aligned (`file::direct_alignment`).
+    /// If true, reads and writes bypass the page cache (`O_DIRECT`) if the file system allows it,
+    /// and offset, memory and size are aligned (`file::direct_alignment`).
     bool direct = false;
 };
 
@@ -48,9 +48,9 @@ struct file_options {
 /// refuses, everything goes through the page cache, and `direct_refused()` returns the reason.
 ///
 /// Failure   Throws `file_error` with the system's code, the offset, the bytes wanted and the bytes
-///           done. A file that ends too early is an error too. Interrupted and short calls are
-///           repeated. The destructor closes the file and reports no error; call `flush` before it
-///           if late errors matter.
+///           done. A read beyond the end of the file is an error too. Interrupted and short calls
+///           are repeated. The destructor closes the file and reports no error; call `flush` before
+///           it if late errors matter.
 /// Threads   Any threads may read and write concurrently, but not move or destroy the file.
 /// Cost      One system call for each run of bytes. Only opening allocates.
 template <class Calls>
@@ -125,7 +125,8 @@ public:
         }
     }
 
-    /// Returns true if aligned calls bypass the page cache: it was requested and not refused.
+    /// Returns true if aligned calls bypass the page cache: this was requested, and the file system
+    /// has not refused it.
     [[nodiscard]] bool direct() const noexcept {
         return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
     }
@@ -216,7 +217,7 @@ private:
     mutable std::atomic<int> refused_{0};
 };
 
-/// A file of this operating system.
+/// A `basic_file` with the system calls of the operating system.
 using file = basic_file<detail::file_calls>;
 
 } // namespace vram

@@ -15,18 +15,20 @@
 
 namespace vram {
 
-/// A source with consecutive chunks of a file as batches. They may overlap; the last may be
-/// shorter.
+/// A loader's source: each batch is a chunk of a file. Consecutive chunks may overlap; the last may
+/// be shorter.
 ///
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut
 ///
-/// If the file was opened with `direct`, chunks with a multiple of 4096 bytes bypass the page
-/// cache, because the platform's pinned memory is aligned to pages. Blocks from a user's pool or
-/// from pageable memory may not be, and are then read through the page cache.
+/// If the file was opened with `direct`, chunks with an offset and a size that are multiples of
+/// 4096 bytes bypass the page cache, because the platform's pinned memory is aligned to pages.
+/// Blocks from a user's pool or from pageable memory may not be, and are then read through the page
+/// cache.
 ///
 /// Failure   Throws `file_error` of the file, with the offset, the bytes wanted and the bytes read.
-///           The constructor fixes the number of chunks; later growth is ignored.
+///           The constructor also throws `layout_error` (see `chunking`). It fixes the number of
+///           chunks; later growth of the file is ignored.
 /// Threads   Any number of threads may call `fill`, for different batches or one batch.
 /// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>

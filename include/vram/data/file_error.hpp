@@ -51,14 +51,16 @@ public:
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
-    /// Returns the offset in the file at which the failed call began.
+    /// Returns the offset in the file at which the failed call, or the incomplete record, begins.
     [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
-    /// Returns the number of bytes that the failed call requested.
+    /// Returns the number of bytes that the failed call requested, or that a whole record has.
     [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
-    /// Returns the number of bytes that were read or written before the failure.
+    /// Returns the number of bytes that were read or written before the failure, or that the
+    /// incomplete record has.
     [[nodiscard]] std::size_t got() const noexcept { return got_; }
 
-    /// Returns true if the error has the reason `why`, and false for errors of the system.
+    /// Returns true if the error has the reason `why`; false for other reasons and errors of the
+    /// system.
     [[nodiscard]] bool is(reason why) const noexcept {
         return code().category() == category() && code().value() == static_cast<int>(why);
     }

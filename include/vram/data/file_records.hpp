@@ -32,7 +32,7 @@ struct file_records_options {
 ///           shorter than its header. Throws `layout_error{empty}` if a record or a batch has no
 ///           bytes. Reading throws the errors of the file.
 /// Threads   Any number of threads may call `fill`.
-/// Cost      The cost is that of `file_chunks`.
+/// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>
 class file_records {
 public:
@@ -66,7 +66,8 @@ public:
         return chunks_[index].bytes / record_bytes_;
     }
 
-    /// Reads batch `index` into `to` and returns its bytes, as `file_chunks::fill` does.
+    /// Reads batch `index` into `to`. Returns the bytes of the batch, or 0 after the last batch or
+    /// if `stop` is requested. If the batch is larger than `to`, nothing is read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         return index < size_ ? chunks_.fill(to, index, stop) : 0;

@@ -14,18 +14,19 @@
 
 namespace vram {
 
-/// Thrown if data cannot be divided or laid out as requested: `value()` does not fit `limit()`, in
-/// the dimension or field `dimension()`.
+/// Thrown if data cannot be divided or laid out as requested. `value()` and `limit()` are the
+/// numbers that the reason's description names, of the dimension or field `dimension()`.
 class layout_error : public std::exception {
 public:
     /// Reasons of a `layout_error`.
     enum class reason {
         too_large,  ///< the total size would overflow: `value` exceeds `limit`
-        empty,      ///< a piece, a sample or a record of 0 bytes
+        empty,      ///< a piece, a tile, a record or a batch of 0 bytes
         overlap,    ///< the overlap `value` is not less than the piece of `limit` bytes
-        wrong_size, ///< there are `value` bytes, and `limit` are needed
+        wrong_size, ///< there are `value` bytes or samples, but the layout has `limit`
         not_whole,  ///< `value` bytes are not a whole number of samples, of at most `limit`
-        /// A device fills memory with one byte value, and the bytes of the element differ.
+        /// The device must fill memory with an element, but can only repeat one byte, and the bytes
+        /// of the element differ.
         no_pattern,
     };
 
@@ -40,7 +41,7 @@ public:
     [[nodiscard]] reason      why() const noexcept { return why_; }
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the dimension or the field, from 0.
+    /// Returns the number of the dimension or field that `value()` concerns, from 0.
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
 
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }

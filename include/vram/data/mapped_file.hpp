@@ -27,7 +27,8 @@ struct mapped_file_options {
     /// If not 0, creates a file of so many zero bytes, which can be written through the mapping. 0
     /// opens an existing file, which can only be read.
     std::size_t create = 0;
-    /// If true, the whole file is read when it is mapped, and not page by page at the first access.
+    /// If true, the whole file is read when it is mapped, and not page by page at the first access,
+    /// if the system has `MAP_POPULATE`.
     bool populate = false;
 };
 
@@ -84,7 +85,8 @@ public:
     [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
 
     /// Returns the bytes from `header` on as elements. The elements must be const, unless the file
-    /// was created by this object.
+    /// was created by this object. Throws `file_error` if they are not whole elements, or if the
+    /// file is shorter than `header`.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {

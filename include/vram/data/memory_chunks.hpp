@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// A source with pieces of the host memory `from` as batches, copied into pinned memory. The
-/// source does not own `from`.
+/// A loader's source: each batch is a part of the host memory `from`, which the source copies into
+/// pinned memory. It does not own `from`.
 ///
 ///     mapped_file const map{"log.bin"};
 ///     loader{memory_chunks{map.bytes(), 64_MiB}, stream};

@@ -45,7 +45,8 @@ public:
     }
 
     /// Enqueues the copy of batch `index` to `device` on the stream `copies`. Returns the bytes of
-    /// the batch, or 0 after the last batch. If it does not fit, nothing is copied.
+    /// the batch, or 0 after the last batch. If the batch does not fit in `device`, nothing is
+    /// copied.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

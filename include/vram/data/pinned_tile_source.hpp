@@ -22,7 +22,7 @@ namespace vram {
 ///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // called by a loader
 ///
 /// Failure   The constructor throws as `tile_source`, and `layout_error{no_pattern}` if
-///           `boundary::constant` needs an element whose bytes differ, because a device is filled
+///           `boundary::constant` needs an element with differing bytes, because a device is filled
 ///           byte by byte. `enqueue` throws errors of the platform; earlier copies remain.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copies are enqueued on `copies`. The volume must not change
@@ -54,7 +54,8 @@ public:
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns
-    /// the bytes of the tile, or 0 after the last one. If it does not fit, nothing is copied.
+    /// their number of bytes, or 0 after the last tile. If they do not fit in `device`, nothing is
+    /// copied.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

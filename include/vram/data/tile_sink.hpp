@@ -47,7 +47,7 @@ public:
     [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
-    /// Writes tile `index` from host memory into the volume. It is written when the call returns.
+    /// Copies tile `index` from the host memory `from` into the volume, before the call returns.
     void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
         demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), detail::copy_box);

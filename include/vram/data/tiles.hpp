@@ -27,7 +27,8 @@ struct tile_options {
     std::size_t extent[Rank]{}; ///< elements of the volume in each dimension
     /// Elements of a tile in each dimension; the last tiles may have fewer.
     std::size_t tile[Rank]{};
-    /// Elements beyond its tile that a batch contains, on each side (the halo).
+    /// Width of the halo in each dimension: the number of elements on each side of a tile that its
+    /// batch also contains.
     std::size_t halo[Rank]{};
     boundary    outside = boundary::clip; ///< values of the halo beyond the border of the volume
     /// Order of the tiles and their batches.
@@ -40,7 +41,7 @@ template <std::size_t Rank>
 struct tile_box {
     std::size_t origin[Rank]; ///< index of the tile's first element in the volume, without the halo
     std::size_t inner[Rank];  ///< number of elements of the tile in each dimension
-    /// Elements of the halo in the batch before the tile, in each dimension.
+    /// Number of elements of the halo that precede the tile in the batch, in each dimension.
     std::size_t before[Rank];
     std::size_t extent[Rank]; ///< number of elements of the batch (tile and halo) in each dimension
 
@@ -125,7 +126,8 @@ public:
         return box;
     }
 
-    /// Returns the index of the tile that contains the element at `place` of the volume.
+    /// Returns the index of the tile that contains the element at `place`, which must be inside the
+    /// volume.
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;

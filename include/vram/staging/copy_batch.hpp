@@ -14,7 +14,8 @@
 
 namespace vram {
 
-/// A list of copies that one call enqueues. It can be run repeatedly, and keeps its host memory.
+/// A list of copies that one call enqueues. After a run the list is empty, but keeps its host
+/// memory.
 ///
 ///     copy_batch<cuda_platform> rows;
 ///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
@@ -55,7 +56,8 @@ public:
     /// Returns the sum of the bytes of all copies in the list.
     [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
 
-    /// Enqueues the copies on the stream `s` and empties the list.
+    /// Enqueues the copies on the stream `s` and empties the list. Returns the number of bytes, and
+    /// the path `batched` if at least two copies were enqueued by one call.
     staging_result run(stream s) {
         staging_result did{total_, transfer_path::nothing, 0, 1};
         for (std::size_t i = 0; i < size(); ++did.pieces) {

@@ -31,8 +31,8 @@ public:
         failed,            ///< a copy, a file or a thread failed: see `cause`
         capturing,         ///< the stream is being captured into a graph
         other_device,      ///< the stream belongs to another device than the staging
-        not_device_memory, ///< the device address is pageable host memory, or null
-        not_host_memory,   ///< the host address is device memory, or null
+        not_device_memory, ///< the device address is null or in pageable memory
+        not_host_memory,   ///< the host address is null or in device memory
     };
 
     explicit staging_error(reason why, std::size_t bytes = 0,
@@ -62,14 +62,14 @@ public:
     /// `what()` begins with it.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
-    /// Returns the number of bytes from the beginning that are complete without a gap. Later bytes
-    /// may have been moved as well.
+    /// Returns the number of bytes from the beginning that are complete without a gap; 0 if the
+    /// arguments were invalid. Later bytes may have been copied as well.
     [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
-    /// Returns the number of bytes that the call was to move.
+    /// Returns the number of bytes that the call was to copy.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns how the bytes were being copied.
+    /// Returns how the bytes were being copied; `nothing` if the arguments were invalid.
     [[nodiscard]] transfer_path path() const noexcept { return path_; }
-    /// Returns the invalid address of the call, or null.
+    /// Returns the invalid address of the call, or null if another reason applies.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
 
     /// Returns the exception of the part that failed; null if the arguments were invalid.

@@ -12,23 +12,25 @@
 
 namespace vram {
 
-/// Options of a `staging`. Measured on an H200's host (PCIe Gen5, 55 GB/s each way).
+/// Options of a `staging`. The defaults come from measurements on an H200's host (PCIe Gen5, 55
+/// GB/s each way).
 struct staging_options {
     /// Number of threads that copy, including the caller's. 0 means one for each core, up to 8.
     unsigned threads = 0;
     /// Number of pinned chunks of each thread. With two, one is filled while the other is copied.
     unsigned chunks = 2;
-    /// Bytes of a chunk, a multiple of 4 KiB. All chunks should fit in the last-level cache.
+    /// Bytes of a chunk, rounded up to a multiple of 4 KiB. All chunks should fit in the last-level
+    /// cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
     /// Bytes of the first piece of a transfer, or a 2048th of all bytes if that is more. Pieces
     /// grow to a whole chunk, and shrink at the end.
     std::size_t first_bytes = std::size_t{128} << 10;
-    /// Largest size of host memory that the platform copies directly, which is as fast.
+    /// Largest size of pageable memory that the platform copies itself, as fast as staging would.
     std::size_t direct_bytes = std::size_t{1} << 20;
     /// Largest number of bytes of a file that the caller's thread copies alone, because other
-    /// threads would wake too late. Also applies to host memory if it is more than `direct_bytes`.
+    /// threads would wake too late. Also applies to pageable memory of more than `direct_bytes`.
     std::size_t alone_bytes = std::size_t{512} << 10;
-    /// If true, host memory is written with non-temporal stores, which bypass the caches.
+    /// If true, downloads write pageable memory with non-temporal stores, which bypass the caches.
     bool streaming = true;
 
     /// Returns the number of threads on this machine: `threads`, or the number of cores up to 8.

@@ -10,7 +10,8 @@
 
 namespace vram {
 
-/// The result of a call of a `staging`. A call that returns has copied all bytes.
+/// The result of a call of a `staging`, which has copied all bytes, or of `copy_batch::run`, which
+/// has enqueued the copies.
 ///
 ///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {
@@ -18,7 +19,7 @@ struct staging_result {
     std::size_t bytes = 0;
     /// The way in which the bytes were copied.
     transfer_path path    = transfer_path::nothing;
-    std::size_t   pieces  = 0; ///< number of copies that the device made
+    std::size_t   pieces  = 0; ///< number of copies that were enqueued (a batch counts as one)
     unsigned      threads = 0; ///< number of host threads that took part
 
     /// Returns the reason for the path, as a sentence.

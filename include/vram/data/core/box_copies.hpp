@@ -51,7 +51,8 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Visits the copies of the part of the box in the `left` innermost dimensions.
+    /// Calls `visit` for each copy of a part of the box: the `left` innermost dimensions, from the
+    /// addresses `to` and `from` on.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
@@ -78,7 +79,7 @@ struct box_plan {
     std::size_t to_begin   = 0;  ///< offset in bytes of the box in the target array
     std::size_t from_begin = 0;  ///< offset in bytes of the box in the source array
     std::size_t width;           ///< contiguous bytes of a row of the box, in both arrays
-    step        steps[Rank + 1]; ///< the dimensions from the innermost outward; the last is unused
+    step        steps[Rank + 1]; ///< the first `rank` entries are the dimensions, innermost first
     std::size_t rank  = 0;       ///< number of dimensions in `steps`
     bool        empty = false;
     bool        apart = false; ///< true if rows are farther apart than the largest pitch of CUDA

@@ -33,7 +33,7 @@ public:
 
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return cut_; }
 
-    /// Returns the bytes of tile `index` with its halo, or of the tile alone.
+    /// Returns the bytes of tile `index` with its halo, or of the tile alone if `part` is `inner`.
     [[nodiscard]] std::size_t bytes(std::size_t index, tile_part part = tile_part::whole) const {
         tile_box<Rank> const box = cut_[index];
         bool const           all = part == tile_part::whole;
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool inside(std::size_t index) const {
         tile_box<Rank> const box = cut_[index];
         for (std::size_t d = 0; d < Rank; ++d) {
-            // Elements from the first one of the tile on, without the halo before it.
+            // Number of elements from the tile's first one on: without the halo before the tile.
             std::size_t const past = box.extent[d] - box.before[d];
             if (box.before[d] > box.origin[d]) { return false; }
             if (past > cut_.options().extent[d] - box.origin[d]) { return false; }
@@ -52,6 +52,7 @@ public:
     }
 
     /// Calls `visit` for each copy that collects tile `index` with its halo in the memory at `to`.
+    /// With `boundary::constant`, elements beyond the border are not written.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};

@@ -45,13 +45,14 @@ concept empties_device = requires(F& f, void const* from, std::size_t n) {
 
 /// The host's side of a transfer through pinned chunks. For an upload, `fill` copies from host
 /// memory or a file into a chunk; for a download, `empty` copies from a chunk into host memory or a
-/// file. Any thread may call them.
+/// file. Any thread may call both.
 template <class Platform>
 struct host_end {
     struct source_memory {
         void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
             host_work<Platform>::copies(chunk, from + offset, bytes);
-            // No streaming stores, so that the copy engine reads the chunk from the CPU's cache.
+            // No non-temporal stores here, so that the device's copy engine reads the chunk from
+            // the CPU's cache.
             std::memcpy(chunk, from + offset, bytes);
         }
         std::byte const* from;

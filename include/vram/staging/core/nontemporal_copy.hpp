@@ -10,8 +10,9 @@
 #include <cstdint> // uintptr_t
 #include <cstring> // memcpy
 
-// With a sanitizer, and on other processors, `nontemporal_copy` is a memcpy. The instructions are
-// written as assembly because <immintrin.h> costs every including file a quarter of a second.
+// With a sanitizer, with other compilers and on other processors, `nontemporal_copy` is a memcpy.
+// The instructions are written as assembly because <immintrin.h> costs every including file a
+// quarter of a second.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
     !defined(__SANITIZE_THREAD__)
 #if defined(__has_feature)
@@ -32,7 +33,8 @@ enum class nontemporal_width : unsigned char { none, bytes_16, bytes_32, bytes_6
 
 #ifdef VRAM_NONTEMPORAL_COPY
 
-/// Copies `blocks` times 256 bytes by stores of 16 bytes. `to` must be a multiple of 64.
+/// Copies `blocks` times 256 bytes, at least once, by stores of 16 bytes. `to` must be a multiple
+/// of 64.
 inline void nontemporal_16(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
     asm volatile("1:\n\t"
                  "prefetchnta 1024(%1)\n\t"
@@ -87,7 +89,8 @@ inline void nontemporal_32(std::byte* to, std::byte const* from, std::size_t blo
                  "decq %2\n\t"
                  "jnz 1b\n\t"
                  "sfence\n\t"
-                 // The clobber list of the assembly names all registers that it changes.
+                 // `vzeroupper` changes the registers 0 to 15, so the clobber list names all of
+                 // them.
                  "vzeroupper"
                  : "+r"(to), "+r"(from), "+r"(blocks)
                  :
@@ -136,10 +139,10 @@ inline void nontemporal_64(std::byte* to, std::byte const* from, std::size_t blo
 }
 
 /// Copies `bytes` bytes between ranges that do not overlap, with non-temporal stores. (It is not
-/// related to CUDA streams.) Such stores do not fetch the memory that they overwrite. Use it for
-/// memory that a device has just written and that no thread reads soon. Four threads then empty
-/// pinned memory as fast as eight with memcpy. The written bytes are visible to every thread that
-/// synchronizes with the caller in the usual way.
+/// related to CUDA streams.) Such stores do not fetch the memory that they overwrite. Use it to
+/// copy out of memory that a device has just written, into memory that no thread reads soon. Four
+/// threads then empty pinned memory as fast as eight with memcpy. The written bytes are visible to
+/// every thread that synchronizes with the caller in the usual way.
 ///
 /// Threads   Any thread may call.
 /// Cost      Below 4 KiB it is a memcpy.

@@ -80,7 +80,8 @@ public:
     [[nodiscard]] std::size_t                  chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns false in a forked child, in which the threads of the ring do not exist.
+    /// Returns false in a forked child process, which has none of the ring's threads, and when
+    /// simulated threads stand still because the process is ending.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
@@ -89,7 +90,8 @@ public:
     void leak_memory() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:
-    // A member, so that its destructor frees the memory also if the constructor of `ring` throws.
+    // Owns the pinned memory. It is a member, so that the memory is also freed if the constructor
+    // of `ring` throws.
     struct pinned_memory {
         pinned_memory(ring& of, unsigned threads) : owner{of} {
             detail::expect_resource(of.pinned_,

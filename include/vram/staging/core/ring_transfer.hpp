@@ -17,7 +17,8 @@ namespace detail {
 
 /// Moves the pieces of a plan between the device and the host. For an upload, `Host` has
 /// `fill(chunk, offset, bytes)`, which writes a piece into a pinned chunk; for a download,
-/// `empty(chunk, offset, bytes)`, which reads it from one. Any thread calls them.
+/// `empty(chunk, offset, bytes)`, which reads it from one. Any thread of the ring calls these
+/// functions.
 ///
 /// A thread takes the next piece when one of its chunks is free, so pieces begin in order. After a
 /// failure no further piece begins, and the pieces in progress are finished.
@@ -34,7 +35,8 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host}, progress_{plan.pieces()} {}
 
-    /// Moves pieces of the transfer on the calling thread (number `thread`) until none is left.
+    /// Moves pieces of the transfer on the calling thread (number `thread`) until none is left, and
+    /// waits for their copies.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
@@ -118,8 +120,8 @@ private:
         }
     }
 
-    /// Blocks the calling thread until the copy of the chunk `c` is complete. Returns false if the
-    /// copy failed, or if it is not known to be complete.
+    /// Blocks the calling thread until the copy of the chunk `c`, if any, is complete. Returns
+    /// false if the copy failed, or if it is not known to be complete.
     bool await_copy(chunk& c) noexcept {
         if (!c.in_flight || !c.recorded) { return !c.in_flight; }
         try {

@@ -30,8 +30,9 @@ namespace detail {
 ///
 /// Failure   The functions fail as those of `staging`.
 /// Threads   Any thread may call. Calls run one at a time, except small direct copies.
-/// Streams   A non-blocking stream of the ring carries the copies. Before its first copy, it waits
-///           for the earlier work of the caller's stream.
+/// Streams   Copies through the ring are enqueued on a non-blocking stream of the ring, which first
+///           waits for the earlier work of the caller's stream. Single copies are enqueued on the
+///           caller's stream.
 template <class Platform, synchronous_resource Pinned>
 class staging_core {
 public:
@@ -52,14 +53,14 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// Returns how `bytes` bytes of a file are copied.
+    /// Returns how `bytes` bytes of a file are copied: by one thread or by all threads of the ring.
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
-    /// Returns how `bytes` bytes of the file `of` are copied: by `gds` if there are many and the
-    /// file can be read into device memory directly.
+    /// Returns how `bytes` bytes of the file `of` are copied: by `gds` (GPUDirect Storage) if there
+    /// are more than `alone_bytes` and storage reaches device memory directly.
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
@@ -109,7 +110,8 @@ protected:
         }
     }
 
-    /// Calls `body`, and rethrows each exception as a `staging_error` with the path and the bytes.
+    /// Calls `body`. If it throws, throws a `staging_error` with the path, the bytes and the line
+    /// `at`.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};
@@ -143,7 +145,8 @@ protected:
         }
         return {bytes, way, 1, 1};
     }
-    /// Copies the bytes through the ring of pinned chunks. Returns when they are copied.
+    /// Copies `bytes` bytes through the ring of pinned chunks. Returns when they are copied, and
+    /// throws `staging_error` if a part failed.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -198,7 +201,7 @@ protected:
 private:
     using pinning = ring<Platform, Pinned>;
 
-    /// Number of bytes of one transfer: the most that cuFile makes at once.
+    /// Number of bytes of one transfer by GPUDirect Storage: the most that cuFile moves at once.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
     /// A guard for the ring of pinned chunks: waits until no other call uses the ring.
@@ -227,7 +230,8 @@ private:
         }
     }
 
-    /// Returns the kind of memory of a range; `pageable` if its two ends differ in kind.
+    /// Returns the kind of memory of a range. It is `pageable` if the two ends of the range differ
+    /// in kind, or if the platform cannot tell.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);

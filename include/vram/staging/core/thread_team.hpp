@@ -48,7 +48,8 @@ public:
         return static_cast<unsigned>(helpers_.size()) + 1;
     }
 
-    /// Calls `job(i)` on every thread, and returns when all calls have returned.
+    /// Calls `job(i)` on every thread `i` of the team, from 0 (the caller) on, and returns when all
+    /// calls have returned.
     template <class Job>
     void run(Job&& job) noexcept {
         if (!helpers_.empty()) {
@@ -69,7 +70,7 @@ public:
     }
 
 private:
-    /// The destructor ends the threads already started if a later one cannot be started.
+    /// Its destructor ends the threads already started if a later one cannot be started.
     struct ending {
         ~ending() {
             if (of != nullptr) { of->end(); }

@@ -37,13 +37,15 @@ public:
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < pieces_ ? i : none;
     }
-    /// Records that this piece of the transfer was not moved: `whole` ends before the first one.
+    /// Records that this piece of the transfer was not moved: `whole()` counts only the pieces
+    /// before the first such one.
     void undo(std::size_t piece) noexcept {
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
     }
     /// Records that this piece of the transfer failed, and stores the current exception if it is
-    /// the first one. A failure of the device replaces one of the host.
+    /// the first one. A failure of the device after one of the host is recorded, without its
+    /// exception.
     void fail(std::size_t piece, part by) noexcept {
         undo(piece);
         int expected = no_failure;
@@ -56,7 +58,7 @@ public:
 
     [[nodiscard]] bool failed() const noexcept { return failed_.load() != no_failure; }
     [[nodiscard]] bool device_failed() const noexcept { return failed_.load() == the_device; }
-    /// Returns the exception of the first failure, or null.
+    /// Returns the exception of the first failure, or null if there was none.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
     /// Returns the number of pieces of the transfer, from the first, that were moved without a gap.
     [[nodiscard]] std::size_t whole() const noexcept {
