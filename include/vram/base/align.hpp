@@ -26,7 +26,8 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
            (alignment & (alignment - 1)) == 0;
 }
 
-/// Returns `bytes` rounded up to a multiple of `alignment`, a power of two, or `unsatisfiable`.
+/// Returns `bytes` rounded up to a multiple of `alignment`, a power of two; `unsatisfiable` on
+/// overflow.
 [[nodiscard]] constexpr std::size_t align(std::size_t bytes, std::size_t alignment) noexcept {
     std::size_t const mask = alignment - 1;
     return bytes > unsatisfiable - mask ? unsatisfiable : (bytes + mask) & ~mask;

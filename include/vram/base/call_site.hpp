@@ -16,7 +16,8 @@ namespace vram {
 /// functions that report the line, store it or pass it on: the functions of pools, layers and
 /// handles that allocate, free, copy or fill, and those that throw `loader_error` or
 /// `staging_error`. A pool passes it to its observers (see `observer`), and reports it with an
-/// invalid free. A refusal does not contain it, because its exception reaches that line.
+/// invalid free. An `out_of_memory` does not contain it, because the exception itself reaches that
+/// line.
 ///
 ///     void deallocate(stream s, void* p, std::size_t bytes,
 ///                     std::size_t alignment = default_alignment,

@@ -37,7 +37,7 @@ public:
     call_stack() = default; ///< an empty call stack
 
     /// Returns the innermost `frames` frames of the calling thread (at most `most`). The first is
-    /// the caller of this function.
+    /// in the function that calls `current`.
     [[nodiscard, gnu::always_inline]] static call_stack current(unsigned frames = 8) noexcept {
         return call_stack{detail::stack_walk::here(frames)};
     }
@@ -60,8 +60,7 @@ private:
 };
 
 /// The text of a frame: the function if the dynamic linker knows its name (a program is linked with
-/// `-rdynamic` for that), and always the file and the offset, which `addr2line -e FILE OFFSET`
-/// accepts.
+/// `-rdynamic` for that), and the file and the offset, which `addr2line -e FILE OFFSET` accepts.
 ///
 ///     train_step()+0x1f (./app+0x4a1f)
 ///

@@ -35,8 +35,8 @@ inline contract_handler set_contract_handler(contract_handler handler) noexcept 
     return before;
 }
 
-/// Calls the installed handler, if there is one, prints the violated precondition `what` and its
-/// location to stderr, and aborts.
+/// Calls the installed handler, if there is one. Unless the handler throws, prints the violated
+/// precondition `what` and its location to stderr, and aborts.
 [[noreturn]] inline void
 broken_contract(char const* what, std::source_location where = std::source_location::current()) {
     if (detail::on_broken_contract != nullptr) { detail::on_broken_contract({what, where}); }

@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// Counts the bytes or blocks that are allocated and freed within a scope. The value is negative if
-/// the scope frees blocks that were allocated before it began.
+/// Counts the bytes or blocks that are allocated and freed within a scope. The value may be
+/// negative, because the scope may also free blocks that were allocated before it began.
 ///
 /// Threads   Not synchronised. The owner protects it with a lock.
 struct counter {

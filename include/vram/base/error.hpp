@@ -131,8 +131,8 @@ inline void pass_on(error const& e) noexcept {
 
 /// Notes that a device has failed with an error that each later call of its platform returns. The
 /// next error that may be a consequence is reported as that failure, once for the process. From
-/// then on `report_error` discards platform errors, dead streams and leaks, which may be
-/// consequences too. Any thread may call this function.
+/// then on `report_error` discards platform errors, dead streams, leaks, and lost exceptions with
+/// this code, which may be consequences too. Any thread may call this function.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);

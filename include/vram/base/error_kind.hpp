@@ -15,7 +15,7 @@ namespace vram {
 /// The kinds of errors that are reported to the error sink.
 enum class error_kind {
     foreign_pointer,  ///< a free of memory that this resource did not allocate
-    wrong_size,       ///< a free whose size differs from that of the allocation
+    wrong_size,       ///< a free with another size than that of the allocation
     dead_stream,      ///< a stream was destroyed while freed memory waited for its work
     platform_error,   ///< a call of the platform, such as `cudaFree`, failed; `code` is its error
     leak,             ///< memory was live when its resource was destroyed, or could not be freed
@@ -74,7 +74,7 @@ struct error {
     error_kind kind;
     /// Address passed to the failed function (such as a free), or the start of the leaked block.
     void const* pointer = nullptr;
-    /// The size that the free passed; for a leak, the sum of all leaked bytes.
+    /// The size that the free or the request passed; for a leak, the sum of all leaked bytes.
     std::size_t bytes = 0;
     int         code  = 0; ///< error code of the platform, such as a `cudaError_t`
     /// Line of vram's source that reports the error.

@@ -52,8 +52,8 @@ struct memory_usage {
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }
         ++restarts;
     }
-    /// Adds the figures of a second resource. Their peaks may have been at different times, so the
-    /// sums of the peaks are upper bounds.
+    /// Adds the counters of a second resource. The peaks of the two may have been at different
+    /// times, so the sums of the peaks are upper bounds.
     constexpr void add(memory_usage const& more) noexcept {
         // This line precedes the addition to `peak_live`, because `highest_live` needs the old
         // value.

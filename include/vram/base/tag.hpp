@@ -122,7 +122,7 @@ public:
                     detail::tag_tree::descend(current_tag().node_, text, length)} {
         detail::innermost_scope = this;
     }
-    /// Begins a scope with the string in a buffer.
+    /// Begins a scope with the null-terminated string in an array of characters, which is copied.
     template <std::size_t Length>
     [[nodiscard]] explicit tagged(char (&text)[Length]) noexcept
         : tagged{text, std::strlen(text)} {}

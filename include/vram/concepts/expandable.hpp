@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `expandable` is a resource whose blocks grow and shrink in place; a `remappable` one can also
-/// move physical pages between addresses.
+/// `expandable` is a resource with blocks that grow and shrink in place; a `remappable` one can
+/// also move physical pages between addresses.
 
 #include <vram/concepts/resource.hpp> // synchronous_resource
 

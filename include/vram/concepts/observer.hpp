@@ -34,8 +34,9 @@ enum class memory_event_kind : unsigned char {
     marked   ///< the program set a mark with the text `name`
 };
 
-/// One event in a resource. The memory of `allocated` and `freed` is a block, that of the other
-/// kinds a chunk or a part of one. `bytes` is the size that the caller requested.
+/// One event in a resource. The memory of `allocated`, `freed`, `free_refused`, `free_completed`
+/// and `stream_waited` is a block, that of other kinds a chunk, a part of one, or null. `bytes` is
+/// the size that the caller requested, or that of the chunk or part.
 ///
 /// A chunk is added before the first block in it is allocated, and removed after the last one was
 /// freed, or at the end of the resource; blocks that are still live then are leaks, and end. If the
@@ -57,7 +58,7 @@ struct memory_event {
     /// Address that identifies the resource until it is moved.
     void const* resource = nullptr;
     void*       memory   = nullptr;
-    /// The size that the caller requested.
+    /// The size that the caller requested; for chunks and pages, their size.
     std::size_t           bytes = 0;
     std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
     call_site             at{};     ///< line of the program that called, if it is known

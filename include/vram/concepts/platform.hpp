@@ -16,7 +16,7 @@ namespace vram {
 /// Streams. `stream` is a view that is passed by value; `own_stream` creates a stream and destroys
 /// it. A default-constructed view denotes the default stream of the current device. An `id` is
 /// unique in the process, even if the handle of a destroyed stream is used again. Default streams
-/// have ids as well: per-thread default streams one per thread.
+/// have ids as well; the per-thread default streams of two threads have different ids.
 template <class P>
 concept has_streams =
     std::regular<typename P::stream> && std::movable<typename P::own_stream> &&
@@ -32,8 +32,8 @@ concept has_streams =
 
 /// Events. `record` places the event after the current work of a stream. `wait` makes later work of
 /// a stream wait for the event, and does not block the calling thread. `done` returns true if the
-/// event is complete: all work before it is. `synchronize` blocks the calling thread until then. An
-/// event that was never recorded is complete.
+/// event is complete: all work before it is. `synchronize` blocks the calling thread until the
+/// event is complete. An event that was never recorded is complete.
 template <class P>
 concept has_events =
     std::movable<typename P::event> &&

@@ -39,7 +39,7 @@ concept owning_resource = requires(R const& r, void const* p) {
 };
 
 /// A resource with `trim(keep)`, which returns unused memory to the upstream until at most `keep`
-/// unused bytes are left. It returns the number of bytes returned.
+/// unused bytes are left. `trim` returns the number of bytes that the upstream got.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;
@@ -60,7 +60,8 @@ concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.r
 /// A resource with `forget_captures()`, which makes memory available again that was freed during a
 /// stream capture and kept because a graph may use it. By the call, the caller states that no graph
 /// captured over this resource will run again. One of several users of a resource cannot state this
-/// for the others, so handles do not forward the function, and it is not one of the `powers` below.
+/// for the others, so `shared` and `resource_ref` do not forward the function, and it is not one of
+/// the `powers` below.
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
@@ -92,7 +93,7 @@ concept located_resource = requires(R const& r) {
 
 /// A resource with `trim_no_wait()`, which returns to the upstream the chunks without a live block
 /// and without pending uses (work of streams that may still access freed memory). It never waits.
-/// It returns the number of bytes returned.
+/// It returns the number of bytes that the upstream got.
 template <class R>
 concept promptly_trimmable_resource = requires(R& r) {
     { r.trim_no_wait() } -> std::same_as<std::size_t>;

@@ -11,10 +11,10 @@
 
 namespace vram {
 
-/// Kernels may read and write the memory.
+/// States that kernels may read and write the memory of a resource.
 struct device_accessible {};
 
-/// The host may read and write the memory through its pointers.
+/// States that the host may read and write the memory of a resource through its pointers.
 struct host_accessible {};
 
 namespace detail {

@@ -47,7 +47,7 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 } // namespace detail
 
 /// Calls the functions of `upstream`, and passes the line `at` of the program to those that take a
-/// `call_site` as their last parameter. All six functions of a pool or layer that allocate or free
+/// `call_site` as their last parameter. The functions of pools and layers that allocate or free
 /// take one, to report it, store it or pass it on. For vram's own calls, such as the return of a
 /// chunk, the line is unknown.
 ///

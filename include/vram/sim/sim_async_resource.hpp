@@ -152,9 +152,9 @@ public:
         return align(bytes, device_.machine().options.granularity);
     }
 
-    /// Returns unused memory to the device, but leaves at least `keep` bytes reserved. If
-    /// necessary, waits for queued frees, oldest first. Returns the number of bytes that the device
-    /// got.
+    /// Returns unused memory to the device; at least `keep` bytes stay reserved. Waits for queued
+    /// frees, oldest first, until at most `keep` unused bytes are left. Returns the number of bytes
+    /// that the device got.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<detail::sim_pool> const pool = owner_->pool;
         detail::sim_machine&                    m    = device_.machine();

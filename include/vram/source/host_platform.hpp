@@ -23,7 +23,7 @@ class host_resource; // defined in source/host_resource.hpp
 /// A platform with pageable host memory. It has one device and one stream, and each operation is
 /// complete when its call returns. With it, resources such as `pool` also work on host memory.
 ///
-/// Failure   No function fails.
+/// Failure   No function fails, but `call` passes on an exception of its function.
 /// Threads   Any thread may call any function.
 /// Cost      A copy is a `memcpy`; an event is an empty object.
 struct host_platform {

@@ -130,7 +130,7 @@ public:
 
 private:
     std::uintptr_t base_ = 0;
-    /// The address after the last live block; the next block starts here or later.
+    /// The address from which on the range is free; the next block starts here or later.
     std::uintptr_t top_    = 0;
     std::uintptr_t end_    = 0;
     std::size_t    blocks_ = 0; ///< number of live blocks

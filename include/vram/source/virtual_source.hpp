@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `virtual_source` allocates virtual memory whose blocks can grow in place.
+/// `virtual_source` allocates virtual memory in blocks that can grow in place.
 
 #include <vram/base/call_site.hpp>             // call_site
 #include <vram/base/contract.hpp>              // expects

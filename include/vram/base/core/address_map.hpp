@@ -14,8 +14,8 @@ namespace vram {
 namespace detail {
 
 /// A hash table from 64-bit keys to pointers: open addressing with linear probes, without
-/// tombstones, so that lookups do not slow down after many erasures. The table is at most a quarter
-/// full, so that keys rarely collide. A table of more than 32 768 cells is at most half full,
+/// tombstones, so that lookups do not slow down after many erasures. A table of up to 32 768 cells
+/// is at most a quarter full, so that keys rarely collide. A larger one is at most half full,
 /// because cache misses then cost more than collisions.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.

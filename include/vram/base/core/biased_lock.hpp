@@ -20,12 +20,12 @@
 namespace vram {
 namespace detail {
 
-/// A biased lock for short critical sections. The first thread that takes it owns the bias: this
-/// thread locks and unlocks by plain stores. If another thread locks, the bias is revoked: from
-/// then on each thread takes the lock by an atomic exchange and releases it by a store. Of the
-/// waiting threads, one polls and the others sleep. If the first thread has then taken the lock
-/// often enough in a row, it owns the bias again. The required number doubles each time, up to a
-/// million. A moved-to object contains a new, unlocked lock.
+/// A biased lock for short critical sections. The first thread that takes it owns the *bias*: it
+/// locks and unlocks by plain stores (if `process_fence` is available). If another thread locks,
+/// the bias is revoked: from then on each thread takes the lock by an atomic exchange and releases
+/// it by a store. Of the waiting threads, one polls and the others sleep. If the first thread has
+/// then taken the lock often enough in a row, it owns the bias again. The required number doubles
+/// each time, up to a million. A moved-to object contains a new, unlocked lock.
 ///
 /// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence executed only by
 /// the thread that revokes the bias (Dice, Huang, Yang, 2001). The bias can also return.
@@ -84,7 +84,8 @@ private:
         shared,
     };
 
-    /// Takes the lock. Returns true if the calling thread owns the bias (it locks by plain stores).
+    /// Takes the lock. Returns true if the calling thread took it by its bias (by plain stores),
+    /// and false if it took it by an atomic exchange.
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
@@ -103,8 +104,8 @@ private:
         }
         return await();
     }
-    /// Takes the lock and returns true if no thread holds it and no thread owns the bias (locks by
-    /// plain stores). Checks the bias again, which may have returned to `first_` since.
+    /// Takes the lock by an exchange. Returns false if a thread holds it, or if the thread `first_`
+    /// owns the bias (locks by plain stores), which it may have got back before the exchange.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
@@ -153,8 +154,8 @@ private:
         use_.store(use::shared, std::memory_order_release);
     }
     /// Each call pauses twice as long as the call before, up to 256 pause instructions. Further
-    /// calls yield the core instead, because a thread that holds the lock for so long has been
-    /// preempted, perhaps by this thread.
+    /// calls yield the core instead, because a thread that holds the lock for so long has probably
+    /// been preempted, perhaps by this thread.
     class waiting {
     public:
         void operator()() noexcept {
@@ -191,9 +192,10 @@ private:
     /// null if no thread has taken the lock.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
-    /// True if the thread `first_` holds the lock, by its bias (taken by a plain store).
+    /// True if the thread `first_` holds the lock by its bias (by a plain store), or tries to take
+    /// it.
     mutable std::atomic<bool> inside_ = false;
-    /// True if a thread holds the lock that has taken it by an atomic exchange.
+    /// True if a thread holds the lock by an atomic exchange, or tries to take it.
     mutable std::atomic<bool> taken_ = false;
     /// Number of times in a row that the thread `first_` has taken the lock by an exchange.
     mutable unsigned in_a_row_ = 0;

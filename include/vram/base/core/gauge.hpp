@@ -26,9 +26,9 @@ public:
         return *this;
     }
 
-    /// Adds `bytes` and returns true if the sum does not exceed `limit`. Uses compare-and-exchange
-    /// instead of adding and rolling back, so that another thread never sees the bytes of a refused
-    /// request, which could make its own request fail.
+    /// Adds `bytes` if the sum does not exceed `limit`. Returns true if it has added them. Uses
+    /// compare-and-exchange instead of adding and rolling back, so that another thread never sees
+    /// the bytes of a refused request, which could make its own request fail.
     [[nodiscard]] bool try_add(std::size_t bytes, std::size_t limit) noexcept {
         std::size_t now = used_.load(std::memory_order_relaxed);
         do {

@@ -19,9 +19,10 @@ namespace detail {
 /// Detects the end of the process: a thread has called `exit`, or `main` has returned. From then
 /// on, objects in static storage are destroyed in an order that no program controls.
 ///
-/// An object that owns memory or handles of a platform calls `watch` in its constructor. Its
-/// destructor then sees that `began` is true, even if that object was constructed after the first
-/// call of `watch`. `quick_exit`, `_exit` and `abort` destroy no object.
+/// An object that owns memory or handles of a platform calls `watch` in its constructor. If the
+/// object is in static storage, its destructor then sees that `began` is true, even if it was
+/// constructed after the first call of `watch`. `quick_exit`, `_exit` and `abort` destroy no
+/// object.
 ///
 /// Threads   Any thread may call.
 /// Cost      `began` is one relaxed load. `watch` is one more, and a store to a thread-local

@@ -39,7 +39,8 @@ struct stack_node {
 /// Threads   Any thread may call any function. Only a new stack takes a lock.
 class stack_depot {
 public:
-    /// Returns the stack with these `count` addresses.
+    /// Returns the stored stack with these `count` addresses. Stores it first if it is new. Returns
+    /// null if there is no host memory for it.
     [[nodiscard]] static stack_node const* keep(void const* const* frames,
                                                 std::size_t        count) noexcept {
         std::uint64_t const hash  = hash_of(frames, count);
@@ -182,8 +183,8 @@ private:
     static inline constinit thread_local bool              ended = false;
 
     /// Returns the call stack by remembered steps. Returns null if a step is not remembered, or if
-    /// the unwinder has never found this call stack. A step is taken if the innermost frames are
-    /// unchanged; then the next outer one exists.
+    /// the unwinder has never found this call stack. A step is taken only if all frames before it
+    /// are unchanged; the next outer frame then exists, so its place can be read.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     remembered(void const* const* place, unsigned frames) noexcept {
         void const* found[most];
@@ -199,7 +200,7 @@ private:
         return stack_depot::find(found, count);
     }
 
-    /// Allocates the memory of the thread, unless the thread ends.
+    /// Allocates the memory for the remembered steps of the thread, unless the thread is ending.
     [[gnu::noinline]] static void make() noexcept {
         if (ended) { return; }
         struct owner {

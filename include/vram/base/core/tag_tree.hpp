@@ -108,7 +108,8 @@ private:
         return each;
     }
 
-    /// Makes a tag with the next number. The mutex must be held.
+    /// Makes a tag with the next number. Returns null if there is no memory, if the path is too
+    /// long, or if there are `most` tags. The mutex must be held.
     [[nodiscard]] static tag_node* make(tag_node const* outer, std::uint64_t hash, char const* name,
                                         std::size_t n) noexcept {
         std::size_t const before = outer != nullptr ? std::strlen(outer->path) + 1 : 0;

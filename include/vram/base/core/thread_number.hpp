@@ -13,7 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// Bit n of this bitmap is set while a thread has the number n.
+/// Bit n of this bitmap is set while a running thread has the number n.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
 /// Number of threads so far that found all numbers below `most_thread_numbers` in use. These
@@ -70,11 +70,11 @@ private:
 }
 
 /// Returns the number of the calling thread: the lowest that no other running thread had when this
-/// thread first called this function. So n concurrent threads have numbers below n, even if threads
-/// start and end. When a thread ends, its number becomes available; the end of the thread happens
-/// before the call in which another thread takes the number. If more than 1024 threads run,
-/// the others have numbers from 1024 on, which several threads may share. So do the destructors of
-/// thread-local objects that run after that.
+/// thread first called this function. So if never more than n threads run at the same time, all
+/// numbers are below n. When a thread ends, its number becomes available; the end of the thread
+/// happens before the call in which another thread takes the number. If more than 1024 threads run,
+/// the others have numbers from 1024 on, which several threads may share. A thread that has given
+/// its number back, and still runs destructors of thread-local objects, has the number 1024.
 ///
 /// Cost      One load of a thread-local variable. The first call of a thread searches a bitmap.
 [[nodiscard]] inline unsigned thread_number() noexcept {

@@ -41,7 +41,8 @@ private:
     char const*                        literal_;
 };
 
-/// Returns the text of the exception `of` if it is a `std::exception`. Empty if `of` is null.
+/// Returns `what()` of the exception `of`, or a fixed text if it is no `std::exception`. Returns an
+/// empty text if `of` is null.
 [[nodiscard]] inline std::string what_of(std::exception_ptr const& of) {
     if (of == nullptr) { return {}; }
     try {
@@ -56,8 +57,8 @@ private:
     return at.known() ? std::string{at.file()} + ":" + std::to_string(at.line()) + ": " : "";
 }
 
-/// Returns the result of `call()`. If it throws an `Error` that names no line of a caller, the
-/// `Error` that is thrown instead names `at`.
+/// Returns the result of `call()`. If it throws an `Error` that names no line of a caller, throws a
+/// copy that names the line `at` instead.
 template <class Error, class Call>
 decltype(auto) naming(call_site at, Call&& call) {
     try {

@@ -13,7 +13,8 @@ namespace vram {
 namespace detail {
 
 /// A host thread, for platforms that run in real time. The destructor and the assignment wait for
-/// the end of the thread; the owner makes its callable return before, for example by a stop token.
+/// the end of the thread; the owner must make the callable return before that, for example by a
+/// stop token.
 ///
 ///     worker w{device, [&] { ... }};
 ///

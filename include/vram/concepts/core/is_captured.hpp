@@ -10,8 +10,8 @@ namespace vram {
 namespace detail {
 
 /// Returns true if the stream `on` is being captured. Returns false for null, which stands for a
-/// request of the host. A stream that is being captured must neither wait nor query, and no host
-/// thread may wait for it.
+/// request without a stream. A stream that is being captured must neither wait nor query, and no
+/// host thread may wait for it.
 ///
 /// Failure   Errors of the platform are rethrown.
 /// Threads   Any thread may call.

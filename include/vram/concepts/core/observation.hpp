@@ -19,8 +19,8 @@ template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
 
-/// How often the calling thread made a stream wait for freed memory, and how often it waited for
-/// such memory itself.
+/// Counters of the calling thread: how often it made a stream wait for freed memory, and how often
+/// it waited for freed memory itself.
 inline constinit thread_local unsigned waits_made      = 0;
 inline constinit thread_local unsigned host_waits_made = 0;
 
@@ -107,9 +107,9 @@ public:
     /// Returns an object whose destructor notifies the observers if the calling thread has waited
     /// for freed memory since then: for calls that return memory to the upstream.
     [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
-    /// Calls `get()`, which allocates `bytes`, and returns the result. Notifies the observers that
-    /// the memory was allocated, or, if `get` throws `std::bad_alloc` or returns null, refused; and
-    /// before that of a wait for the memory.
+    /// Calls `get()`, which allocates `bytes`, and returns its result. Then notifies the observers
+    /// of a wait for the memory, if there was one. Then notifies them of the allocation, or of the
+    /// refusal if `get` throws `std::bad_alloc` or returns null.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {
@@ -122,8 +122,8 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// The waits in one call of the resource. Those of a resource beneath, which notifies of them
-    /// itself, are not among them.
+    /// The waits in one call of the resource, without the waits of its upstream, which notifies of
+    /// its own.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;

@@ -12,7 +12,7 @@
 namespace vram {
 namespace detail {
 
-/// Denotes the relation of a stored stream handle to the stream for which it was stored.
+/// The relation of a stored stream handle to the stream for which it was stored.
 enum class stream_standing : unsigned char {
     there,   ///< as far as known, the handle still denotes the stream
     another, ///< the stream was destroyed, and a newer stream has the handle

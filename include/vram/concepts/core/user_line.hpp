@@ -23,7 +23,7 @@ struct part_work {
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     part_kind   part = part_kind::program;
-    char const* name = nullptr; ///< text such as "loader copy of batch"
+    char const* name = nullptr; ///< text for reports, such as "loader copy of batch"
     std::size_t item = none;    ///< number of the batch or result, or `none`
     /// Number of the batch or result that was in the memory before, or `none`.
     std::size_t before = none;

@@ -112,7 +112,7 @@ public:
         }
         return other.owner_ == none || includes(other.owner_, other.own_);
     }
-    /// Returns a number above the index of each actor whose counter is not 0.
+    /// Returns a number above the index of each actor with a counter that is not 0.
     [[nodiscard]] std::size_t size() const noexcept {
         std::size_t most = owner_ == none ? all_.size() : std::max(all_.size(), owner_ + 1);
         for (unsigned i = 0; i < recent_; ++i) { most = std::max(most, last_[i].actor + 1); }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `expect_disjoint` reports copies whose source and destination overlap.
+/// `expect_disjoint` reports copies with a source and a destination that overlap.
 
 #include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
 

@@ -31,7 +31,7 @@ namespace detail {
 /// True while this thread runs the effect of an operation (such as a kernel's body), which must not
 /// call the simulated device.
 inline thread_local bool inside_effect = false;
-/// The operation whose effect (such as a kernel's body) this thread runs, or null.
+/// The operation of which this thread runs the effect (such as a kernel's body), or null.
 inline thread_local sim_operation const* running_operation = nullptr;
 /// Vector clock of the host function (`sim_call_host`) that this thread runs, or null.
 inline thread_local vector_clock const* effect_vclock = nullptr;

@@ -221,8 +221,8 @@ struct sim_device_state {
     sim_moments    orphans; ///< the last operations of streams that were destroyed
     /// Includes the vector clocks of destroyed streams, and of those that are not in `active`.
     vector_clock past_vclock;
-    /// Blocking streams whose vector clock or last operation the legacy default stream has not
-    /// taken over.
+    /// Blocking streams with a vector clock or a last operation that the legacy default stream has
+    /// not taken over.
     sim_stream_set unfollowed{2};
     /// The last operations of blocking streams that were destroyed since the last action of the
     /// legacy default stream, which waits for them.

@@ -17,8 +17,8 @@
 namespace vram {
 namespace detail {
 
-/// A host thread as a `worker`, without `<thread>`, which adds a fifth of a second to the time that
-/// nvcc takes for a file.
+/// A host thread that joins on destruction, as `worker` does, but without `<thread>`, which adds a
+/// fifth of a second to the time that nvcc takes for a file.
 ///
 ///     posix_thread t{[&] { ... }};
 ///

@@ -16,8 +16,9 @@ namespace detail {
 
 /// The list of blocks in an address range of equal pages. It handles addresses only, no memory.
 /// Each block starts at a page boundary and shares no page with another block. A new block is
-/// placed in the middle of the largest gap, so that it and its neighbours have room to grow. If it
-/// does not fit there, it is placed in the smallest sufficient gap.
+/// placed in the middle of the largest gap, so that it and its neighbours have room to grow, or at
+/// the front of a gap at the start of the range. If it does not fit there, it is placed in the
+/// smallest sufficient gap.
 ///
 /// Failure   `insert` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
@@ -119,7 +120,8 @@ public:
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
     }
-    /// Returns the pages of which all bytes that the block has lie in the `n` bytes at `q`.
+    /// Returns the pages that lie entirely in the `n` bytes at `q`. Of the last page of a block,
+    /// only the bytes that the block uses need to lie there.
     [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
         block const b = around(q, n);
         if (b.empty()) { return {}; }
@@ -129,7 +131,7 @@ public:
         std::size_t const last  = from + n >= b.address + b.bytes ? b.last : pages.last;
         return first < last ? run{first, last} : run{};
     }
-    /// Returns how many bytes of page `i`, which must overlap them, are among the `n` bytes at `q`.
+    /// Returns how many of the `n` bytes at `q` are in page `i`, which must overlap them.
     [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
         std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
         std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;
