@@ -65,7 +65,7 @@ public:
     }
     monotonic_core(monotonic_core&&) = default;
     /// Returns the object that notifies the observers of this pool. Its events say that freed
-    /// memory is not allocated again before the event `all_freed`.
+    /// memory is not allocated again before the event `all_freed`, which an unwind sends.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }
@@ -116,8 +116,8 @@ public:
             return nullptr;
         }
     }
-    // Gets the stream by value: `monotonic::allocate` could not keep its stream in a register if it
-    // passed the address of the stream to `get`.
+    // Takes the stream by value: `monotonic::allocate` can keep its stream in a register, because
+    // it passes no address of it.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }

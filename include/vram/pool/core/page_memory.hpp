@@ -50,9 +50,9 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // A thread that holds a counted lock stores errors and reports them later. This lock is
-            // held during calls of the driver, so it is not counted, and errors are reported at
-            // once.
+            // Errors of a thread are stored while it holds locks, and reported later. This lock
+            // does not count as one, because it is held during whole calls of the driver: errors
+            // are reported at once.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }

@@ -220,9 +220,9 @@ private:
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// Handles the first and the last page of `b`, on which there may also be free neighbours.
-    /// Memory that only the stream `s` may use is mapped there only if the use by `s` can be
-    /// recorded for these neighbours. Otherwise the move of that page is cancelled.
+    /// The first and the last page of `b` may also contain parts of free neighbours. If such a page
+    /// is to get memory that only the stream `s` may use, records this use for the neighbours, or,
+    /// if that fails, cancels the move of the page.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {

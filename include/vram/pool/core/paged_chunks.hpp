@@ -304,7 +304,7 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        offered(); // again, because other threads may have changed mappings during the call
+        offered(); // marks pages again: other threads may have changed mappings
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
         // Another thread may have freed a better block during the call. There is always a block

@@ -96,7 +96,7 @@ public:
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            this->heaps().of(*b).hold(b, tags{}); // drops the uses; `on` is ordered after them
+            this->heaps().of(*b).hold(b, tags{}); // drops the pending uses: `on` waits for them
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
             }

@@ -55,8 +55,8 @@ public:
     pool_growth(Upstream const& up, pool_options const& options, Policy policy)
         : sizes_{std::move(policy)}, chunks_{up, options} {}
 
-    /// Returns the object that allocates and records the memory of chunks (a model of the concept
-    /// `chunk_growth`).
+    /// Returns the object that grows the pool's chunks and records their memory (a model of the
+    /// concept `chunk_growth`).
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 

@@ -50,7 +50,7 @@ public:
     [[nodiscard]] std::size_t of(stream const* on) noexcept {
         return on != nullptr ? of(*on) : of_thread();
     }
-    /// Forgets which shard a stream has that is about to be destroyed.
+    /// Forgets the shard that was assigned to a stream, which is about to be destroyed.
     void forget(stream s) {
         if (key_ == arena_key::stream) { affinity_.forget(stream_key<Platform>::named(s)); }
     }

@@ -61,14 +61,15 @@ public:
     [[nodiscard]] std::size_t alignment() const noexcept {
         return stride_.alignment() < 2_MiB ? stride_.alignment() : 2_MiB;
     }
-    /// Returns the number of blocks for the next chunk: as many as the heap has, but at least 64
-    /// KiB, at least one and at most `most()`.
+    /// Returns the number of blocks for the next chunk: as many as the heap has, but at least one,
+    /// at least 64 KiB of blocks, and at most `most()`.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride();
         std::size_t const n     = total_ > least ? total_ : least;
         return n < 1 ? 1 : (n > most() ? most() : n);
     }
-    /// Returns the largest number of blocks of a chunk: 2 MiB, or 8 blocks if these are more.
+    /// Returns the largest number of blocks of a chunk: 2 MiB of blocks, or 8 blocks if that is
+    /// more.
     [[nodiscard]] std::size_t most() const noexcept {
         std::size_t const n = 2_MiB / stride();
         return n < 8 ? 8 : n;
@@ -109,8 +110,8 @@ public:
         free_lists_.remove(*n);
         return hand_out(n);
     }
-    /// Returns the free block that the stream with the index `slot` freed first, or null. `newest`
-    /// returns the one that it freed last.
+    /// Returns the free block that the stream with the index `slot` freed first, or null if there
+    /// is none.
     [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
         return free_lists_.oldest(slot);
     }
@@ -130,8 +131,8 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free if the address is in a live block or in a free one.
-    /// Returns false if it is in no block of this heap.
+    /// Adds to the error of a rejected free the kind of block at its address: live or free. Returns
+    /// false if the address is in no block of this heap.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }

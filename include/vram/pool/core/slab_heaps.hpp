@@ -53,8 +53,8 @@ public:
         }
         return false;
     }
-    /// Adds to the error of a rejected free if the address is in a live block or in a free one.
-    /// Returns false if it is in no block.
+    /// Adds to the error of a rejected free the kind of block at its address: live or free. Returns
+    /// false if the address is in no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : *this) {
             if (heap.explain_refusal(e)) { return true; }

@@ -16,7 +16,7 @@ namespace vram {
 namespace detail {
 
 /// Assigns each stream a seat, the index of a shard. A new stream gets the seat with the fewest
-/// streams, and keeps it until it is forgotten. Streams are identified by `stream_key`. It is a
+/// streams, and keeps it until it is forgotten. Streams are identified by `stream_key`. This is a
 /// hash table with linear probes that readers use without a lock while it changes. A reader may
 /// then get the seat of another stream, or find none and repeat the search with the lock. Any seat
 /// is correct for any stream; only the distribution suffers.

@@ -46,7 +46,7 @@ namespace detail {
 /// Functions that take a lock guard are called with the lock held. Those that wait on the host
 /// unlock it during the wait.
 ///
-/// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
+/// Failure   `std::bad_alloc` may be thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
 /// Threads   One thread at a time, which holds the lock.
 /// Cost      Ready memory costs no call of the platform, except a query if captures are tracked.

@@ -66,9 +66,9 @@ public:
         }
         return handed_out(asked, alignment, b);
     }
-    /// Fast path of a free on the stream `s`: caches the block, or coalesces a large one. Returns
-    /// false and changes nothing if `b` was not allocated with this size and alignment, or if the
-    /// free takes more work, which `give` does.
+    /// Fast path of a free on the stream `s`: caches the block, or coalesces it if it cannot be
+    /// cached. Returns false and changes nothing if `b` was not allocated with this size and
+    /// alignment, or if the free takes more work, which `give` does.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
         if (!handed_out_as(b, bytes, alignment) || !arbiter_.plain()) { return false; }
@@ -148,8 +148,8 @@ public:
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
-    /// Completes the error of a rejected free: adds if its address is in a live block, in free
-    /// memory or in neither.
+    /// Adds to the error of a rejected free the kind of memory at its address: a live block or free
+    /// memory. Adds nothing if the address is in no chunk.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         survey().explain_refusal(e);
     }
