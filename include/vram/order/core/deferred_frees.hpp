@@ -46,8 +46,9 @@ class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event`: number of frees of one stream that share an event. `at_least`: `collect`
-    /// returns unused freed blocks to the upstream once they have this many bytes together.
+    /// `per_event`: number of frees of a stream after which an event is recorded. `at_least`:
+    /// `collect` returns unused freed blocks to the upstream once they have this many bytes
+    /// together.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over the blocks and counts of `o`, which no other thread may use. `o` is then empty.

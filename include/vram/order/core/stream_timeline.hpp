@@ -36,11 +36,11 @@ namespace detail {
 /// its work (`record_behind`).
 ///
 /// Failure   Errors of the platform are rethrown, and nothing has changed. If recording an event
-///           fails, `record` and `ensure_event` report the error and try once more. `try_...` never
-///           throw: they report errors.
+///           fails, `record` and `ensure_event` report the error and try once more. `try_record`
+///           and `try_record_event` never throw: they report errors.
 /// Threads   One thread at a time. Other threads may wait for events with `pins` above zero at
 ///           the same time.
-/// Cost      `epoch_of_free` and `done` cost a comparison. Others make calls of the platform.
+/// Cost      Functions that record, query or wait make calls of the platform. Others are cheap.
 template <class Platform>
 class stream_timeline {
 public:
@@ -200,8 +200,8 @@ public:
     }
 
     /// Ends the current epoch (work since the last event) by an event behind the stream's work, or,
-    /// if all events are in use, by a wait of the host. Returns false if neither is possible: the
-    /// stream is being captured, or its handle does not mean this stream any more.
+    /// if host threads wait for all its events, by a wait of the host. Returns false if neither is
+    /// possible: the stream is being captured, or its handle does not mean this stream any more.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return stands(how);

@@ -138,9 +138,9 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for the other streams that may still access freed memory:
-    /// those of the pending uses `held`. Returns null, or the timeline (record) of a stream that
-    /// cannot be waited for because it is being captured.
+    /// Makes the stream of `asker` wait for the other streams that may still access freed memory,
+    /// those of the pending uses `held` (none graph-retained). Returns null, or the timeline
+    /// (record) of a stream that cannot be waited for because it is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];

@@ -30,7 +30,8 @@ namespace detail {
 /// Failure   For a new stream `std::bad_alloc` may be thrown. Errors of the platform are rethrown.
 ///           Nothing has changed in either case.
 /// Threads   One thread at a time.
-/// Cost      A known stream is found in constant time.
+/// Cost      A known stream is found in constant time. For a new stream, all timelines may be
+///           visited.
 template <class Platform>
 class timeline_table {
 public:

@@ -14,7 +14,7 @@ namespace detail {
 /// and behind which no event can be recorded. If that wait fails, the host waits for the device of
 /// the stream, or, if that is unknown, of `mr`. Returns false if the stream may still use the
 /// block: both waits failed, or the stream is being captured, so that a wait would break the
-/// capture.
+/// capture. If the process is ending, returns without a wait.
 ///
 /// Failure   Each failed wait is reported to the error sink.
 /// Threads   Any thread may call, without holding a lock.

@@ -29,7 +29,8 @@ namespace detail {
 /// are found unused only after the host has waited for the device.
 ///
 /// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
-/// except in `add`, no stream is queried or waited for, only events.
+/// except in `add`, the host queries only the capture status and the events of a stream, and waits
+/// only for events or for the device.
 ///
 /// Failure   Errors of the platform are rethrown. No block is lost. If an event cannot be recorded
 ///           after `add`, the error is reported and recording is tried again later. If the stream

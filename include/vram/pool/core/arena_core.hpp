@@ -131,7 +131,8 @@ protected:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {.asked = bytes, .alignment = alignment, .on = &s}, at);
     }
-    /// Slow path of a free: the shard for this thread and stream does not own the block.
+    /// Slow path of a free: the shard for this thread and stream has no such live block. Another
+    /// shard frees it, or the free is reported as invalid.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, call_site at) noexcept {
         if (p == nullptr) { return; }
         member* const  tried = pools_.find(selector_.of(r.on));

@@ -28,7 +28,7 @@ namespace detail {
 /// executed by the calling thread in five cases: each free records its own event
 /// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
 /// stream (its handle means another stream on the draining thread); the stream's id cannot be
-/// queried; the queue is full.
+/// queried; the queue is full, or host memory for it cannot be allocated.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
 ///           queue is drained. If a block is freed twice, once by a remote free, the second free

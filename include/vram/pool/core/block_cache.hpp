@@ -39,9 +39,9 @@ public:
     [[nodiscard]] block_heaps<InPlace>&       heaps() noexcept { return heaps_; }
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
-    /// Removes a cached block of this size from its list and returns it. Returns null if the stream
-    /// with the index `slot` has freed none; if a large block was asked for, the cached large block
-    /// is coalesced then.
+    /// Removes and returns a cached block of this size or a little more, which the stream with the
+    /// index `slot` has freed. Returns null if none is found. For a large size, the cached large
+    /// block is then coalesced.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,

@@ -22,7 +22,7 @@ namespace detail {
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      Linear in the number of pending uses of the block.
+/// Cost      Constant: a block has at most `tags::most` pending uses.
 class block_places {
 public:
     /// A place for a request. `cost` is the result of the caller's function `price`: when the

@@ -22,7 +22,8 @@ namespace detail {
 /// pending uses. If it is raised, the pending uses of that memory end, because the stream that
 /// allocates it was ordered after them.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing. No other
+///           function fails.
 /// Threads   One thread at a time.
 /// Cost      Constant for the stream that allocated last, if no other stream has a pending use.
 ///           Otherwise linear in the number of streams that use the chunk.

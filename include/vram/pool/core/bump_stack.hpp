@@ -92,7 +92,7 @@ public:
     }
 
     /// Creates a mark at the current position with the number `serial`, and returns that number. If
-    /// no allocation was made since the last mark, returns the number of that mark instead.
+    /// the last mark has the same position, returns the number of that mark instead.
     std::uint64_t mark(std::uint64_t serial) {
         std::uintptr_t const top = empty() ? 0 : current().top();
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {

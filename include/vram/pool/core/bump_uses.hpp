@@ -156,7 +156,8 @@ public:
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
     }
 
-    /// Returns the free bytes that some stream may still use.
+    /// Returns the number of free bytes that streams may still use: for each chunk, from the first
+    /// to the last such byte.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
         for (chunk const& c : stack_.chunks()) {

@@ -25,9 +25,10 @@ namespace detail {
 /// arena), never more than `max_size` bytes in total. `above_watermark` tells when idle chunks
 /// should be returned. The upstream is called without the lock.
 ///
-/// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk, the
-///           upstream is not called, and `out_of_memory` contains the limit. If host memory cannot
-///           be allocated, the chunk is returned and `std::bad_alloc` is thrown.
+/// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk, `take` does
+///           not call the upstream, and `out_of_memory` contains the limit. If host memory cannot
+///           be allocated, the chunk is returned and `std::bad_alloc` is thrown. `take_ready`
+///           returns null in both cases.
 /// Threads   Any number of threads may call concurrently, if the upstream permits that. No other
 ///           thread may use an object that is moved.
 /// Cost      `take` and `give` cost a call of the upstream, and the lock two or three times.

@@ -27,7 +27,7 @@ auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) 
 ///
 /// Failure   The exceptions of the policy, and of the query of the device's memory, are rethrown.
 /// Threads   The rules are those of the policy.
-/// Cost      The cost is that of the policy, and for some a query of the device.
+/// Cost      The cost is that of the policy, and for some policies a query of the device.
 template <class Upstream, growth Policy>
 class chunk_sizes {
     static_assert(!(Policy::asks_device && has_property<Upstream, host_accessible>),

@@ -24,8 +24,9 @@ namespace detail {
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      `insert` and `remove` take constant time. `find` looks at a bounded number of
-///           candidates, unless it is called with `all`.
+/// Cost      `insert` and `remove` take constant time. `find` examines a bounded number of
+///           candidates, and the last block of each chunk that can grow; with `all`, every free
+///           block.
 class free_blocks {
 public:
     using fit = block_places::fit;
@@ -77,10 +78,10 @@ public:
         }
     }
 
-    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`: the best fit among a
-    /// few candidates that the stream may use without a wait. If there are none, returns one that
-    /// needs a wait. `where` is null if there is no place. If `all`, examines every free block that
-    /// is large enough.
+    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`: among a few
+    /// candidates, one that fits well and that the stream may use without a wait. If there is none,
+    /// returns one that needs a wait. `where` is null if there is no place. If `all`, examines
+    /// every free block that is large enough.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {

@@ -36,7 +36,8 @@ concept observed_by_owner = requires(R const& r) { r.seen(); };
 ///
 /// Failure   The exceptions of the upstream are rethrown. A chunk that cannot be recorded, because
 ///           host memory cannot be allocated, is returned to the upstream.
-/// Threads   Any number of threads may call concurrently.
+/// Threads   Any number of threads may call concurrently, if none moves the object. `count_out` and
+///           `count_back` need the lock.
 /// Cost      Growing costs a call of the upstream, and the lock two or three times.
 template <synchronous_resource Upstream>
 class growing_base : public layer_base<Upstream> {

@@ -18,7 +18,8 @@ namespace detail {
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Constant, except `owns` and `around`, which walk over all blocks.
+/// Cost      Constant, except `owns`, `around`, `drain` and the destructor, which walk over all
+///           blocks.
 class large_blocks {
 public:
     struct entry {
