@@ -129,9 +129,10 @@ public:
     }
 
     /// Returns unused memory to the device until the pool has at most `keep` unused bytes. If the
-    /// pool still has more than `keep` bytes, and memory was freed since the last trim, the host
-    /// waits for the streams on which it was freed, and trims again: CUDA returns memory only if
-    /// the host has seen that its free is complete. Returns the bytes returned to the device.
+    /// pool still has more than `keep` bytes reserved, and memory was freed since the last trim,
+    /// the host waits for the streams on which it was freed, and trims again: CUDA returns memory
+    /// only if the host has seen that its free is complete. Returns the bytes returned to the
+    /// device.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const back = pool_.trim(keep);
         if (pool_.usage().reserved <= keep || freed_.empty()) { return back; }
@@ -141,7 +142,8 @@ public:
     /// Returns unused memory to the device without a wait, until the pool has at most `keep` unused
     /// bytes. Returns the number of bytes returned to the device.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
-    /// Announces the end of the raw stream `s`: `trim` waits for an event behind its frees.
+    /// Must be called before the raw stream `s` is destroyed. A later `trim` waits for an event
+    /// behind the frees on `s`.
     void                       retire(stream s) noexcept { freed_.retire(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 

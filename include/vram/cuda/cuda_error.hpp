@@ -57,7 +57,8 @@ public:
     }
 
     /// Reports the error `status` to the error sink, for functions that must not throw, and clears
-    /// CUDA's latched error. `p`, `bytes`: the block. Returns true if `status` is cudaSuccess.
+    /// CUDA's latched error. `p`, `bytes`: the block. If `status` is cudaSuccess, only returns
+    /// true.
     static bool report(cudaError_t status, void const* p = nullptr, std::size_t bytes = 0,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
@@ -66,14 +67,14 @@ public:
             {.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where});
     }
     /// Reports the error `status` of the CUDA function `call` to the error sink, and clears CUDA's
-    /// latched error. Returns true if `status` is cudaSuccess.
+    /// latched error. If `status` is cudaSuccess, only returns true.
     static bool report(char const* call, cudaError_t status,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         return report(status, {.kind = error_kind::platform_error, .where = where, .call = call});
     }
     /// Reports the error `status` to the error sink with all details in `what`, and clears CUDA's
-    /// latched error. Returns true if `status` is cudaSuccess.
+    /// latched error. If `status` is cudaSuccess, only returns true.
     static bool report(cudaError_t status, error what) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         clear(status);
@@ -96,7 +97,7 @@ public:
 
     /// Clears the latched error of a failed call, so that the next `cudaGetLastError` of the
     /// program does not attribute it to an unrelated call. An error that cannot be cleared (see
-    /// `breaks_context`) remains, and `note` is called with it.
+    /// `breaks_context`) remains, and is stored as the failure of the device.
     static void clear(cudaError_t status) noexcept {
         note(status);
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }

@@ -111,7 +111,8 @@ public:
 
 private:
     void destroy() noexcept {
-        // This object was moved from, or a reset of the device has destroyed the event.
+        // Nothing is left to destroy if this object was moved from, or if a reset of the device has
+        // destroyed the event.
         if (event_ == nullptr || detail::cuda_context::ended(life_)) { return; }
         cuda_error::report("cudaEventDestroy",
                            detail::cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));

@@ -140,7 +140,8 @@ struct cuda_platform : detail::cuda_ranges {
         return own_stream{d, {.priority = priority}};
     }
 
-    /// Calls `function(argument)` on a driver's thread in stream order. It must not call CUDA.
+    /// Enqueues a call of `function(argument)` on a driver's thread. The function must not call
+    /// CUDA.
     static void call(stream s, void (*function)(void*), void* argument) {
         cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
@@ -169,7 +170,8 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_copy(s, to, from, bytes);
     }
     static void copy(stream s, pitched_copy const& box) { cuda_copy(s, box); }
-    /// Returns false and enqueues nothing if CUDA has no batched copies for the stream `s`.
+    /// Enqueues the copies from `from[i]` to `to[i]` by one call. Returns false and enqueues
+    /// nothing if CUDA has no batched copies for the stream `s` or the memory.
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes) {
         return detail::cuda_copy_batch(s, to, from, bytes);

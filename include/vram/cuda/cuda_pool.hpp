@@ -32,12 +32,13 @@ struct cuda_pool_options {
 
     // The next options state if memory freed on one stream may be reused on another stream.
 
-    /// If true, memory is reused if an event of the program orders its free before the request.
+    /// If true, memory may be reused if an event of the program orders its free before the request.
     bool reuse_after_events = true;
-    /// If true, memory is reused if its free happens to be complete at the time of the request.
+    /// If true, memory may be reused if its free happens to be complete at the time of the request.
     /// Runs are then less repeatable.
     bool reuse_when_finished = true;
-    /// If true, memory is reused before its free is complete: the requesting stream waits.
+    /// If true, memory may be reused before its free is complete: the requesting stream waits for
+    /// it.
     bool reuse_by_waiting = true;
 };
 
@@ -102,8 +103,9 @@ public:
     /// Ends the access of `peer` to the pool's memory.
     void deny_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtNone); }
 
-    /// Returns unused memory to the device until the pool has at most `keep` unused bytes. Returns
-    /// the number of bytes by which the reserved memory shrank.
+    /// Returns unused memory to the device until the pool has at most `keep` unused bytes, as far
+    /// as the host has seen that the frees are complete. Returns the number of bytes by which the
+    /// reserved memory shrank.
     std::size_t trim(std::size_t keep = 0) {
         detail::cuda_capture_guard const relaxed;
         std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
@@ -175,7 +177,8 @@ private:
     }
 
     void destroy() noexcept {
-        // This object was moved from, or a reset of the device has destroyed the pool.
+        // Nothing is left to destroy if this object was moved from, or if a reset of the device has
+        // destroyed the pool.
         if (pool_ == nullptr || detail::cuda_context::ended(life_)) { return; }
         detail::cuda_capture_guard const relaxed;
         cuda_error::report("cudaMemPoolDestroy",

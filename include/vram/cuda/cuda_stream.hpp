@@ -99,7 +99,7 @@ public:
 
 private:
     void destroy() noexcept {
-        // This object was moved from, or the process is ending.
+        // Nothing is to be done if this object was moved from, or if the process is ending.
         if (held_.get() == nullptr || detail::cuda_exit::began()) { return; }
         if (!held_.reset()) { end_capture(); }
         detail::cuda_stream_ids::end(std::exchange(held_, {}));

@@ -92,7 +92,8 @@ public:
         return captures;
     }
 
-    /// Returns true if all work of the stream so far is complete. Throws during a capture of it.
+    /// Returns true if all work that the stream has received so far is complete. Throws if the
+    /// stream is being captured.
     [[nodiscard]] bool done() const {
         expect_no_capture();
         return done_now();

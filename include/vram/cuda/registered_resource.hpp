@@ -25,7 +25,7 @@ struct registered_options {
     /// If true, the memory is pinned for every device, not only for one.
     bool portable   = true;
     bool mapped     = true;  ///< kernels may access the memory by its host address
-    bool numa_local = false; ///< the memory is on the NUMA node of the device
+    bool numa_local = false; ///< if true, the memory is on the device's NUMA node, if known
 };
 
 /// Page-locked host memory. Many threads touch the pages, as huge pages if the system has them, and

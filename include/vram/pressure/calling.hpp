@@ -12,8 +12,9 @@
 
 namespace vram {
 
-/// Calls `function(failed)` after a refusal. The program can make room, for example by dropping a
-/// cache, and returns true to try again. It is called at most `Tries` times for one request.
+/// Calls `function(failed)` after a refusal. The function can make room, for example by dropping a
+/// cache, and returns true if the request should be tried again. It is called at most `Tries` times
+/// for one request.
 ///
 ///     retrying mr{pool{cuda_resource{}}, calling{[&](failed_attempt const& f) {
 ///         return cache.drop(f.bytes);
@@ -26,7 +27,7 @@ namespace vram {
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:
-    /// Number of times that `retrying` calls this retry policy for one request, at most.
+    /// Largest number of times that `retrying` calls this retry policy for one request.
     static constexpr unsigned max_tries = Tries;
 
     /// Makes a retry policy that calls `function`.

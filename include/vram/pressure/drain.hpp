@@ -20,7 +20,7 @@ namespace vram {
 /// Threads   Any thread may call.
 /// Cost      The host waits for every stream of the device.
 struct drain {
-    /// Number of times that `retrying` calls this retry policy for one request, at most.
+    /// Largest number of times that `retrying` calls this retry policy for one request.
     static constexpr unsigned max_tries = 1;
 
     /// Waits for the device. Returns true, so that the request is tried again.

@@ -62,7 +62,8 @@ public:
     /// Returns the number of items that the current or last call has finished.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// Returns the largest size of the next piece, or `unlimited` if no piece was halved so far.
+    /// Returns the largest size of the next piece; `unlimited` if no piece was halved so far, or if
+    /// pieces have grown to that size again.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// `pieces()` returns the number of finished pieces in all calls, `splits()` that of pieces
@@ -70,7 +71,7 @@ public:
     [[nodiscard]] std::uint64_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::uint64_t splits() const noexcept { return splits_; }
 
-    /// Value of `size()` if no piece was halved so far.
+    /// Value of `size()` if the size of pieces has no limit.
     static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
 
 private:

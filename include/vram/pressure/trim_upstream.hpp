@@ -20,10 +20,11 @@ namespace vram {
 /// Threads   The rules are those of the resource.
 /// Cost      One `trim(0)`. Later allocations have to obtain the released memory again.
 struct trim_upstream {
-    /// Number of times that `retrying` calls this retry policy for one request, at most.
+    /// Largest number of times that `retrying` calls this retry policy for one request.
     static constexpr unsigned max_tries = 1;
 
-    /// Trims the resource. Returns true, to try again, if that released memory.
+    /// Trims the resource. Returns true, so that the request is tried again, if that released
+    /// memory.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         if constexpr (trimmable_resource<R>) {

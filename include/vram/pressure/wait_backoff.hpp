@@ -34,7 +34,7 @@ struct sleep_really {
 template <class Sleep = sleep_really>
 class wait_backoff {
 public:
-    /// Number of times that `retrying` calls this retry policy for one request, at most.
+    /// Largest number of times that `retrying` calls this retry policy for one request.
     static constexpr unsigned max_tries = 8;
 
     /// Makes a retry policy with a first wait of `first` and waits of at most `longest`.
@@ -43,7 +43,8 @@ public:
                           Sleep                    sleep   = {})
         : first_{first}, longest_{longest}, sleep_{std::move(sleep)} {}
 
-    /// Waits as long as the number of failed attempts demands. Returns true, to try again.
+    /// Waits for the first duration, doubled for each failed attempt after the first, at most for
+    /// the longest one. Returns true, so that the request is tried again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;

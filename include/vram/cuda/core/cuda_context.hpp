@@ -26,8 +26,8 @@ namespace detail {
 ///
 /// Only the primary context, that of the runtime, is known. No call here creates a context.
 ///
-/// Failure   If the driver cannot be asked, no reset is noticed. The first `ended` after one
-///           reports it.
+/// Failure   If the driver cannot be asked, no reset is noticed. The first call of `ended` after a
+///           reset reports it to the error sink.
 /// Threads   Any thread may call. No other thread may use a device during its reset.
 /// Streams   None. A query of a context is legal during a capture.
 /// Cost      `over` is a load. `now`, `ended` and `notice` are two calls of the driver.
@@ -46,7 +46,7 @@ public:
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
     }
     /// Returns true if a reset of the device after the life `of` (time between two resets) is
-    /// known. Asks the driver nothing.
+    /// known. Makes no call of the driver.
     [[nodiscard]] static bool over(life of) noexcept {
         return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
     }

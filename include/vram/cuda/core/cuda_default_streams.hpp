@@ -24,10 +24,10 @@ struct cuda_stream_identity {
     cuda_device   device{};
 };
 
-/// The handle of a default stream (null, `cudaStreamLegacy`, `cudaStreamPerThread`) means one
-/// stream on each device, and `cudaStreamPerThread` one in each thread as well. So an id is stored
-/// for the calling thread and the current device. That of the legacy stream is also stored for all
-/// threads.
+/// The ids of default streams. The handle of a default stream (null, `cudaStreamLegacy`,
+/// `cudaStreamPerThread`) means one stream on each device, and `cudaStreamPerThread` one in each
+/// thread as well. So an id is stored for the calling thread and the current device. That of the
+/// legacy stream is also stored for all threads.
 ///
 /// Threads   Any thread may call.
 /// Cost      `note` takes a look at 24 entries, and one CUDA call if the id is new. `recall` also

@@ -23,7 +23,7 @@ namespace detail {
 
 /// Implements `allocate_sync` and `deallocate_sync` by two private members of `Resource`, each a
 /// call of CUDA: `take(void** p, bytes)` allocates and `give(p)` frees. The resource derives from
-/// it: `class cuda_resource : public cuda_direct<cuda_resource>`.
+/// this class: `class cuda_resource : public cuda_direct<cuda_resource>`.
 ///
 /// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
 ///           `deallocate_sync` reports errors to the error sink.
@@ -44,8 +44,8 @@ public:
         return p;
     }
 
-    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error.
-    /// `allocate_sync` throws the reason instead.
+    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error (unless
+    /// the context is broken). `allocate_sync` throws the reason instead.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -54,13 +54,13 @@ public:
         return p;
     }
 
-    /// Frees a block; `bytes` and `alignment` are the values of the allocation. Makes no call of
-    /// CUDA if the process is ending or if a reset of the device has freed the block.
+    /// Frees a block; `bytes` and `alignment` are the values of the allocation. Does not call
+    /// CUDA's free if the process is ending, or if a reset of the device has freed the block.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
         void* const block = over_aligned::take_back(p, bytes, alignment, at);
-        // A reset of the device since the last allocation has freed the block.
+        // If the device was reset since the last allocation, the reset has freed the block.
         if (life() != none && cuda_context::ended({device_.ordinal(), life()})) {
             if constexpr (requires(Resource const& r) { r.forget(block); }) {
                 self().forget(block);

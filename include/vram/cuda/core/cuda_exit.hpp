@@ -42,7 +42,8 @@ namespace detail {
 /// Cost      `began` is two relaxed loads. `watch` is one more, and a store.
 class cuda_exit {
 public:
-    /// Returns true if CUDA must not be called: the process is ending, or a child of `fork`.
+    /// Returns true if CUDA must not be called: the process is ending, or it is a child of a
+    /// process that called `watch` before the `fork`.
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
     /// Makes the CUDA call `call`, which waits, frees or queries, and returns its status. If CUDA

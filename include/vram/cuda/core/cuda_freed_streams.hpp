@@ -60,10 +60,10 @@ public:
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // `last.epoch` is the value of `epoch_` when this thread last added the stream to the list,
-        // which it leaves only after `epoch_` has changed. The free precedes this load, so if
-        // `synchronize` has changed `epoch_` by now, that is seen; if it changes it later, its
-        // event is recorded behind the free.
+        // `last.epoch` is the value of `epoch_` when this thread last noted the stream. `epoch_`
+        // changes when a stream leaves the list, and before `synchronize` records an event on one.
+        // So if both are equal, the stream is in the list. The free precedes this load: if
+        // `synchronize` changes `epoch_` later, its event is recorded behind the free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -136,8 +136,8 @@ public:
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // Read after the loop over the streams, because some of them may have been retired during
-        // it.
+        // `number` is read after the loop over the streams, because some of them may have been
+        // retired during it.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -242,8 +242,8 @@ private:
                  [&](retired_user const& now) { return &now == each && done && now.pins == 0; });
     }
 
-    /// Removes ended and retired streams from the list if their work is complete, so that CUDA can
-    /// destroy them. A program may create a stream for each of its tasks.
+    /// Removes ended and retired streams from the lists if their work is complete. Otherwise the
+    /// lists would grow without end if a program creates a stream for each of its tasks.
     void forget_done() noexcept {
         start_epoch();
         erase_if(streams_, [](user const& each) {

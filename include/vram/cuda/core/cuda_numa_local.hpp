@@ -98,7 +98,7 @@ private:
             if (std::fgetc(list) != ',') { break; }
         }
         std::fclose(list);
-        // The thread's affinity permits no core of the node, so nothing is changed.
+        // If the thread's affinity permits no core of the node, nothing is changed.
         if (CPU_COUNT(&near) == 0) { return; }
         cores_changed_ = ::sched_setaffinity(0, sizeof near, &near) == 0;
     }

@@ -48,8 +48,8 @@ public:
     }
 
     /// Sets `captures` to true if work on the stream would be captured into a graph, or would break
-    /// a capture (the legacy default stream does, during the capture of a blocking stream). Returns
-    /// the status of the query.
+    /// a capture (the legacy default stream does, during the capture of a blocking stream), else to
+    /// false. Returns the status of the query.
     cudaError_t capturing(cudaStream_t stream, bool& captures) const noexcept {
         if (capturing_ != nullptr) {
             CUstreamCaptureStatus found  = CU_STREAM_CAPTURE_STATUS_NONE;

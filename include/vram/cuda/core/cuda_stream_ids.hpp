@@ -26,8 +26,7 @@ namespace detail {
 /// A table of the ids and devices of streams. During a capture of a stream, a query of its id or
 /// its device ends the capture, in any mode and through the driver as well. Resources need the id
 /// nevertheless, so it is stored when it can be queried: for a `cuda_stream` at its creation, for
-/// other streams at the first query. Default streams are those of
-/// `cuda_default_streams`.
+/// other streams at the first query. The ids of default streams are in `cuda_default_streams`.
 ///
 /// There is one limit. If a stream that vram did not create is destroyed, and CUDA reuses its
 /// handle for a stream that is captured before it is queried, it gets the id of the old one.
@@ -47,8 +46,8 @@ class cuda_stream_ids {
 public:
     using identity = cuda_stream_identity;
 
-    /// Returns false for a default stream: its handle means several streams, depending on the
-    /// thread and the device.
+    /// Returns true unless `stream` is a default stream. The handle of a default stream means
+    /// several streams, depending on the thread and the device.
     [[nodiscard]] static bool is_proper(cudaStream_t stream) noexcept {
         return !cuda_default_streams::contain(stream);
     }
@@ -138,8 +137,8 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// Returns a hold (counted reference) of the stream, or an empty one if vram did not create the
-    /// stream. The calling thread must be using the stream or have another hold of it.
+    /// Returns a hold (counted reference) of the stream, or an empty one if vram does not own the
+    /// stream, or not any more. The calling thread must be using it or have another hold of it.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;
@@ -162,8 +161,9 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != nullptr) { book.end(*found); }
     }
-    /// Returns the id of a stream that vram created, or 0 for any other stream. Also works for one
-    /// that has ended, as long as there is a hold on it. Makes no CUDA call.
+    /// Returns the id of a stream that vram created and still owns, also after its end as long as
+    /// there is a hold on it (`cuda_stream_hold`). Returns 0 for any other stream. Makes no CUDA
+    /// call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
@@ -194,7 +194,8 @@ public:
             book.end(its);
         } catch (...) {}
     }
-    /// Returns true if the stream with this handle has ended, and no newer stream with it is known.
+    /// Returns true if the stream with this handle is known to have ended (its owner has destroyed
+    /// it; holds may remain), and no newer stream with this handle is known.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }

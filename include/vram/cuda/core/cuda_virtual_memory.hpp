@@ -22,7 +22,7 @@ namespace vram {
 namespace detail {
 
 /// Reserves addresses, creates physical memory and maps it: cuMemAddressReserve, cuMemCreate,
-/// cuMemMap. A plain value: any other object of this type for one device can free its memory.
+/// cuMemMap. A plain value: another object of this type for the same device can free its memory.
 ///
 ///     cuda_virtual_memory memory;
 ///     address_range       range{memory, 1_GiB, memory.granularity()};
@@ -188,7 +188,7 @@ private:
     }
     [[nodiscard]] CUmemAllocationProp properties() const noexcept {
         CUmemAllocationProp kind{};
-        // This type means memory that stays on the device.
+        // `CU_MEM_ALLOCATION_TYPE_PINNED` means memory that stays on the device.
         kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED;
         kind.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(export_);
         kind.location             = place();
