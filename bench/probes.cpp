@@ -7,6 +7,12 @@
 #include "support/results.hpp"
 #include "support/timing.hpp"
 
+#ifdef VRAM_BENCH_NVTX
+#include "support/nvtx_tool.hpp"
+
+#include <vram/interop/nvtx_counters.hpp>
+#endif
+
 #include <output_file.hpp>
 
 #include <vram/base/tag.hpp>
@@ -179,6 +185,16 @@ std::vector<probe> all() {
     list.push_back(observer("history, 8 frames", 1000, [] {
         return vram::history{vram::history_options{.events = 1 << 14, .frames = 8}};
     }));
+#ifdef VRAM_BENCH_NVTX
+    list.push_back(observer("NVTX counters, no tool", 2, [] {
+        attach_nvtx_tool(false);
+        return vram::nvtx_counters{};
+    }));
+    list.push_back(observer("NVTX counters, attached", 150, [] {
+        attach_nvtx_tool(true);
+        return vram::nvtx_counters{};
+    }));
+#endif
     return list;
 }
 

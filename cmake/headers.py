@@ -31,7 +31,8 @@ HOSTILE = "".join(f"#define {name} @ {name} is a macro here @\n" for name in NAM
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror".split()
 
 # The libraries that a header of interop/ needs besides the Toolkit. Headers without an entry need none.
-NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "thrust": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "toolkit"}
+NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "thrust": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "toolkit",
+         "nvtx_counters": "toolkit", "nvtx_calls": "toolkit", "nvtx_account": "toolkit", "nvtx_counter_books": "toolkit"}
 
 
 def arguments():

@@ -50,3 +50,13 @@ if(EXISTS ${rmm_library} AND TARGET vram-cccl-wheel)
     set_tests_properties(examples/interop/rmm.cpp PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
   endif()
 endif()
+
+# The headers for tools that read NVTX, with a tool that is linked with the tests. Older versions of NVTX have no counters.
+find_path(vram_nvtx_folder nvtx3/nvToolsExtCounters.h HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_CACHE)
+if(vram_nvtx_folder)
+  file(GLOB nvtx_tests CONFIGURE_DEPENDS interop/nvtx*.cpp interop/core/nvtx*.cpp)
+  add_library(vram-nvtx-tool OBJECT doubles/nvtx/tool.cpp)
+  target_include_directories(vram-nvtx-tool SYSTEM PUBLIC ${vram_nvtx_folder})
+  target_link_libraries(vram-nvtx-tool PUBLIC vram::vram PRIVATE vram_warnings)
+  vram_tests(vram-tests-nvtx SOURCES ${nvtx_tests} LINK vram-nvtx-tool)
+endif()

@@ -16,6 +16,10 @@ struct event_counter {
 struct throwing {
     void observe(memory_event<host_resource::platform::stream> const&) {}
 };
+struct choosy {
+    void observe(memory_event<host_resource::platform::stream> const&) noexcept {}
+    bool skips(memory_event_kind k) const noexcept { return k == memory_event_kind::freed; }
+};
 } // namespace observer_models
 using namespace observer_models;
 
@@ -23,6 +27,8 @@ TEST_CASE("observer: it accepts events without an exception") {
     using stream = host_resource::platform::stream;
     static_assert(observer<event_counter, stream>);
     static_assert(!observer<throwing, stream>);
+    static_assert(observer<choosy, stream> && skipping_observer<choosy>);
+    static_assert(!skipping_observer<event_counter>);
     static_assert(!observing_platform<host_resource::platform>);
     static_assert(!observed_resource<host_resource>);
     static_assert(observed_resource<observed<host_resource, event_counter>>);

@@ -14,6 +14,11 @@
 #include <vram/history/viewer_json.hpp>
 #include <vram/history/viewer_pickle.hpp>
 #include <vram/probe/doctest.hpp>
+#if __has_include(<nvtx3/nvToolsExtCounters.h>) // CUDA 13.0 and later
+#include <vram/interop/nvtx_counters.hpp>
+template class vram::pool<
+    vram::observed<vram::stream_ordered<vram::cuda_resource>, vram::nvtx_counters>>;
+#endif
 
 #include <filesystem> // temp_directory_path, remove
 #include <functional> // ref

@@ -78,6 +78,20 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
+/// An observer that may want no events of a kind: resources do not even make an event `e` while
+/// `skips(e.kind)` is true. The result may change at any time. A platform that observes gets all
+/// events, and so then does the observer.
+///
+///     struct refusals {
+///         bool skips(memory_event_kind k) const noexcept { return k != memory_event_kind::refused; }
+///         ...
+///     };
+///     static_assert(skipping_observer<refusals>);
+template <class O>
+concept skipping_observer = requires(O const& o, memory_event_kind k) {
+    { o.skips(k) } noexcept -> std::same_as<bool>;
+};
+
 /// A platform that observes all resources on it, with a static function `observe`. A resource calls
 /// the platform's `begin_resource_call` before, and `end_resource_call` after, everything that it
 /// does in one call of the program. So the platform can tell a resource's calls from those of the

@@ -4,6 +4,7 @@
 #include "../../doubles/recorder.hpp" // recorder
 
 #include <vram/layer/limiting.hpp>       // limiting
+#include <vram/layer/observed.hpp>       // observed
 #include <vram/layer/retrying.hpp>       // retrying
 #include <vram/layer/stream_ordered.hpp> // stream_ordered
 #include <vram/pool/pool.hpp>            // pool
@@ -12,8 +13,10 @@
 
 #include <doctest/doctest.h>
 
-#include <string>  // string
-#include <utility> // exchange
+#include <functional> // ref
+#include <string>     // string
+#include <utility>    // exchange
+#include <vector>     // vector
 
 using namespace vram;
 
@@ -40,6 +43,19 @@ static_assert(sizeof(detail::observation<host_resource>) == 1);
 static_assert(detail::observation<watched_host>::on && !detail::observation<host_resource>::on);
 
 using kind = memory_event_kind;
+
+/// Skips all events except those of chunks until there was one.
+struct choosy_log : doubles::recorder<host_platform::stream> {
+    bool skips(kind k) const noexcept { return events.empty() && k != kind::chunk_added; }
+};
+static_assert(detail::may_skip_events<observed<host_resource, choosy_log>>);
+static_assert(!detail::may_skip_events<observed<watched_host, choosy_log>>);
+static_assert(!detail::may_skip_events<host_resource>);
+
+/// Skips all events.
+struct deaf_log : choosy_log {
+    bool skips(kind) const noexcept { return true; }
+};
 
 } // namespace
 
@@ -91,4 +107,42 @@ TEST_CASE("observation: an event of `stream_ordered` says that any stream may us
         }
     }
     CHECK(log.count(kind::allocated) == 2);
+}
+
+TEST_CASE("observation: an observer that skips events gets the others, in order") {
+    choosy_log seen;
+    {
+        pool memory{observed{stream_ordered{host_resource{}}, std::ref(seen)}};
+        CHECK_THROWS_AS((void)memory.allocate({}, unsatisfiable), out_of_memory);
+        CHECK(memory.try_allocate_sync(unsatisfiable) == nullptr);
+        CHECK(seen.events.empty()); // the refusals were skipped
+        void* const p = memory.allocate({}, 1000);
+        REQUIRE(seen.events.size() == 2); // the chunk ended the skipping
+        CHECK(seen.events[0].kind == kind::chunk_added);
+        CHECK(seen.events[1].kind == kind::allocated);
+        CHECK(seen.events[1].at.line() != 0);
+        void* const q = memory.try_allocate({}, 500);
+        void* const r = memory.allocate_sync(400);
+        CHECK(seen.live("pool") == 1900);
+        CHECK_THROWS_AS((void)memory.allocate({}, unsatisfiable), out_of_memory);
+        CHECK(seen.count(kind::refused) == 1);
+        memory.deallocate({}, p, 999);
+        CHECK(seen.count(kind::free_refused, "pool") == 1);
+        memory.deallocate({}, p, 1000);
+        memory.deallocate({}, q, 500);
+        memory.deallocate_sync(r, 400);
+        CHECK(seen.live("pool") == 0);
+    }
+    CHECK(seen.count(kind::chunk_removed) == 1);
+    CHECK(seen.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("observation: an observer that skips all events is not called") {
+    deaf_log seen;
+    {
+        pool memory{observed{stream_ordered{host_resource{}}, std::ref(seen)}};
+        memory.deallocate({}, memory.allocate({}, 1000), 1000);
+        memory.deallocate_sync(memory.try_allocate_sync(1000), 1000);
+    }
+    CHECK(seen.events.empty());
 }

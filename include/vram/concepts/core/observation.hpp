@@ -4,11 +4,12 @@
 /// \file
 /// `observation` notifies the observers of a resource during one call of the program.
 
-#include <vram/concepts/observer.hpp> // memory_event, observing_platform, observed_resource
+#include <vram/concepts/observer.hpp> // memory_event, observing_platform, observed_resource, ...
 
-#include <cstddef> // size_t
-#include <new>     // bad_alloc
-#include <utility> // exchange
+#include <cstddef>     // size_t
+#include <new>         // bad_alloc
+#include <type_traits> // remove_reference_t
+#include <utility>     // declval, exchange
 
 namespace vram {
 namespace detail {
@@ -18,6 +19,14 @@ namespace detail {
 template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
+
+/// True if an observer of `R` may skip events, and there is nothing else that wants them.
+template <class R>
+inline constexpr bool may_skip_events = false;
+template <observed_resource R>
+inline constexpr bool may_skip_events<R> =
+    !observing_platform<typename R::platform> &&
+    skipping_observer<std::remove_reference_t<decltype(std::declval<R&>().observer())>>;
 
 /// Counters of the calling thread: how often it made a stream wait for freed memory, and how often
 /// it waited for freed memory itself.
@@ -159,19 +168,47 @@ public:
           identity_{identity},
           any_stream_{any_stream},
           until_reset_{until_reset} {}
-    observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
-    void notify(memory_event_kind kind, void* memory, std::size_t bytes,
-                stream const* on_stream = nullptr, call_site at = {}) const noexcept {
-        if (memory != nullptr) { send(kind, memory, bytes, on_stream, at); }
+    [[gnu::always_inline]] void notify(memory_event_kind kind, void* memory, std::size_t bytes,
+                                       stream const* on_stream = nullptr,
+                                       call_site     at        = {}) const noexcept {
+        if (memory != nullptr) { send_unless_skipped(kind, memory, bytes, on_stream, at); }
     }
     void notify_request(memory_event_kind kind, std::size_t bytes,
                         stream const* on_stream = nullptr, call_site at = {}) const noexcept {
-        send(kind, nullptr, bytes, on_stream, at);
+        send_unless_skipped(kind, nullptr, bytes, on_stream, at);
     }
     template <class Get>
-    void* allocate(std::size_t bytes, stream const* on_stream, call_site at, Get const& get) const {
+    [[gnu::always_inline]] void* allocate(std::size_t bytes, stream const* on_stream, call_site at,
+                                          Get const& get) const {
+        if constexpr (may_skip_events<R>) {
+            if (skipped(memory_event_kind::allocated)) [[likely]] {
+                void* const p = get(); // the first chunk may end the skipping
+                if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
+                return p;
+            }
+            observation const copy{*this};
+            return copy.observed_allocate(bytes, on_stream, at, get);
+        } else {
+            return observed_allocate(bytes, on_stream, at, get);
+        }
+    }
+    [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
+
+private:
+    /// A copy is made in the few places that send an event to an observer that may skip events. So
+    /// the address of the original is never needed, and its members stay in registers.
+    observation(observation const& other) noexcept
+        : name_{other.name_},
+          upstream_{other.upstream_},
+          identity_{other.identity_},
+          any_stream_{other.any_stream_},
+          until_reset_{other.until_reset_} {}
+
+    template <class Get>
+    [[gnu::always_inline]] void* observed_allocate(std::size_t bytes, stream const* on_stream,
+                                                   call_site at, Get const& get) const {
         waits const made{*this, bytes, on_stream, at};
         void*       p = nullptr;
         try {
@@ -189,9 +226,29 @@ public:
         }
         return p;
     }
-    [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
-
-private:
+    /// Returns true if there is an observer that wants no events of this kind.
+    [[nodiscard, gnu::always_inline]] bool skipped(memory_event_kind kind) const noexcept {
+        if constexpr (may_skip_events<R>) {
+            auto const& to = upstream_.observer();
+            return to.skips(kind);
+        } else {
+            static_cast<void>(kind);
+            return false;
+        }
+    }
+    [[gnu::always_inline]] void send_unless_skipped(memory_event_kind kind, void* memory,
+                                                    std::size_t bytes, stream const* on_stream,
+                                                    call_site at) const noexcept {
+        if constexpr (may_skip_events<R>) {
+            if (skipped(kind)) [[likely]] { return; }
+            observation const copy{*this};
+            if (on_stream == nullptr) { return copy.send(kind, memory, bytes, nullptr, at); }
+            stream const same = *on_stream;
+            copy.send(kind, memory, bytes, &same, at);
+        } else {
+            send(kind, memory, bytes, on_stream, at);
+        }
+    }
     [[gnu::noinline]] void send(memory_event_kind kind, void* memory, std::size_t bytes,
                                 stream const* on_stream, call_site at) const noexcept {
         memory_event<stream> e{kind, name_, identity_,   memory,      bytes,

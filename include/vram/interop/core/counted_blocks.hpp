@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `counted_blocks` knows the size and the owner of each live block of a resource.
+
+#include <vram/base/core/address_map.hpp> // address_map, scramble
+#include <vram/probe/core/brief_lock.hpp> // brief_lock
+
+#include <cstddef> // size_t
+#include <cstdint> // int64_t, uint64_t, uintptr_t
+#include <new>     // bad_alloc
+#include <utility> // exchange
+
+namespace vram {
+namespace detail {
+
+/// The live blocks of a resource, as its events tell of them, divided by address into 64 shards.
+/// `change(owner, bytes)` is called for each change of the live bytes of an owner, without a lock.
+///
+/// A free with another size than that of the block may be refused afterwards. The block then is
+/// live again.
+///
+/// Failure   If there is no host memory for a record, the block is not counted.
+/// Threads   Any thread may call any function.
+/// Cost      A lock, and one step in a hash table. `end` visits all blocks.
+template <class Owner>
+class counted_blocks {
+public:
+    counted_blocks()                 = default;
+    counted_blocks(counted_blocks&&) = delete;
+    ~counted_blocks() {
+        for (shard& each : shards_) {
+            each.blocks.for_each([](std::uint64_t, node* n) { delete n; });
+            while (node* const n = each.unused) { each.unused = n->next, delete n; }
+        }
+    }
+
+    /// Adds the block at `p`. If a block is known there, that one has ended.
+    template <class Change>
+    void add(void* p, std::size_t bytes, Owner* owner, Change const& change) noexcept {
+        std::int64_t before = 0;
+        Owner*       whose  = nullptr;
+        try {
+            shard&     s    = shard_of(key(p));
+            auto const held = s.lock.hold();
+            node*      n    = s.blocks.find(key(p));
+            if (n != nullptr) [[unlikely]] {
+                if (n->frees == 0) { before = n->bytes; }
+                whose = n->owner;
+            } else {
+                s.blocks.reserve(1);
+                n = s.unused;
+                if (n != nullptr) [[likely]] {
+                    s.unused = n->next;
+                } else {
+                    n = new node;
+                }
+                s.blocks.insert(key(p), n);
+            }
+            n->bytes = static_cast<std::int64_t>(bytes);
+            n->owner = owner;
+            n->frees = 0;
+        } catch (std::bad_alloc const&) { return; }
+        if (before != 0) [[unlikely]] { change(whose, -before); }
+        change(owner, static_cast<std::int64_t>(bytes));
+    }
+    /// Removes the block at `p`, which is freed with the size `bytes`.
+    template <class Change>
+    void free(void* p, std::size_t bytes, Change const& change) noexcept {
+        std::int64_t freed = 0;
+        Owner*       whose = nullptr;
+        {
+            shard&      s    = shard_of(key(p));
+            auto const  held = s.lock.hold();
+            node* const n    = s.blocks.find(key(p));
+            if (n == nullptr) { return; }
+            if (n->frees == 0) { freed = n->bytes; }
+            whose = n->owner;
+            if (n->frees == 0 && n->bytes == static_cast<std::int64_t>(bytes)) [[likely]] {
+                s.blocks.erase(key(p));
+                n->next = std::exchange(s.unused, n);
+            } else {
+                ++n->frees;
+            }
+        }
+        if (freed != 0) { change(whose, -freed); }
+    }
+    /// A free of the block at `p` was refused.
+    template <class Change>
+    void refuse(void* p, Change const& change) noexcept {
+        std::int64_t back  = 0;
+        Owner*       whose = nullptr;
+        {
+            shard&      s    = shard_of(key(p));
+            auto const  held = s.lock.hold();
+            node* const n    = s.blocks.find(key(p));
+            if (n == nullptr || n->frees == 0 || --n->frees != 0) { return; }
+            back  = n->bytes;
+            whose = n->owner;
+        }
+        change(whose, back);
+    }
+    /// Removes all blocks in a range of addresses.
+    template <class Change>
+    void end(void* p, std::size_t bytes, Change const& change) noexcept {
+        for (shard& s : shards_) {
+            node* ended = nullptr;
+            {
+                auto const held = s.lock.hold();
+                s.blocks.for_each([&](std::uint64_t at, node* n) {
+                    if (at - key(p) >= bytes) { return; }
+                    n->at   = at;
+                    n->next = std::exchange(ended, n);
+                });
+                for (node* n = ended; n != nullptr; n = n->next) { s.blocks.erase(n->at); }
+            }
+            while (node* const n = ended) {
+                ended = n->next;
+                if (n->frees == 0) { change(n->owner, -n->bytes); }
+                auto const held = s.lock.hold();
+                n->next         = std::exchange(s.unused, n);
+            }
+        }
+    }
+
+private:
+    struct node {
+        std::int64_t  bytes = 0;
+        Owner*        owner = nullptr;
+        unsigned      frees = 0; ///< frees with another size that were not refused
+        std::uint64_t at    = 0;
+        node*         next  = nullptr; ///< in an unused node: the next unused one of this shard
+    };
+    struct alignas(64) shard {
+        brief_lock        lock;
+        address_map<node> blocks;
+        node*             unused = nullptr;
+    };
+
+    [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
+    /// The index of the shard is independent of the high bits of `scramble(key)`, which select a
+    /// cell in the hash table of a shard.
+    [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
+        std::uint64_t const mixed = scramble(at);
+        return shards_[static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58)];
+    }
+
+    shard shards_[64];
+};
+
+} // namespace detail
+} // namespace vram

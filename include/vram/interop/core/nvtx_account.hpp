@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `nvtx_account` sums the bytes of a resource or of a tag, and samples them for a tool.
+
+#include <vram/interop/core/nvtx_calls.hpp> // nvtx_counter_group
+
+#include <atomic>  // atomic
+#include <cstdint> // int64_t
+#include <string>  // string
+#include <utility> // move
+
+namespace vram {
+namespace detail {
+
+/// Live, reserved and peak bytes. The last sample that the tool gets has the last values: if
+/// several threads change them at the same time, one of them samples for all.
+///
+/// Failure   The constructor does not throw. Without a tool nothing is sampled.
+/// Threads   Any thread may call any function.
+/// Cost      `change`: four atomic operations, and one call of the tool.
+class alignas(64) nvtx_account {
+public:
+    /// Registers the account. The tool may keep the address of `name`. Changes of less than `step`
+    /// bytes since the last sample are not sampled.
+    nvtx_account(std::string name, char const* description, std::int64_t step) noexcept
+        : name_{std::move(name)},
+          group_{nvtx_counter_group::add(name_.c_str(), description)},
+          step_{step} {}
+    nvtx_account(nvtx_account&&) = delete;
+    ~nvtx_account()              = default;
+
+    /// Returns true if a tool takes the samples.
+    [[nodiscard]] bool known() const noexcept { return group_.known(); }
+
+    /// Adds to the live and to the reserved bytes.
+    void change(std::int64_t live, std::int64_t reserved) noexcept {
+        std::int64_t const now  = live_.fetch_add(live, std::memory_order_relaxed) + live;
+        std::int64_t       peak = peak_.load(std::memory_order_relaxed);
+        while (peak < now && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+        std::int64_t held = reserved_.load(std::memory_order_relaxed);
+        if (reserved != 0) {
+            held = reserved_.fetch_add(reserved, std::memory_order_relaxed) + reserved;
+        }
+        if (step_ > 0 && differs_little(now, sampled_live_) &&
+            differs_little(held, sampled_reserved_)) {
+            return;
+        }
+        publish();
+    }
+    /// Samples the values if the last sample had others.
+    void flush() noexcept {
+        if (sampled_live_.load() != live_.load() || sampled_reserved_.load() != reserved_.load()) {
+            publish();
+        }
+    }
+
+private:
+    static constexpr unsigned most_rounds = 64;
+
+    [[nodiscard]] bool differs_little(std::int64_t                     value,
+                                      std::atomic<std::int64_t> const& sampled) const noexcept {
+        std::int64_t const by = value - sampled.load(std::memory_order_relaxed);
+        return -step_ < by && by < step_;
+    }
+    /// Samples the values, unless another thread does: that thread then samples once more.
+    void publish() noexcept {
+        if (waiting_.fetch_add(1, std::memory_order_acq_rel) != 0) { return; }
+        unsigned seen = 1;
+        for (unsigned round = 0; round != most_rounds && seen != 0; ++round) {
+            sample();
+            seen = waiting_.fetch_sub(seen, std::memory_order_acq_rel) - seen;
+        }
+        // The next change samples the rest, so that this thread need not work for the others.
+        if (seen != 0) { waiting_.store(0, std::memory_order_release); }
+    }
+    void sample() noexcept {
+        nvtx_counter_group::values now{.live     = live_.load(std::memory_order_relaxed),
+                                       .reserved = reserved_.load(std::memory_order_relaxed),
+                                       .peak     = peak_.load(std::memory_order_relaxed)};
+        if (now.peak < now.live) { now.peak = now.live; }
+        sampled_live_.store(now.live, std::memory_order_relaxed);
+        sampled_reserved_.store(now.reserved, std::memory_order_relaxed);
+        group_.sample(now);
+    }
+
+    std::atomic<std::int64_t> live_{0};
+    std::atomic<std::int64_t> reserved_{0};
+    std::atomic<std::int64_t> peak_{0};
+    std::atomic<unsigned>     waiting_{0}; ///< changes since the sampling thread began
+    std::atomic<std::int64_t> sampled_live_{0};
+    std::atomic<std::int64_t> sampled_reserved_{0};
+    std::string               name_;
+    nvtx_counter_group        group_;
+    std::int64_t              step_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `nvtx_domain` and `nvtx_counter_group` are what vram registers with a tool that reads NVTX.
+
+#include <vram/base/requirements.hpp>
+
+#if !__has_include(<nvtx3/nvToolsExtCounters.h>)
+#error "vram: the NVTX counters need <nvtx3/nvToolsExtCounters.h>, from CUDA 13.0 or later"
+#endif
+#include <nvtx3/nvToolsExtCounters.h>          // nvtxCounterRegister, nvtxCounterSample
+#include <nvtx3/nvToolsExtSemanticsCounters.h> // nvtxSemanticsCounter_t
+
+#include <cstddef>  // offsetof
+#include <cstdint>  // int64_t, uint64_t
+#include <iterator> // size
+#include <mutex>    // mutex, lock_guard
+
+namespace vram {
+namespace detail {
+
+/// The first call of a part of NVTX looks for a tool. While this mutex is held, a thread may make
+/// such a call: two threads that made it at the same time would race within NVTX.
+inline constinit std::mutex nvtx_registration{};
+
+/// Returns the domain of vram, the name of its rows in a tool. Null if there is no tool.
+[[nodiscard]] inline nvtxDomainHandle_t nvtx_domain() noexcept {
+    static nvtxDomainHandle_t const made = nvtxDomainCreateA("vram");
+    return made;
+}
+
+/// A group of counters of a tool: live, reserved and peak bytes, which have one time in common.
+///
+/// Threads   Any thread may call `add`. One thread at a time may call `sample` for a group.
+/// Cost      `sample` is one call of the tool.
+class nvtx_counter_group {
+public:
+    struct values {
+        std::int64_t live     = 0;
+        std::int64_t reserved = 0;
+        std::int64_t peak     = 0;
+    };
+
+    /// Registers a group with the tool. Returns a group without effect if there is no tool, or if
+    /// the tool has no counters.
+    [[nodiscard]] static nvtx_counter_group add(char const* name,
+                                                char const* description) noexcept {
+        nvtx_counter_group    made;
+        std::lock_guard const held{nvtx_registration};
+        made.domain_                      = nvtx_domain();
+        static std::uint64_t const layout = add_layout(made.domain_);
+        if (layout == 0) { return made; }
+        nvtxCounterAttr_t group{};
+        group.structSize  = sizeof group;
+        group.schemaId    = layout;
+        group.name        = name;
+        group.description = description;
+        group.scopeId     = NVTX_SCOPE_CURRENT_SW_PROCESS;
+        group.counterId   = NVTX_COUNTER_ID_NONE; // the tool chooses the number
+        made.id_          = nvtxCounterRegister(made.domain_, &group);
+        return made;
+    }
+
+    /// Returns true if a tool takes the samples.
+    [[nodiscard]] bool known() const noexcept { return id_ != NVTX_COUNTER_ID_NONE; }
+    void               sample(values const& now) const noexcept {
+        nvtxCounterSample(domain_, id_, &now, sizeof now);
+    }
+
+private:
+    [[nodiscard]] static std::uint64_t add_layout(nvtxDomainHandle_t domain) noexcept {
+        nvtxSemanticsCounter_t bytes{};
+        bytes.header = {sizeof bytes, NVTX_SEMANTIC_ID_COUNTERS_V1, NVTX_COUNTER_SEMANTIC_VERSION,
+                        nullptr};
+        bytes.flags =
+            NVTX_COUNTER_FLAG_VALUETYPE_ABSOLUTE | NVTX_COUNTER_FLAG_INTERPOLATION_UNTIL_NEXT;
+        bytes.unit                 = "bytes";
+        bytes.unitScaleNumerator   = 1;
+        bytes.unitScaleDenominator = 1;
+        bytes.limitType            = NVTX_COUNTER_LIMIT_UNDEFINED;
+
+        nvtxPayloadSchemaEntry_t parts[3]{};
+        parts[0].name        = "live";
+        parts[0].description = "bytes of the blocks that are allocated";
+        parts[0].offset      = offsetof(values, live);
+        parts[1].name        = "reserved";
+        parts[1].description = "bytes of the chunks that the resource has";
+        parts[1].offset      = offsetof(values, reserved);
+        parts[2].name        = "peak";
+        parts[2].description = "the most live bytes so far";
+        parts[2].offset      = offsetof(values, peak);
+        for (nvtxPayloadSchemaEntry_t& each : parts) {
+            each.type      = NVTX_PAYLOAD_ENTRY_TYPE_INT64;
+            each.semantics = &bytes.header;
+        }
+        nvtxPayloadSchemaAttr_t layout{};
+        layout.fieldMask =
+            NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
+            NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_FLAGS | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+            NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE;
+        layout.name              = "vram memory";
+        layout.type              = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+        layout.flags             = NVTX_PAYLOAD_SCHEMA_FLAG_COUNTER_GROUP;
+        layout.entries           = parts;
+        layout.numEntries        = std::size(parts);
+        layout.payloadStaticSize = sizeof(values);
+        return nvtxPayloadSchemaRegister(domain, &layout);
+    }
+
+    nvtxDomainHandle_t domain_ = nullptr;
+    std::uint64_t      id_     = NVTX_COUNTER_ID_NONE;
+};
+
+} // namespace detail
+} // namespace vram

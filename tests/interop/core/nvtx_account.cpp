@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/interop/core/nvtx_account.hpp> // first: the header stands alone
+
+#include "../../doubles/nvtx/tool.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+using doubles::nvtx_tool;
+using vram::detail::nvtx_account;
+
+TEST_CASE("nvtx_account: each change is sampled, and the peak is the most live bytes") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    REQUIRE(a.known());
+    a.change(0, 100);
+    a.change(60, 0);
+    a.change(-20, 0);
+    a.change(10, 0);
+    a.change(0, -50);
+    std::vector<nvtx_tool::sample> const expected{
+        {0, 100, 0}, {60, 100, 60}, {40, 100, 60}, {50, 100, 60}, {50, 50, 60}};
+    CHECK(tool.named("account").samples == expected);
+    a.flush();
+    CHECK(tool.named("account").samples == expected);
+}
+
+TEST_CASE("nvtx_account: changes of less than a step are sampled together") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 100};
+    a.change(99, 0);
+    CHECK(tool.named("account").samples.empty());
+    a.change(1, 0);
+    CHECK(tool.named("account").samples.size() == 1);
+    a.change(-99, 0);
+    a.change(0, 99);
+    CHECK(tool.named("account").samples.size() == 1);
+    a.change(0, 1);
+    CHECK((tool.last("account") == nvtx_tool::sample{1, 100, 100}));
+    a.change(150, 0);
+    a.change(-30, 0);
+    CHECK((tool.last("account") == nvtx_tool::sample{151, 100, 151}));
+    a.flush();
+    CHECK((tool.last("account") == nvtx_tool::sample{121, 100, 151}));
+    CHECK(tool.named("account").samples.size() == 4);
+}
+
+TEST_CASE("nvtx_account: the last sample of several threads has the last values") {
+    nvtx_tool& tool = nvtx_tool::get();
+    for (int run = 0; run != 20; ++run) {
+        tool.clear();
+        nvtx_account             a{"account", "a test", 0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i != 4; ++i) {
+            threads.emplace_back([&a, i] {
+                for (int n = 0; n != 50; ++n) {
+                    a.change(10 + i, 7);
+                    a.change(-10 - i, -7);
+                }
+                a.change(1, 2);
+            });
+        }
+        for (auto& each : threads) { each.join(); }
+        auto const last = tool.last("account");
+        CHECK(last.live == 4);
+        CHECK(last.reserved == 8);
+        for (auto const& each : tool.named("account").samples) {
+            REQUIRE(each.peak >= each.live);
+            REQUIRE(each.peak <= last.peak);
+        }
+    }
+    CHECK(tool.wrong == std::vector<std::string>{});
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/interop/core/nvtx_calls.hpp> // first: the header stands alone
+
+#include "../../doubles/nvtx/tool.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using doubles::nvtx_tool;
+using vram::detail::nvtx_counter_group;
+
+TEST_CASE("nvtx_calls: a group has live, reserved and peak bytes, which the tool gets together") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    auto const group = nvtx_counter_group::add("of nvtx_calls", "a test");
+    REQUIRE(group.known());
+    group.sample({.live = 1, .reserved = 2, .peak = 3});
+    group.sample({.live = 4, .reserved = 5, .peak = 6});
+    auto const& seen = tool.named("of nvtx_calls").samples;
+    REQUIRE(seen.size() == 2);
+    CHECK((seen[0] == nvtx_tool::sample{1, 2, 3}));
+    CHECK((seen[1] == nvtx_tool::sample{4, 5, 6}));
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_calls: without a tool a group is not known") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    tool.attached = false;
+    CHECK_FALSE(nvtx_counter_group::add("unknown", "a test").known());
+    CHECK_FALSE(nvtx_counter_group{}.known());
+    CHECK(tool.groups.empty());
+}
