@@ -47,8 +47,7 @@ public:
     using stream = typename Platform::stream;
 
     /// `per_event`: number of frees of a stream after which an event is recorded. `at_least`:
-    /// `collect` returns unused freed blocks to the upstream once they have this many bytes
-    /// together.
+    /// number of bytes of unused freed blocks from which on `collect` frees them upstream.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over the blocks and counts of `o`, which no other thread may use. `o` is then empty.
