@@ -184,6 +184,25 @@ TEST_CASE("tracking: the figures of threads are separate, also if another thread
     CHECK_FALSE(both.peak_is_exact);
     CHECK(both.peak >= 140);
     CHECK(memory.by_thread().size() >= 2);
+    std::vector<tracked_owner> const pairs = memory.by_tag_and_thread();
+    REQUIRE(pairs.size() >= 2);
+    std::uint64_t allocations = 0;
+    std::size_t   live        = 0;
+    for (tracked_owner const& each : pairs) {
+        CHECK(std::string{each.owner.path()} == "of two threads");
+        CHECK(each.peak_is_exact);
+        allocations += each.allocations;
+        live += each.live;
+        if (each.thread == thread_number()) {
+            CHECK(each.live == 40);
+            CHECK(each.peak == 40);
+            CHECK(each.allocations == 1);
+        }
+    }
+    CHECK(allocations == 3);
+    CHECK(live == 140);
+    CHECK(pairs[0].live == 100);
+    CHECK(pairs[0].peak <= 110);
     memory.deallocate_sync(p, 100);
     memory.deallocate_sync(q, 40);
     for (tracked_owner const& each : memory.by_thread()) { CHECK(each.live == 0); }

@@ -23,8 +23,9 @@
 /// macro needs braces around it, as compilers say with -Wdangling-else.) The check is made when the
 /// block ends, also by `return` and `break`. If an exception leaves the block, no check is made,
 /// because the exception is the failure. `memory` is any resource with `usage()`; put `statistics`
-/// over one that has none, and over `guarded`, the figures of which include its fences. If the stack has the layer `tracking`, a failure names the tags and
-/// lines that contribute to it. A failure does not end the test case.
+/// over one that has none, and over `guarded`, the figures of which include its fences. If the
+/// stack has the layer `tracking`, a failure names the tags and lines that contribute to it. A
+/// failure does not end the test case.
 ///
 /// A program includes the header of its framework, which includes this one. The headers do not
 /// include the framework, which the macros need at the place of their use.

@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// The figures of one tag, one line of the program or one thread, as `by_tag`, `by_site` and
-/// `by_thread` of `tracking` return them. Sizes are in bytes as requested.
+/// The figures of one tag, one line of the program, one thread, or one tag in one thread, as
+/// `by_tag`, `by_site`, `by_thread` and `by_tag_and_thread` of `tracking` return them. Sizes are in bytes as requested.
 ///
 ///     for (tracked_owner const& o : memory.by_tag()) {
 ///         std::printf("%s: %zu bytes\n", o.owner.path(), o.live);
@@ -25,7 +25,7 @@ namespace vram {
 struct tracked_owner {
     memory_tag    owner{};              ///< the tag; empty in `by_thread`
     call_site     at{};                 ///< the line that allocates; known in `by_site` only
-    unsigned      thread      = 0;      ///< number of the thread, for `by_thread`
+    unsigned      thread      = 0;      ///< number of the thread, if the figures are of one
     std::size_t   live        = 0;      ///< live bytes
     std::size_t   blocks      = 0;      ///< number of live blocks
     std::size_t   peak        = 0;      ///< the highest number of live bytes of this owner

@@ -154,6 +154,12 @@ public:
     /// Returns the figures of each thread. The thread with the most live bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const { return books_->by_thread(); }
 
+    /// Returns the figures of each pair of a tag and a thread. The one with the most live bytes is
+    /// first. Their peaks are exact, unlike those of a tag of several threads.
+    [[nodiscard]] std::vector<tracked_owner> by_tag_and_thread() const {
+        return books_->by_tag_and_thread();
+    }
+
     /// Returns a table of the tags and one of the lines, each with at most `rows` rows.
     [[nodiscard]] std::string text(std::size_t rows = 20) const {
         return detail::owner_table(by_tag(), detail::owner_kind::tag, rows) + "\n" +

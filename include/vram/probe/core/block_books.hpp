@@ -146,8 +146,8 @@ public:
         return found;
     }
 
-    /// Returns the figures of each thread, tag or line. The owner with the most live bytes is
-    /// first.
+    /// Returns the figures of each thread, tag, pair of both, or line. The owner with the most live
+    /// bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const {
         std::vector<tracked_owner> all;
         owners_.for_each([&](owner_account const& a) {
@@ -161,18 +161,10 @@ public:
         return sorted_owners(std::move(all));
     }
     [[nodiscard]] std::vector<tracked_owner> by_tag() const {
-        std::vector<tracked_owner> all;
-        owners_.for_each([&](owner_account const& a) {
-            for (tag_sums const* each = a.tags; each != nullptr; each = each->next) {
-                all.push_back(figures(each->sums));
-                all.back().owner  = each->owner;
-                all.back().thread = a.thread;
-                for (site_sums const* site = a.sites; site != nullptr; site = site->next) {
-                    if (site->of == each) { add_crossed(all.back(), *site); }
-                }
-            }
-        });
-        return sorted_owners(merged_owners(std::move(all)));
+        return sorted_owners(merged_owners(tags_of_threads()));
+    }
+    [[nodiscard]] std::vector<tracked_owner> by_tag_and_thread() const {
+        return sorted_owners(tags_of_threads());
     }
     [[nodiscard]] std::vector<tracked_owner> by_site() const {
         std::vector<tracked_owner> all;
@@ -267,6 +259,21 @@ private:
         return all;
     }
 
+    /// Returns the figures of each tag in each thread that has used it.
+    [[nodiscard]] std::vector<tracked_owner> tags_of_threads() const {
+        std::vector<tracked_owner> all;
+        owners_.for_each([&](owner_account const& a) {
+            for (tag_sums const* each = a.tags; each != nullptr; each = each->next) {
+                all.push_back(figures(each->sums));
+                all.back().owner  = each->owner;
+                all.back().thread = a.thread;
+                for (site_sums const* site = a.sites; site != nullptr; site = site->next) {
+                    if (site->of == each) { add_crossed(all.back(), *site); }
+                }
+            }
+        });
+        return all;
+    }
     [[nodiscard]] tracked_owner figures(owner_sums const& s) const {
         return {.live        = s.live,
                 .blocks      = s.blocks,
