@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that a file does not compile, and that the compiler prints the message that the file announces.
 
-    refuse.py COMPILER FILE [INCLUDE...]    g++, clang++ or nvcc; INCLUDE: further folders, for "// needs: cuda"
+    refuse.py [--cccl DIR] COMPILER FILE [INCLUDE...]    g++, clang++ or nvcc; INCLUDE: further folders, for "// needs: cuda";
+                                                         DIR: a CCCL of version 3.4 or later
 
 FILE holds lines
 
@@ -10,6 +11,7 @@ FILE holds lines
     // refuse-first: REGEX    so does the first or second line of its first diagnostic
     // refuse-first g++ clang++: REGEX    for these compilers only
     // needs: cuda            it is compiled only if the CUDA Toolkit's headers exist
+    // needs: cccl            it is compiled only if a CCCL of version 3.4 or later exists
     // except: nvcc           this compiler accepts the file, and is not run
 """
 import pathlib
@@ -30,6 +32,13 @@ def first_lines(output):
     return said[starts[0]:starts[0] + 2] if starts else []
 
 
+def version_of_cccl(folder):
+    """CCCL_VERSION in that folder, such as 3005000, or 0."""
+    header = folder / "cuda/std/__cccl/version.h"
+    found = re.search(r"^#define CCCL_VERSION (\d+)$", header.read_text(), re.MULTILINE) if header.exists() else None
+    return int(found[1]) if found else 0
+
+
 def self_test():
     gcc = ("In file included from a.hpp:1,\n                 from b.cpp:2:\na.hpp: In instantiation of ‘f()’:\n"
            "b.cpp:9:3:   required from here\na.hpp:5:1: error: static assertion failed: write this\n    5 | x\n"
@@ -45,6 +54,10 @@ def self_test():
 def main():
     if sys.argv[1] == "--self-test":
         self_test()
+    cccl = None
+    if sys.argv[1] == "--cccl":
+        cccl = pathlib.Path(sys.argv[2])
+        del sys.argv[1:3]
     compiler, file, folders = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
     text = file.read_text()
     include = pathlib.Path(__file__).resolve().parent.parent / "include"
@@ -61,6 +74,11 @@ def main():
     if re.search(r"^// needs: cuda$", text, re.MULTILINE) and not nvcc and not folders:
         print("skipped: the CUDA Toolkit is not here")
         return
+    if re.search(r"^// needs: cccl$", text, re.MULTILINE):
+        if cccl is None or version_of_cccl(cccl) < 3004000:
+            print("skipped: no CCCL of version 3.4 or later is here")
+            return
+        folders = [cccl, *folders]
 
     with tempfile.TemporaryDirectory() as scratch:
         command = [compiler, "-std=c++20", f"-I{include}"]

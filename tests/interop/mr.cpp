@@ -20,7 +20,7 @@
 #define VRAM_WITH_CCCL_POOLS
 #include <cuda/memory_pool>
 #endif
-#if __has_include(<cuda/buffer>)
+#if __has_include(<cuda/buffer>) && CCCL_VERSION >= 3004000 // before, it needs nvcc
 #define VRAM_WITH_CCCL_BUFFERS
 #include <cuda/buffer>
 #endif
@@ -122,15 +122,22 @@ using ::cuda::mr::device_accessible;
 using ::cuda::mr::host_accessible;
 using device_ref = foreign_ref<::cuda::mr::device_accessible>;
 
+// CCCL 3.2 and 3.3 take the addresses of functions, and those of vram's handles have further
+// parameters: there, `as_mr(handle)` is the handle.
+#if CCCL_VERSION >= 3002000 && CCCL_VERSION < 3004000
+#define VRAM_ONLY_BY_AS_MR
+#endif
 // vram's handles satisfy the concepts of every CCCL version.
 static_assert(models<shared<stack>, device_accessible>);
 static_assert(models<resource_ref_of<stack>, device_accessible>);
 static_assert(models<any_resource_of<stack>, device_accessible>);
 static_assert(models<mr_view<stack>, device_accessible>);
 static_assert(!models<shared<stack>, host_accessible>);
+#ifndef VRAM_ONLY_BY_AS_MR
 static_assert(std::is_convertible_v<shared<stack>&, device_ref>);
 static_assert(std::is_convertible_v<resource_ref_of<stack>&, device_ref>);
 static_assert(std::is_convertible_v<any_resource_of<stack>&, device_ref>);
+#endif
 static_assert(std::is_convertible_v<mr_view<stack>&, device_ref>);
 static_assert(std::is_convertible_v<mr_view<stack>, device_ref>, "as_mr(stack) as an argument");
 
@@ -139,9 +146,15 @@ static_assert(std::is_convertible_v<mr_view<stack>, device_ref>, "as_mr(stack) a
 static_assert(models<stack, device_accessible> && !models<stack, host_accessible>);
 static_assert(models<cuda_async_resource, device_accessible>);
 static_assert(::cuda::mr::synchronous_resource_with<cuda_resource, device_accessible>);
+#endif
+#if CCCL_VERSION >= 3002000
+#define VRAM_WITH_CCCL_OWNERS
 using any_foreign = ::cuda::mr::any_resource<::cuda::mr::device_accessible>;
+static_assert(std::is_convertible_v<mr_handle<shared<stack>>, any_foreign>);
+#ifndef VRAM_ONLY_BY_AS_MR
 static_assert(std::is_convertible_v<shared<stack>, any_foreign>);
 static_assert(std::is_convertible_v<any_resource_of<stack>, any_foreign>);
+#endif
 #endif
 
 // vram's layers work over CCCL's handles.
@@ -187,6 +200,16 @@ void foreign_give(device_ref ref, void* p, std::size_t bytes) {
 #endif
 }
 
+/// A handle as this version of CCCL accepts it.
+template <class Handle>
+auto passed(Handle handle) {
+#ifdef VRAM_ONLY_BY_AS_MR
+    return as_mr(std::move(handle));
+#else
+    return handle;
+#endif
+}
+
 stack make_stack(std::size_t limit) {
     return stack{statistics{stream_ordered{cuda_resource{}}}, limit};
 }
@@ -201,8 +224,8 @@ TEST_CASE("mr: CCCL allocates from a stack and frees to it, through every handle
     machine const here;
     stack         memory = make_stack(1_MiB);
     {
-        resource_ref borrowed{memory};
-        void* const  p = foreign_take(borrowed, 1000);
+        auto        borrowed = passed(resource_ref{memory});
+        void* const p        = foreign_take(borrowed, 1000);
         CHECK(memory.used() == 1000);
         foreign_give(borrowed, p, 1000);
         CHECK(memory.used() == 0);
@@ -214,11 +237,12 @@ TEST_CASE("mr: CCCL allocates from a stack and frees to it, through every handle
         foreign_give(lent, p, 1000);
         CHECK(memory.used() == 0);
     }
-    shared                 handle{make_stack(1_MiB)};
-    any_resource_of<stack> any = handle;
-    void* const            p   = foreign_take(handle, 1000);
+    shared      handle{make_stack(1_MiB)};
+    auto        by_shared = passed(handle);
+    auto        by_any    = passed(any_resource_of<stack>{handle});
+    void* const p         = foreign_take(by_shared, 1000);
     CHECK(handle->used() == 1000);
-    foreign_give(any, p, 1000);
+    foreign_give(by_any, p, 1000);
     CHECK(handle->used() == 0);
 }
 
@@ -229,13 +253,13 @@ TEST_CASE("mr: an out_of_memory of vram reaches CCCL's callers with its numbers"
     CHECK_THROWS_AS((void)foreign_take(as_mr(memory), 1001), std::bad_alloc);
 }
 
-#if CCCL_VERSION >= 3001000
+#ifdef VRAM_WITH_CCCL_OWNERS
 TEST_CASE("mr: CCCL's owning handle keeps a shared stack alive") {
     machine const              here;
     std::optional<any_foreign> owner;
     {
         shared handle{make_stack(1_MiB)};
-        owner.emplace(handle);
+        owner.emplace(as_mr(handle));
         CHECK(handle.holders() == 2);
     }
     void* const p = foreign_take(*owner, 1000);

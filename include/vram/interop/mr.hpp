@@ -16,12 +16,12 @@
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
 
-#include <concepts>    // copyable, derived_from
+#include <concepts>    // copyable, derived_from, convertible_to, same_as
 #include <cstddef>     // size_t
 #include <cstring>     // strncmp
 #include <new>         // bad_alloc
-#include <type_traits> // conditional_t
-#include <utility>     // move
+#include <type_traits> // conditional_t, remove_cvref_t
+#include <utility>     // move, forward
 
 namespace vram {
 
@@ -96,7 +96,47 @@ template <class Error>
     }
 }
 
+#if CCCL_VERSION >= 3004000
+/// True for a resource that can be copied; a compiler prints the message for another one.
+template <class R>
+struct copied_by_cccl {
+    static_assert(std::copyable<R>, "CCCL copies resources, and a stack cannot be copied: write "
+                                    "as_mr(stack), a view of it");
+    static constexpr bool value = std::copyable<R>;
+};
+#endif
+
+/// `Handle`, with functions whose addresses CCCL can take: versions 3.2 and 3.3 do so, and ignore
+/// parameters with a default.
+#if CCCL_VERSION >= 3002000 && CCCL_VERSION < 3004000
+template <class Handle>
+class addressable : public Handle {
+public:
+    explicit addressable(Handle handle) noexcept : Handle{std::move(handle)} {}
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) const {
+        return Handle::allocate_sync(bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) const noexcept {
+        Handle::deallocate_sync(p, bytes, alignment);
+    }
+};
+#else
+template <class Handle>
+using addressable = Handle;
+#endif
+
 } // namespace detail
+
+#if CCCL_VERSION >= 3004000
+/// Stops `::cuda::mr::resource_ref{stack}` with a message. CCCL asks each resource for this
+/// property before it asks if the resource can be copied.
+template <class R, std::same_as<::cuda::mr::dynamic_accessibility_property> P>
+    requires synchronous_resource<R> && (!std::copyable<R>) && detail::copied_by_cccl<R>::value
+void get_property(R const&, P) = delete;
+#endif
 
 /// A memory resource of CCCL's concept as an upstream of vram's layers.
 ///
@@ -121,8 +161,12 @@ public:
     using stream     = cuda_stream_view;
     using properties = detail::properties_of<Resource>;
 
-    /// Stores `resource`, a resource or handle of CCCL or RMM.
-    explicit mr(Resource resource) : resource_{std::move(resource)} {}
+    /// Stores `resource`, a resource or handle of CCCL or RMM. A template, because CCCL's references
+    /// can be made from any resource, so also from this class: a copy would be two things.
+    template <class From>
+        requires(!std::same_as<std::remove_cvref_t<From>, mr>) &&
+                std::convertible_to<From, Resource>
+    explicit mr(From&& resource) : resource_{std::forward<From>(resource)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment)
@@ -212,6 +256,11 @@ private:
     Resource resource_;
 };
 
+/// A resource or handle is stored as a copy.
+template <std::copyable Resource>
+    requires detail::foreign_synchronous<Resource>
+mr(Resource) -> mr<Resource>;
+
 /// An owning pool of CCCL, such as `::cuda::device_memory_pool`, is used through its reference.
 template <class Pool>
     requires std::derived_from<Pool, typename Pool::reference_type> && (!std::copyable<Pool>)
@@ -226,13 +275,14 @@ mr(Pool&) -> mr<typename Pool::reference_type>;
 ///     auto x = ::cuda::make_buffer<float>(stream, as_mr(stack), n, ::cuda::no_init);
 ///
 /// The view is two words, and the stack must outlive it. `shared`, `any_resource` and
-/// `resource_ref` can be passed without a view.
+/// `resource_ref` can be passed without a view, except to CCCL 3.2 and 3.3.
 template <resource R>
-class mr_view : public resource_ref_of<R>,
+class mr_view : public detail::addressable<resource_ref_of<R>>,
                 public detail::default_queries_of<detail::ordered_properties<R>> {
 public:
     /// Borrows `stack`, which must outlive this view.
-    explicit mr_view(R& stack) noexcept : resource_ref_of<R>{stack} {}
+    explicit mr_view(R& stack) noexcept
+        : detail::addressable<resource_ref_of<R>>{resource_ref_of<R>{stack}} {}
 
     /// Converts a temporary view to CCCL's reference, for a call such as `f(as_mr(stack))`. CCCL's
     /// own conversion accepts only lvalues.
@@ -259,11 +309,11 @@ public:
 ///
 template <resource Handle>
     requires std::copyable<Handle>
-class mr_handle : public Handle,
+class mr_handle : public detail::addressable<Handle>,
                   public detail::default_queries_of<detail::ordered_properties<Handle>> {
 public:
     /// Stores a copy of `handle`.
-    explicit mr_handle(Handle handle) noexcept : Handle{std::move(handle)} {}
+    explicit mr_handle(Handle handle) noexcept : detail::addressable<Handle>{std::move(handle)} {}
 };
 
 /// Returns a view of `stack` for CCCL and RMM; the stack must outlive it.
