@@ -23,18 +23,25 @@ enum class sim_kind : unsigned char { device, device_async, pinned, managed, reg
 
 /// One allocation, mapping or registered range. The newest 4096 freed allocations of a device are
 /// kept until their addresses are reused, to detect late accesses.
+// Each access needs the members up to `history`, which are therefore adjacent.
 struct sim_block {
     std::uintptr_t begin = 0;
     std::size_t    bytes = 0;
     sim_kind       kind{};
-    int            device = 0;
-    /// Rounded size in the statistics of the device or pool; 0 for host memory and mappings.
-    std::size_t counted = 0;
-    bool        freed   = false; ///< true if the block is not live
+    bool           freed = false; ///< true if the block is not live
     /// True while a free of the block waits for earlier work, which may use the block.
     bool busy = false;
     /// True if devices may access the block; for a mapping after `sim_pages::set_access`.
     bool granted = true;
+    int  device  = 0;
+    /// The blocks that a pool or other resource allocated in this block, if one divides it.
+    std::unique_ptr<sim_parts> parts{};
+    /// For each device: true if its kernels may access the memory of `pool`.
+    std::shared_ptr<std::vector<bool> const> pool_peers;
+    /// For each range: the last write, and the reads since. Empty if no check needs them.
+    interval_map<sim_history> history;
+    /// Rounded size in the statistics of the device or pool; 0 for host memory and mappings.
+    std::size_t counted = 0;
     /// The graph that has a node which allocates this block, if any.
     std::weak_ptr<void> graph;
     sim_pool const*     pool = nullptr; ///< the pool from which the block was allocated, if any
@@ -44,16 +51,10 @@ struct sim_block {
     bool outlives = false;
     /// For a block of a graph: true if its pool counts it as live.
     bool counted_live = false;
-    /// For each device: true if its kernels may access the memory of `pool`.
-    std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
     std::uint64_t physical = 0;
     sim_event_of  allocated{};
     sim_event_of  released{};
-    /// For each range: the last write, and the reads since. Empty if no check needs them.
-    interval_map<sim_history> history;
-    /// The blocks that a pool or other resource allocated in this block, if one divides it.
-    std::unique_ptr<sim_parts> parts{};
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
     [[nodiscard]] sim_block_of   description() const noexcept {

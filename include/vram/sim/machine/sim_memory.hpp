@@ -126,9 +126,9 @@ public:
     template <class Visit>
     void for_each(Visit visit) {
         for (auto& space : spaces_) {
-            for (auto& [at, block] : space->blocks()) { visit(block); }
+            for (sim_block& block : space->blocks()) { visit(block); }
         }
-        for (auto& [at, block] : registered_->blocks()) { visit(block); }
+        for (sim_block& block : registered_->blocks()) { visit(block); }
     }
 
 private:

@@ -5,12 +5,13 @@
 /// `sim_parts` holds the blocks that resources, such as pools, allocated in their chunks.
 
 #include <vram/sim/machine/sim_history.hpp> // sim_history, interval_map
-#include <vram/sim/sim_report.hpp>          // sim_event_of, sim_block_of
+#include <vram/sim/machine/sorted_map.hpp>
+#include <vram/sim/sim_report.hpp> // sim_event_of, sim_block_of
 
 #include <algorithm> // max, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uintptr_t
-#include <iterator>  // next, prev
+#include <iterator>  // prev
 #include <map>       // map
 #include <memory>    // unique_ptr
 #include <utility>   // move
@@ -115,40 +116,42 @@ public:
         return part != nullptr && p < part->last ? part : nullptr;
     }
     /// Returns the last block that has a piece which begins at `p` or before it, or null.
-    [[nodiscard]] sim_inner_block* before(std::uintptr_t p) {
-        auto const after = parts_.upper_bound(p);
-        return after == parts_.begin() ? nullptr : &std::prev(after)->second;
-    }
+    [[nodiscard]] sim_inner_block* before(std::uintptr_t p) { return parts_.before(p); }
     /// Calls `visit(part, begin, end)` for each piece of a block in the range. `begin` and `end`
     /// are the bounds of the piece, limited to the range.
     template <class Visit>
     void for_each(std::uintptr_t begin, std::uintptr_t end, Visit visit) {
-        auto it = parts_.upper_bound(begin);
-        if (it != parts_.begin() && std::prev(it)->second.last > begin) { --it; }
-        for (; it != parts_.end() && it->first < end; ++it) {
-            visit(it->second, std::max(begin, it->first), std::min(end, it->second.last));
+        for (auto it = first_in(begin); it != parts_.end() && it.key() < end; ++it) {
+            visit(*it, std::max(begin, it.key()), std::min(end, it->last));
         }
     }
     /// Adds a block, in place of all pieces of earlier blocks in its range.
     sim_inner_block& put(sim_inner_block part) {
         part.last       = part.end();
         auto const same = parts_.find(part.begin);
-        if (same != parts_.end() && same->second.last == part.last) {
-            return same->second = std::move(part);
-        }
+        if (same != parts_.end() && same->last == part.last) { return *same = std::move(part); }
         cut(part.begin, part.last);
-        return parts_.insert_or_assign(part.begin, std::move(part)).first->second;
+        return parts_[part.begin] = std::move(part);
     }
 
 private:
+    /// Returns the position of the first piece that ends after `p`.
+    [[nodiscard]] sorted_map<sim_inner_block>::iterator first_in(std::uintptr_t p) {
+        auto const it = parts_.upper_bound(p);
+        if (auto last = it; it != parts_.begin() && (--last)->last > p) { return last; }
+        return it;
+    }
     /// Removes all pieces of blocks in the range. A piece that is partly in the range is cut.
     void cut(std::uintptr_t begin, std::uintptr_t end) {
-        auto it = parts_.upper_bound(begin);
-        if (it != parts_.begin() && std::prev(it)->second.last > begin) { --it; }
-        while (it != parts_.end() && it->first < end) {
-            sim_inner_block& part = it->second;
-            if (end < part.last) { keep(part, end); }
-            if (it->first < begin) {
+        auto it = first_in(begin);
+        while (it != parts_.end() && it.key() < end) {
+            std::uintptr_t const at   = it.key();
+            sim_inner_block&     part = *it;
+            if (end < part.last) {
+                keep(part, end);
+                it = parts_.find(at);
+            }
+            if (at < begin) {
                 part.last = begin;
                 ++it;
             } else {
@@ -175,7 +178,7 @@ private:
 
     std::map<std::uintptr_t, std::uintptr_t> chunks_; ///< the end of each chunk, by its begin
     /// The pieces of blocks, by the begin of the piece.
-    std::map<std::uintptr_t, sim_inner_block> parts_;
+    sorted_map<sim_inner_block> parts_;
 };
 
 } // namespace detail

@@ -6,6 +6,7 @@
 
 #include <vram/base/align.hpp> // align, align_down
 #include <vram/sim/machine/sim_block.hpp>
+#include <vram/sim/machine/sorted_map.hpp>
 
 #include <sys/mman.h> // mmap, munmap, madvise
 
@@ -94,17 +95,14 @@ public:
         if (retired_.size() > remembered) {
             auto const oldest = blocks_.find(retired_.front());
             retired_.pop_front();
-            if (oldest != blocks_.end() && oldest->second.reusable()) { blocks_.erase(oldest); }
+            if (oldest != blocks_.end() && oldest->reusable()) { blocks_.erase(oldest); }
         }
     }
 
     /// Returns the last block that begins at `p` or before it, or null if there is none.
-    [[nodiscard]] sim_block* before(std::uintptr_t p) {
-        auto const after = blocks_.upper_bound(p);
-        return after == blocks_.begin() ? nullptr : &std::prev(after)->second;
-    }
+    [[nodiscard]] sim_block* before(std::uintptr_t p) { return blocks_.before(p); }
 
-    [[nodiscard]] std::map<std::uintptr_t, sim_block>& blocks() noexcept { return blocks_; }
+    [[nodiscard]] sorted_map<sim_block>& blocks() noexcept { return blocks_; }
 
 private:
     /// Distance between blocks in bytes, so that an access just past the end hits no other block.
@@ -126,13 +124,12 @@ private:
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);
             auto           it = blocks_.upper_bound(at);
-            if (it != blocks_.begin() && std::prev(it)->second.end() + gap > at) { --it; }
+            if (auto last = it; it != blocks_.begin() && (--last)->end() + gap > at) { it = last; }
             while (at < in.end && bytes <= in.end - at) {
-                while (it != blocks_.end() && it->second.reusable() &&
-                       it->first < at + bytes + gap) {
+                while (it != blocks_.end() && it->reusable() && it.key() < at + bytes + gap) {
                     it = blocks_.erase(it);
                 }
-                if (it == blocks_.end() || it->first >= at + bytes + gap) {
+                if (it == blocks_.end() || it.key() >= at + bytes + gap) {
                     next             = at + bytes + gap;
                     sim_block& block = blocks_[at];
                     block            = {};
@@ -140,7 +137,7 @@ private:
                     block.bytes      = bytes;
                     return &block;
                 }
-                at = align(it->second.end() + gap, alignment);
+                at = align(it->end() + gap, alignment);
                 ++it;
             }
         }
@@ -165,11 +162,11 @@ private:
 
     std::size_t size_;
     /// For each zone (blocks of similar sizes), the address at which the next search starts.
-    std::vector<std::uintptr_t>         next_;
-    std::uintptr_t                      begin_ = 0;
-    std::uintptr_t                      view_  = 0;
-    std::map<std::uintptr_t, sim_block> blocks_;
-    std::deque<std::uintptr_t>          retired_;
+    std::vector<std::uintptr_t> next_;
+    std::uintptr_t              begin_ = 0;
+    std::uintptr_t              view_  = 0;
+    sorted_map<sim_block>       blocks_;
+    std::deque<std::uintptr_t>  retired_;
 };
 
 } // namespace detail
