@@ -24,9 +24,9 @@ namespace vram {
 ///
 /// Until `set` is called, the current resource of a device is the default one: the platform's
 /// `async_resource` if there is one, otherwise its `device_resource` in stream order. The default
-/// resource is made at the first `get` and never destroyed, because no device may be called at the
-/// end of the process. The resource that `set` replaces belongs to the caller, which must keep it
-/// until its memory is freed and no reference to it is used.
+/// resource is made at the first call for its device. Only `forget` destroys it: no device may be
+/// called at the end of the process. The resource that `set` replaces belongs to the caller, which
+/// must keep it until its memory is freed and no reference to it is used.
 ///
 /// Failure   The first `get` or `set` for a device throws the exceptions of making the default
 ///           resource, and `std::bad_alloc`.

@@ -31,7 +31,7 @@ struct counters {
     /// Requested bytes: live now, their peak, and the sum of all requests.
     counter       bytes;
     counter       blocks;       ///< blocks: live now, their peak, and the number of allocations
-    std::uint64_t refusals = 0; ///< number of requests that the upstream refused
+    std::uint64_t refusals = 0; ///< number of requests that failed (by an exception or null)
 
     friend bool operator==(counters const&, counters const&) = default;
 };
@@ -57,7 +57,7 @@ struct no_histograms {
 /// Over a pool the layer counts the requests of the clients, under a pool the chunks of the pool.
 ///
 /// Failure   A request of more than 0 bytes that fails, by an exception of any kind or by null, is
-///           counted as a refusal. The exception of the upstream is rethrown.
+///           counted as a refusal, except of `try_allocate_ready`. The exception is rethrown.
 /// Threads   The rules are those of the upstream (with `no_lock`: one thread). A scope counts the
 ///           calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear

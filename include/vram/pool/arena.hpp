@@ -31,16 +31,17 @@ namespace vram {
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
 ///
 /// A block returns to the shard that allocated it, whichever thread frees it on whichever stream. A
-/// *remote* free, of a block of another shard, is queued for the owning shard. The shard drains its
+/// *remote* free, of a block of another shard, is queued for the owning shard. (It is executed at
+/// once on a default stream, with `graphs` or with `event_policy::eager`.) The shard drains its
 /// queue before it grows, before it reports usage, and if 256 frees are queued.
 ///
 /// Failure   Before a request is refused, its shard tries all that a `pool` tries. Then all shards
-///           return their idle chunks. Then every other shard is asked for a block. `out_of_memory`
-///           contains the totals of all shards. Invalid frees are reported as by `pool`; invalid
-///           remote frees are reported when they are drained. If two threads free one block, and it
-///           is allocated again before the second free is drained, that free takes the block from
-///           its new owner. On the simulated device it is reported as a double free instead, and
-///           the block stays allocated.
+///           return their idle chunks, and every other shard is asked for a block (neither during a
+///           capture). `out_of_memory` contains the totals of all shards. Invalid frees are
+///           reported as by `pool`; invalid remote frees are reported when they are drained. If two
+///           threads free one block, and it is allocated again before the second free is drained,
+///           that free takes the block from its new owner. On the simulated device it is reported
+///           as a double free instead, and the block stays allocated.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
 /// Streams   The rules are those of `pool`. `retire` reaches every shard.

@@ -15,9 +15,9 @@ enum class event_policy {
     /// A raw `cudaStream_t` must be retired (`retire(stream)`) before it is destroyed; a
     /// `cuda_stream` needs no call.
     lazy,
-    /// An event is recorded with every free, which costs one call of the platform more. Waits are
-    /// as short as possible, and streams may be destroyed without `retire`. Suits per-thread
-    /// default streams, which share one handle.
+    /// An event is recorded with every free (of a `monotonic`: with every unwind), which costs one
+    /// call of the platform more. Waits are as short as possible, and streams may be destroyed
+    /// after that without `retire`. Suits per-thread default streams, which share one handle.
     eager,
 };
 

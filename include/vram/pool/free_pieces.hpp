@@ -19,7 +19,7 @@ struct free_pieces {
     std::size_t count = 0; ///< number of free pieces
     /// Size of the largest free piece; of virtual memory, only bytes with physical memory count.
     std::size_t largest    = 0;
-    std::size_t releasable = 0; ///< bytes of chunks without a live block, which `trim` can return
+    std::size_t releasable = 0; ///< bytes of the chunks that `trim` can return as a whole
     double      squares    = 0; ///< sum of the squares of the sizes of all free pieces
     std::size_t by_size[64]{};  ///< [i]: number of free pieces of 2^i to 2^(i+1) - 1 bytes
 

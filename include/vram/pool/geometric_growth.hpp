@@ -15,8 +15,8 @@ namespace vram {
 
 /// The next chunk has the needed bytes, at least `share` of the reserved bytes and, for a request
 /// above 1 MiB, at least `least` bytes, rounded up to `unit`. The number of chunks stays
-/// logarithmic, and beyond `least`, at most `share` is reserved ahead. A pool applies the policy to
-/// its small and its large blocks separately.
+/// logarithmic. At most `share` of the memory, or one chunk of `least` bytes, is reserved ahead. A
+/// pool applies the policy to its small and its large blocks separately.
 ///
 ///     pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
 ///
