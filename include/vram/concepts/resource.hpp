@@ -15,8 +15,8 @@ namespace vram {
 
 namespace detail {
 /// True if the compiler computes `noexcept` of a call correctly. The front end of nvcc (13.0) takes
-/// a call with the default argument `source_location::current()` for one that may throw. Under nvcc
-/// the host compiler makes the check.
+/// a call with the default argument `source_location::current()` for one that may throw. In code
+/// that nvcc compiles, `noexcept` is therefore not checked.
 #if defined __CUDACC__ && !defined __clang__
 inline constexpr bool sees_noexcept = false;
 #else

@@ -25,8 +25,9 @@ namespace vram {
 /// memory, or between host memory, is complete when the call returns.
 ///
 /// Failure   Throws `sim_error`.
-/// Streams   The copy is stream-ordered. The source must not change until the copy is complete; the
-///           checker reports a declared write before that.
+/// Streams   The copy is stream-ordered; during a capture, it becomes a node of the graph. The
+///           source must not change until the copy is complete; the checker reports a declared
+///           write before that.
 inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -133,9 +134,9 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     return true;
 }
 
-/// Fills `bytes` bytes with `value` in the order of `stream`. The call does not wait for the fill
-/// (measured on an H100 for device, pinned and managed memory). The call waits for a fill of
-/// pageable memory, which is also reported unless devices use the host's page tables.
+/// Fills `bytes` bytes with `value` in the order of `stream`. The call waits only for a fill of
+/// pageable memory (measured on an H100: not for device, pinned or managed memory). A fill of
+/// pageable memory is reported unless devices use the host's page tables.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();

@@ -23,7 +23,8 @@ enum class sim_status {
     out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
     not_permitted,    ///< a kernel or a host function called the simulated device
     stream_capturing, ///< a call that is illegal during a capture, such as a wait
-    /// An illegal call has invalidated the capture, or it was ended on another stream.
+    /// An illegal call has invalidated the capture, or the capture was ended on another stream, or
+    /// with work for which its first stream does not wait.
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     capture_implicit,  ///< work on the legacy default stream while a blocking stream is captured
@@ -32,7 +33,8 @@ enum class sim_status {
     peer_not_reachable, ///< a copy between devices without a link
     copy_failed,        ///< a copy failed (an injected fault)
     launch_failed,      ///< a kernel failed (an injected fault)
-    /// The call was refused (an injected fault): no more events, streams or pinned pages.
+    /// The call was refused by an injected fault, as if no more events, streams or pinned pages
+    /// existed.
     refused,
     device_lost, ///< the device has failed; every later call on it fails
     deadlock,    ///< all threads in simulated time (`sim_thread`) wait for each other

@@ -45,13 +45,14 @@ enum class sim_call_kind : unsigned char {
 struct sim_call_info {
     sim_call_kind kind   = sim_call_kind::other;
     int           device = 0;
-    std::size_t   bytes  = 0; ///< size of the allocation or copy; 0 for other calls
+    std::size_t   bytes  = 0; ///< bytes of the allocation, free, mapping or copy; 0 for other calls
     std::uint64_t number = 0; ///< number of calls of this kind so far, this one included
 };
 
 /// The effect of an injected fault on the call into which it is injected.
 struct sim_fault {
-    sim_status status = sim_status::refused; ///< the error code that the call throws
+    /// The error code that the call throws; an allocation throws `out_of_memory` instead.
+    sim_status status = sim_status::refused;
     /// If true, a copy or launch succeeds but has no effect, and the next synchronisation of its
     /// device throws `status`.
     bool later = false;

@@ -52,7 +52,7 @@ struct sim_figures {
     /// Number of waits of a stream for an event (cudaStreamWaitEvent).
     std::uint64_t stream_waits = 0;
     std::uint64_t queries      = 0; ///< number of queries of a stream or event
-    /// Number of waits of host threads for an event, a stream or the device.
+    /// Number of waits of host threads for an event, a stream or the device, also in frees.
     std::uint64_t host_waits = 0;
     sim_time      host_waiting{}; ///< sum of all waits of host threads, in simulated time
     /// Number of allocations of device memory, with and without a stream.

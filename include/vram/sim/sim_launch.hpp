@@ -131,8 +131,8 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
     sim_launch(stream, kernel, std::function<void()>{}, where);
 }
 
-/// The ranks of a group of devices that run collectives together, such as an NCCL communicator. The
-/// n-th collectives of all ranks are parts of one operation. Copies stand for the same group.
+/// A group of ranks that run collectives together, as an NCCL communicator is. The n-th collectives
+/// of all ranks are parts of one operation. Copies stand for the same group.
 class sim_communicator {
 public:
     /// Creates a communicator of `ranks` ranks, one for each device.

@@ -97,8 +97,8 @@ public:
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();
     }
-    /// From now on, suppresses the reports with this key (`sim_report::key`). They are only
-    /// counted.
+    /// From now on, suppresses the reports with this key (`sim_report::key`). They are only counted
+    /// (`unchecked`).
     void ignore(std::string key) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.log.ignore(std::move(key));
@@ -152,8 +152,8 @@ public:
         machine_.schedule.figures(device).peak_used = used;
     }
 
-    /// Returns all completed operations in the order of their end. Returns nothing unless
-    /// `sim_options::trace` is set.
+    /// Returns all completed copies, fills, kernels and host functions in the order of their end.
+    /// Returns nothing unless `sim_options::trace` is set.
     [[nodiscard]] std::vector<sim_trace> trace() const {
         std::lock_guard const held{machine_.mutex};
         return machine_.schedule.trace();

@@ -36,7 +36,7 @@ struct sim_checks {
     bool residency = true;
     bool frees     = true;  ///< report double and foreign frees, and frees before the last use
     bool leaks     = true;  ///< report memory that is live when the `sim_node` ends
-    bool capacity  = false; ///< report allocations that were refused because memory was short
+    bool capacity  = false; ///< report allocations that the device refused
 };
 
 /// The reaction of a `sim_node` to a mistake, beyond storing the report.

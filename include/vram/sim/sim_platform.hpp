@@ -109,7 +109,8 @@ struct sim_platform {
         detail::sim_host_copies(to, from, bytes, w);
     }
 
-    /// The function of vram in which the calling thread is. Reports name the line that called it.
+    /// The call of a part of vram in which the calling thread is; null if it is in none. Reports
+    /// name the line of the program that made this call.
     [[nodiscard]] static detail::part_call const*& calling_part() noexcept {
         return detail::calling_part;
     }
@@ -154,7 +155,8 @@ struct sim_platform {
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
-    /// Returns an event that measures simulated time. `elapsed` returns nanoseconds between two.
+    /// Returns an event that measures simulated time. `elapsed` returns the nanoseconds between two
+    /// such events.
     [[nodiscard]] static event timed_event(device d, at w = at::current()) {
         return event{d, true, w};
     }
@@ -169,8 +171,8 @@ struct sim_platform {
         sim_call_host(s, function, argument, w);
     }
 
-    /// Writes `value` to the word at `where`, in memory that streams reach, in stream order.
-    /// Returns false for pageable memory.
+    /// Writes `value` to the word at `where` in stream order. Returns false, and queues nothing, if
+    /// the word is in pageable memory.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value, at w = at::current()) {
         return detail::enqueue_word(s, "write value", where, {.value = value}, w);
     }

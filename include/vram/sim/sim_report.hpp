@@ -43,7 +43,7 @@ enum class sim_mistake : unsigned char {
     wrong_size,        ///< a free with another size or alignment than the allocation
     capacity_exceeded, ///< an allocation that the device refused
     leak,              ///< memory that is live when the `sim_node` ends
-    deadlock,          ///< threads or queued operations that wait for each other
+    deadlock,          ///< threads or queued operations that can never continue
     thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
     not_reported,      ///< a mistake that a `sim_expect` expects, and that was not reported
 };
@@ -83,7 +83,7 @@ enum class sim_part : unsigned char {
     handle,   ///< a handle, such as `buffer`
     loader,   ///< a `loader`
     unloader, ///< an `unloader`
-    staging   ///< a `staging`
+    staging   ///< a `staging` object
 };
 
 /// One of the operations of a report: the stream or host thread that accessed memory, the
@@ -152,8 +152,8 @@ struct sim_block_of {
     /// The first address of the block.
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0; ///< the size that the program requested
-    sim_event_of   allocated{}; ///< the allocation of the block, by its owner
-    sim_event_of   freed{};     ///< the free of the block, if it was freed
+    sim_event_of   allocated{}; ///< the operation that allocated the block
+    sim_event_of   freed{};     ///< the operation that freed the block, if it was freed
     /// The free of the block that had this memory before, if known.
     sim_event_of before{};
     std::string  allocated_by = {}; ///< the stream or thread of `allocated`
@@ -175,7 +175,7 @@ struct sim_report {
     sim_mistake    kind{};
     sim_event_of   second{};    ///< the operation during which the mistake was detected
     sim_event_of   first{};     ///< the earlier operation with which it conflicts
-    std::uintptr_t address = 0; ///< start of the range that both operations access
+    std::uintptr_t address = 0; ///< start of the memory to which the report applies
     std::size_t    bytes   = 0;
     std::string    missing = {}; ///< the missing wait or order, in words
     sim_block_of   block{};      ///< the block that contains the memory, or the last one before it

@@ -118,7 +118,8 @@ private:
         ++self.host->children;
     }
 
-    /// Undoes `start_participating`, because the operating system could not start the thread.
+    /// Removes the thread from the scheduler again, because the operating system could not start
+    /// it.
     void abandon() noexcept {
         std::unique_lock held{machine_->mutex};
         machine_->turns.leave(*host_);
@@ -153,7 +154,7 @@ private:
         if (failed != nullptr) {
             m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        // The thread called `sim_node::finish` if this is null: it is already removed.
+        // If this is null, the thread has called `sim_node::finish`, which has removed it.
         if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->vclock[host->slot]);
             m.thread_ended(*host);

@@ -41,8 +41,9 @@ public:
         return condition_.wait_for(held, most, ready);
     }
 
-    /// Waits like `wait_for`, but polls and yields the core instead of sleeping. Use it if the
-    /// expected wait is so short (microseconds) that sleeping and waking would take as long.
+    /// Waits until `ready()` returns true, but at most for the duration `most`, and returns its
+    /// last value. Polls and yields the core instead of sleeping. Use it if the expected wait is so
+    /// short (microseconds) that sleeping and waking would take as long.
     template <class Ready>
     bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
         using clock      = std::chrono::steady_clock;

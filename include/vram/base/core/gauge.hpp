@@ -12,7 +12,7 @@
 namespace vram {
 namespace detail {
 
-/// An atomic counter of bytes in use. `try_add` refuses an addition that would exceed its limit.
+/// An atomic counter of bytes in use. `try_add` refuses an addition that would exceed a limit.
 ///
 /// Threads   Any thread may call `try_add`, `sub` and `used`. Move it only if no other thread uses
 ///           it.

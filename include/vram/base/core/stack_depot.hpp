@@ -105,7 +105,8 @@ class stack_walk {
 public:
     static constexpr unsigned most = 32; ///< the largest number of frames
 
-    /// Returns the innermost `frames` return addresses. The first is that of the caller of `here`.
+    /// Returns the call stack of the innermost `frames` return addresses. The first is an address
+    /// in the caller of `here`.
     [[gnu::noinline]] static stack_node const* here(unsigned frames) noexcept {
 #if __has_include(<unwind.h>)
         if (frames == 0) { return nullptr; }

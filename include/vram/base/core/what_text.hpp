@@ -58,7 +58,7 @@ private:
 }
 
 /// Returns the result of `call()`. If it throws an `Error` that names no line of a caller, throws a
-/// copy that names the line `at` instead.
+/// copy that names the line `at` instead, if that line is known.
 template <class Error, class Call>
 decltype(auto) naming(call_site at, Call&& call) {
     try {

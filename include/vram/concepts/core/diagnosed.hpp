@@ -41,7 +41,7 @@ struct check_upstream {
 template <class Upstream>
 using checked_upstream = typename check_upstream<Upstream>::type;
 
-/// Checks, as `check_upstream` does, an upstream that must also be stream-ordered.
+/// Checks the upstream of a pool that needs a stream-ordered upstream (see also `check_upstream`).
 template <class Upstream>
 struct check_ordered_upstream : check_upstream<Upstream> {
     static_assert(!synchronous_resource<Upstream> || resource<Upstream>,

@@ -33,8 +33,7 @@ inline constexpr bool may_skip_events<R> =
 inline constinit thread_local unsigned waits_made      = 0;
 inline constinit thread_local unsigned host_waits_made = 0;
 
-/// Stands for an `observation` if there is no observer: has its function `notify`, which does
-/// nothing.
+/// Takes the place of a notifier of observers if there is no observer: `notify` does nothing.
 struct [[maybe_unused]] unseen {
     template <class... Event>
     static constexpr void notify(Event const&...) noexcept {}
@@ -114,7 +113,7 @@ public:
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
     /// Returns an object whose destructor notifies the observers if the calling thread has waited
-    /// for freed memory since then: for calls that return memory to the upstream.
+    /// for freed memory after this call. Used by calls that return memory to the upstream.
     [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
     /// Calls `get()`, which allocates `bytes`, and returns its result. Then notifies the observers
     /// of a wait for the memory, if there was one. Then notifies them of the allocation, or of the

@@ -26,7 +26,7 @@ namespace detail {
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the system cannot register the fork
 ///           handler. After one success it never throws.
-/// Cost      `here()` is one comparison. A fork handler (`pthread_atfork`) counts the forks.
+/// Cost      `is_current()` is one comparison. A fork handler (`pthread_atfork`) counts the forks.
 class owning_process {
 public:
     [[nodiscard]] bool is_current() const noexcept { return made_in_ == *forks_here_; }

@@ -58,7 +58,7 @@ public:
     }
     actor_clock& operator=(actor_clock&&) noexcept = default;
 
-    /// Returns the counter of `actor`, or 0 if the clock has none.
+    /// Returns the counter of the stream or thread with the index `actor`, or 0 if there is none.
     [[nodiscard]] std::uint64_t operator[](std::size_t actor) const noexcept {
         return actor == owner_ ? own_ : other_than_own(actor);
     }
@@ -67,9 +67,9 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Returns true if the clock has an owner and was changed by `join` or `raise` after the last
-    /// `advance`. The owner must then be advanced before it ends, because a new actor may reuse its
-    /// index and continue its count.
+    /// Returns true if the vector clock was changed by `join` or `raise` after the last step of its
+    /// owner (`advance`). The owner must then advance once more before it ends, because a new
+    /// stream or thread may reuse its index and continue its count.
     [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
 
     /// Increments the counter of `actor`, which becomes the owner of the clock, and returns the new
@@ -77,9 +77,8 @@ public:
     std::uint64_t advance(std::size_t actor) {
         if (actor != owner_) {
             disown();
-            own_   = other_than_own(actor);
-            owner_ = actor;
-            // No other clock includes the next count of the actor.
+            own_     = other_than_own(actor);
+            owner_   = actor;
             learned_ = own_ + 1;
         }
         if (recent_ > few - spare) { spill(); }
@@ -87,7 +86,7 @@ public:
         return ++own_;
     }
 
-    /// Sets each counter to the larger of its value and that in `other`.
+    /// Sets each counter of this vector clock to the larger of its value and that in `other`.
     void join(actor_clock const& other) {
         if (other.is_empty()) { return; }
         unsigned const missing = other.missing_in(*this);
@@ -101,8 +100,8 @@ public:
         }
     }
 
-    /// Returns true if all counters are known to be at least those of `other`. Returns false if
-    /// only a comparison of all counters could tell.
+    /// Returns true if all counters of this vector clock are known to be at least those of `other`.
+    /// Returns false if only a comparison of all counters could tell.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         unsigned const missing = other.missing_in(*this);
         if (missing == unknown) { return false; }
@@ -123,7 +122,8 @@ public:
     void raise(std::size_t actor, std::uint64_t count) {
         if (includes(actor, count)) { return; }
         if (copy_) { disown(); }
-        if (actor == owner_) { // A copy of this clock was advanced in another branch of a graph.
+        if (actor ==
+            owner_) { // Only if a copy of this clock was advanced in another branch of a graph.
             own_ = count;
             all_changed();
         } else {
@@ -142,10 +142,10 @@ public:
 private:
     static constexpr std::size_t none = ~std::size_t{0};
     static constexpr unsigned    few  = 8;
-    /// Number of entries of `last_` that `advance` keeps free, so that few copies run out of
-    /// entries.
+    /// Number of entries of `last_` (counters that changed last) that `advance` keeps free, so that
+    /// few copies run out of entries.
     static constexpr unsigned spare = 3;
-    /// Result of `missing_in` if the set is not known.
+    /// Stands for a set of entries that is not known.
     static constexpr unsigned unknown = ~0U;
 
     struct entry {
@@ -163,17 +163,17 @@ private:
     [[nodiscard]] bool is_empty() const noexcept {
         return owner_ == none && recent_ == 0 && all_.size() == 0;
     }
-    /// Returns the bit set of the entries of this clock's `last_` that `other` may not include.
-    /// `other` includes all its other counters, but perhaps not the owner's. Returns `unknown` if
-    /// only a comparison of all counters could tell.
+    /// Returns the entries of `last_` (counters that changed last) that `other` may lack, as a bit
+    /// set. `other` includes all other counters of this clock, but perhaps not the owner's. Returns
+    /// `unknown` if only a comparison of all counters could tell.
     [[nodiscard]] unsigned missing_in(actor_clock const& other) const noexcept {
         if (owner_ != none && other.includes(owner_, learned_)) { return late_; }
         if (via_all_ && other.includes(via_, via_count_)) { return via_late_; }
         return is_empty() ? 0 : unknown;
     }
-    /// Returns true if `other` is known to include all counters of this clock except a few entries
-    /// of `last_`. If this is the owner's own clock (not a copy), the owner's counter may be
-    /// missing too.
+    /// Returns true if `other` is known to include all counters of this clock except a few in
+    /// `last_` (counters that changed last). If this is the owner's own clock, not a copy, the
+    /// owner's counter may be missing too.
     [[nodiscard]] bool is_within(actor_clock const& other) const noexcept {
         bool const own = owner_ == none || !copy_ || other.includes(owner_, own_);
         return own && missing_in(other) != unknown;
@@ -186,8 +186,8 @@ private:
         }
     }
 
-    /// Takes the counters of `other`, which includes this clock except a few entries of `last_`.
-    /// Keeps these entries. If this is the owner's own clock, also keeps the owner and its counter.
+    /// Takes the counters of `other`, which includes this clock except a few counters in `last_`.
+    /// Keeps these. If this is the owner's own clock, also keeps the owner and its counter.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -257,19 +257,20 @@ private:
         late_ |= 1U << i;
         via_late_ |= 1U << i;
     }
-    /// Returns the index of the actor's entry in `last_`, or else of the first free entry (`few` if
-    /// all are used).
+    /// Returns the index of the actor's entry in `last_` (counters that changed last), or else of
+    /// the first free entry (`few` if all are used).
     [[nodiscard]] unsigned place_of(std::size_t actor) const noexcept {
         unsigned i = 0;
         while (i < recent_ && last_[i].actor != actor) { ++i; }
         return i;
     }
 
-    /// Makes sure that there is an entry of `last_` for `actor`, or a free one.
+    /// Makes sure that `last_` (counters that changed last) has an entry for `actor` or a free one.
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Moves the entries of `last_` that are not late to `all_`. If that frees too few, moves all.
+    /// Moves the counters in `last_` that were not raised after `learned_` to `all_`. If that frees
+    /// too few entries, moves all.
     void spill() {
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
@@ -295,7 +296,8 @@ private:
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< the owner's counter
-    /// A clock that includes this count of the owner includes all counters except the late ones.
+    /// A clock that includes this count of the owner includes all other counters except those that
+    /// `late_` marks.
     std::uint64_t learned_ = 0;
     /// A clock that includes the count `via_count_` of the actor `via_` includes all of `all_`,
     /// and, if `via_all_` is true, the counters in `last_` that are not in `via_late_`.

@@ -133,8 +133,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
         if (host_end) { m.acquire(*call.host, then); }
-        // If only the source is pageable, the host does not acquire the vector clock: the copy to
-        // the device may still be under way.
+        // If only the source is pageable, the copy does not happen before the host's next step: it
+        // may still be under way.
     }
 }
 

@@ -60,7 +60,7 @@ public:
         }
     }
 
-    /// Returns true if this array and `other` share all counters.
+    /// Returns true if this array and `other` share one tree, so that all their counters are equal.
     [[nodiscard]] bool shares(shared_counts const& other) const noexcept {
         return root_.get() == other.root_.get();
     }

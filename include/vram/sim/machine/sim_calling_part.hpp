@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// The function of a part of vram, such as a loader, in which the calling thread is, with the line
-/// of the program that called it. Null if the thread is in none.
+/// The call of a part of vram, such as a loader, in which the calling thread is, with the line of
+/// the program that made it. Null if the thread is in none.
 inline constinit thread_local part_call const* calling_part = nullptr;
 
 /// Returns the line that reports state for a call at the line `from`: if a function of vram made

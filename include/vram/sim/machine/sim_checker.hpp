@@ -136,7 +136,7 @@ public:
         interval_map<sim_history> history;
     };
     freed_block undo;
-    /// Memory for the vector clocks of one event, kept so that events need not allocate it.
+    /// A list of vector clocks, kept so that the next event of a resource need not allocate one.
     std::vector<vector_clock const*> scratch;
 
     /// Reports the conflicts in `found`, all in the block `memory`, unless a wait for work that is
@@ -182,7 +182,7 @@ public:
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return log.all(); }
 
     /// Returns true if the operation with this index and count in vector clocks happens before all
-    /// later operations.
+    /// later operations of all streams and threads.
     std::function<bool(std::size_t slot, std::uint64_t count)> is_past;
 
     sim_names      names;     ///< the names that the program gave to streams, threads and memory
@@ -206,8 +206,7 @@ private:
         pageable_.bytes   = unsatisfiable;
     }
 
-    /// Checks and records an access to `range`, which is in `block`. Returns false if it is a
-    /// mistake.
+    /// Checks and records an access to `range`, which is in `block`. Returns false for a mistake.
     template <class Block>
     bool touch(Block& block, sim_event_of const& step, vector_clock const& clock, sim_range range,
                sim_access access, bool fully = false) {
@@ -342,7 +341,7 @@ private:
             return nullptr;
         }
         sim_block* const block = space->before(range.begin());
-        // If a pool or other resource divides the block, its blocks are checked for the end.
+        // If a pool or other resource divides the block, the end is checked later, in its blocks.
         bool const within = block != nullptr && !block->freed && range.begin() < block->end() &&
                             (block->parts != nullptr || range.end() <= block->end());
         if (!within) {
@@ -388,8 +387,9 @@ private:
         log.add(std::move(r));
     }
 
-    sim_memory&    memory_;
-    sim_block      pageable_; ///< all pageable host memory; empty unless it is tracked
+    sim_memory& memory_;
+    /// Stands for all pageable memory; empty unless accesses are recorded.
+    sim_block      pageable_;
     sim_checks     on_;
     bool           page_tables_;
     sim_actors     actors_;

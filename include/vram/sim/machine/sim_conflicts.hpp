@@ -70,7 +70,8 @@ public:
     /// for work that is not queued yet between them.
     void separate(sim_late_order const& late) noexcept { late_ = &late; }
 
-    /// Removes the conflicts with the streams or threads that have one of these indices.
+    /// Removes the conflicts with the streams or threads that have one of these indices in vector
+    /// clocks.
     void ignore(std::vector<std::size_t> const& slots) {
         std::erase_if(found_, [&](conflict const& each) {
             return std::find(slots.begin(), slots.end(), each.with.slot) != slots.end();

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if an operation that declares the access `declared` may make the access `made`. A
-/// write conflicts with every other access, so its declaration includes the other kinds.
+/// Returns true if an operation that declares the access `declared` may make the access `made`.
+/// Each declaration permits reads; a declared write permits all kinds.
 [[nodiscard]] constexpr bool declares(sim_access declared, sim_access made) noexcept {
     return made == sim_access::read || declared == sim_access::write || declared == made;
 }

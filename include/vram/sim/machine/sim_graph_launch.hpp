@@ -17,7 +17,7 @@
 namespace vram {
 namespace detail {
 
-/// Launches graphs within the call of the program that `queue` belongs to.
+/// Launches graphs within one call of the simulated device.
 ///
 /// Failure   Members throw `sim_error` or `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
@@ -100,7 +100,7 @@ private:
         if (n.frees == nullptr) { return; }
         sim_event_of step = sim_queue::event_of(op, at);
         step.what         = sim_event_of::kind::release;
-        if (n.frees->freed) { // by another graph, or without one
+        if (n.frees->freed) { // the block was freed before, by another graph or without one
             if (!m_.checker.on().frees) { return; }
             return m_.checker.report({sim_mistake::double_free, step, n.frees->released,
                                       n.frees->begin, n.frees->bytes, "it was freed before",

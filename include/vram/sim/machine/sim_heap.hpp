@@ -32,7 +32,7 @@ public:
     explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
 
     /// Allocates memory without stream order: all work that is ordered after this call may use it.
-    /// Returns null if it refuses.
+    /// Returns null if the allocation is refused.
     void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
         call_.unsafe();
         std::size_t const counted = round(bytes);
@@ -72,7 +72,8 @@ public:
         return true;
     }
 
-    /// Allocates memory from `pool` in the order of the stream `s`. Returns null if it refuses.
+    /// Allocates memory from `pool` in the order of the stream `s`. Returns null if the allocation
+    /// is refused.
     void* allocate(sim_pool& pool, sim_stream_state& s, std::size_t bytes, std::size_t alignment) {
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
@@ -279,7 +280,7 @@ private:
         sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
         bool const       known = block != nullptr && block->begin == at && block->pool == &pool;
         if (known && block->outlives && !block->graph.expired()) {
-            add_node(s, "free").frees = block; // launches of this graph free it
+            add_node(s, "free").frees = block; // the launches of this graph free the block
             return true;
         }
         if (m_.checker.on().frees) {

@@ -57,7 +57,7 @@ struct sim_host {
     int                     children = 0;
     std::condition_variable turn;
 
-    /// Begins a new step of this thread. An operation that follows the present step is not ordered
+    /// Begins a new step of this thread, so that an operation after the present step is not ordered
     /// after the new one.
     void advance() { vclock.advance(slot); }
 };

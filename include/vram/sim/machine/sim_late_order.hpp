@@ -60,9 +60,9 @@ public:
         }
     }
 
-    /// Returns `ordered` if `first` happens before `second`, which was queued later and has the
-    /// vector clock `clock`, because of waits for work that was queued later. Returns `open` if
-    /// such a wait, for which the work is not queued yet, may order them.
+    /// Returns `ordered` if waits for work that was queued later order `first` before `second`, an
+    /// operation with the vector clock `clock`. Returns `open` if a wait may still do so because
+    /// its work is not queued yet. Otherwise returns `unordered`.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }

@@ -165,7 +165,7 @@ private:
     /// True if `holder_` is ordered after the earlier holders by the program, not only by a
     /// resource.
     mutable bool in_program_ = false;
-    /// Index of the step of `holder_` after its last release.
+    /// Counter of `holder_` in its vector clock after its last release.
     mutable std::uint64_t released_ = 0;
 };
 

@@ -104,7 +104,7 @@ public:
     }
 
     /// Called when the owner of a stream (a `sim_stream`) is destroyed. Resources that use the
-    /// stream are notified, unless the stream is raw (created without a `sim_stream`).
+    /// stream are notified, unless the stream is raw (`sim_stream_options::raw`).
     void end_stream(sim_stream_state& s) {
         break_capture(s);
         if (s.announced) {
@@ -166,8 +166,8 @@ public:
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
-    /// Returns true if everything up to the step `count` of the index `slot` already happens before
-    /// the next step of the owner of `clock`.
+    /// Returns true if all steps up to `count` of the stream or thread with the index `slot`
+    /// already happen before the next step of the owner of `clock`.
     [[nodiscard]] static bool follows(vector_clock const& clock, std::size_t slot,
                                       std::uint64_t count) noexcept {
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
@@ -341,7 +341,7 @@ public:
 
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of streams, in the process, of which resources were notified that they end.
+    /// Number of streams in the process that have ended with a notice to resources.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);

@@ -82,8 +82,8 @@ private:
     };
     struct path {
         place innermost; ///< the innermost live block that contains the address
-        place divided;   ///< the innermost place that has a chunk of a resource at the address
-        /// The block of `divided` with a piece that contains the address, live or freed, or null.
+        place divided;   ///< the innermost block or range that a resource divides there
+        /// The block in `divided` that a resource allocated at the address, live or freed; or null.
         sim_inner_block* part = nullptr;
     };
 
@@ -232,7 +232,7 @@ private:
         // The resource may allocate the memory again: launches of the graph must not use it.
         part->graph = false;
         sim_conflicts found{step, clocks_};
-        // If the stream was destroyed, the resource waits for the device.
+        // If the stream was destroyed, the resource waits for the device, so there is no conflict.
         found.uses_only();
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());

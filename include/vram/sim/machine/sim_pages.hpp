@@ -86,7 +86,7 @@ public:
         return handle;
     }
 
-    /// Destroys a handle. The physical memory is freed once it has no mapping either.
+    /// Destroys a handle. The physical memory is freed once it also has no mapping.
     void destroy(std::uint64_t handle) {
         call_.admit();
         sim_physical& memory = physical(handle);
@@ -118,8 +118,7 @@ public:
         ++memory.mappings;
     }
 
-    /// Permits the device to access all mappings in the range, which must have no address without
-    /// one.
+    /// Permits devices to access all mappings in the range, which must be mapped completely.
     void set_access(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);

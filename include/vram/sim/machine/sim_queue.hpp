@@ -179,8 +179,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) {
                 sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
-                // `s` now waits for all that; its next action need not do so again. In a call of a
-                // resource, the order for the program is still to be added.
+                // `s` now waits for all these streams, and its next action need not. A call of a
+                // resource keeps them, because it has not added the order of the program.
                 if (!in_resource_call()) {
                     d.unfollowed.clear();
                     d.blocking_orphans.clear();

@@ -87,7 +87,7 @@ public:
 
     [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
     /// Returns the reports and removes them from the log. If reports are printed, prints how often
-    /// each mistake occurred.
+    /// each mistake occurred that occurred more than once.
     [[nodiscard]] std::vector<sim_report> take() {
         print_totals();
         stored_.clear();

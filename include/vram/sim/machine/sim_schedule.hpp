@@ -135,7 +135,7 @@ public:
         }
     }
 
-    /// Lets those operations continue that wait for a word in memory which now has their value.
+    /// Lets operations continue that wait for a value of a word in memory which the word now has.
     void retry() {
         std::erase_if(stuck_, [&](sim_operation* const op) {
             if (!op->task.word || !may_end(*op)) { return false; }
@@ -176,7 +176,7 @@ public:
         return text;
     }
 
-    /// Returns the first exception of a kernel or host function since the last call, or null.
+    /// Returns the first exception of an operation of `device` since the last call, or null.
     [[nodiscard]] std::exception_ptr take_failure(int device) noexcept {
         return std::exchange(failures_[static_cast<std::size_t>(device)], {});
     }
@@ -277,8 +277,7 @@ private:
         op.shares = true;
         announce(link);
     }
-    /// Puts the next end of an operation that uses `link` into the agenda, in place of the last
-    /// one.
+    /// Puts the next end of an operation on `link` into the queue of events, in place of the last.
     void announce(sim_shared_link& link) {
         if (link.announced != nullptr) { ++link.announced->moves; }
         link.announced = link.first();
@@ -288,7 +287,7 @@ private:
         }
         drop_moved();
     }
-    /// Removes ends that have moved from the top of the agenda (queue of events).
+    /// Removes entries of ends that have moved from the front of the queue of events.
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }

@@ -68,7 +68,8 @@ public:
         return since_ + sim_time{static_cast<std::int64_t>((left + scale - 1) / scale)};
     }
 
-    sim_operation* announced = nullptr; ///< the operation for the end of which the scheduler waits
+    /// The operation that ends next, as announced to the scheduler.
+    sim_operation* announced = nullptr;
 
 private:
     __extension__ typedef unsigned __int128 wide;

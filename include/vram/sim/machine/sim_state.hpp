@@ -82,9 +82,10 @@ struct sim_stream_state {
     std::uint64_t count = 0; ///< number of the stream's last step
     /// A counter that each action on the stream increases: an operation, an event record or a wait.
     std::uint64_t work = 0;
-    /// Value of `work` of the legacy default stream up to which this stream waits for it.
+    /// Value that `work` of the legacy default stream had when this stream was last ordered after
+    /// it.
     std::uint64_t legacy_seen = 0;
-    /// True if `past_vclock` of the device includes all of `vclock`.
+    /// True if the vector clock of the device's past work, `past_vclock`, includes all of `vclock`.
     bool in_past = false;
     /// Positions of the stream in the sets of its device, see `sim_stream_set`.
     std::size_t position[3] = {~std::size_t{0}, ~std::size_t{0}, ~std::size_t{0}};
@@ -103,7 +104,8 @@ struct sim_stream_state {
     /// made on it. They are no work of the stream. The index is valid if the number is not 0.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    vector_clock  allocated; ///< contains only these allocations
+    /// Vector clock that contains only the allocations of pools on the stream.
+    vector_clock allocated;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
@@ -212,7 +214,7 @@ struct sim_device_state {
     sim_status        pending = sim_status::ok;
     bool              sticky  = false;
     sim_stream_state* legacy  = nullptr;
-    /// For each device: true if kernels of this device may access its memory.
+    /// For each device: true if kernels of this device may access the memory of that one.
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
     std::size_t       captured = 0; ///< number of these streams that are being captured

@@ -61,7 +61,7 @@ public:
     /// earlier calls of the others.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
-        // A thread that calls for the first time follows nothing.
+        // With `checked`, a thread that calls for the first time is ordered after nothing.
         if (threads == sim_host_order::checked) { return false; }
         bool any = outside.vclock.includes(slot, count);
         bool all = true;
@@ -144,7 +144,7 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // The scheduler has just selected this thread: another selection would count twice.
+            // The scheduler has just selected this thread, so it does not select one again.
             self.started = true;
             return;
         }

@@ -150,7 +150,8 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // The query of the legacy stream has also asked for the work of the blocking streams.
+        // A query of the legacy stream also covers the blocking streams, so its own order is not
+        // enough.
         return answer(pending, !s.legacy && knows(s.slot, s.count), all.vclock);
     }
 

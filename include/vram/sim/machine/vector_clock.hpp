@@ -24,7 +24,7 @@ namespace detail {
 /// Cost      That of `actor_clock`. A wait of a resource that adds something makes a second clock.
 class vector_clock {
 public:
-    /// Returns the counter of `actor`, or 0 if the clock has none.
+    /// Returns the counter of the stream or thread with the index `actor`, or 0 if there is none.
     [[nodiscard]] std::uint64_t operator[](std::size_t actor) const noexcept {
         return program_[actor];
     }
@@ -37,10 +37,11 @@ public:
         return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
 
-    /// Returns true if the owner must be advanced before it ends, see `actor_clock::joined`.
+    /// Returns true if the clock was joined after the last step of its owner, which must then
+    /// advance once more before it ends.
     [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
-    /// Counts a step of `actor`, which becomes the owner of the clock: increments its counter and
-    /// returns the new value.
+    /// Counts a step of the stream or thread with the index `actor`, which becomes the owner of the
+    /// clock: increments its counter and returns the new value.
     std::uint64_t advance(std::size_t actor) { return program_.advance(actor); }
 
     /// Sets each counter to the larger of its value and that in `other`: everything that happens
@@ -59,7 +60,7 @@ public:
         by_resources_ = std::make_shared<actor_clock const>(std::move(next));
     }
 
-    /// Raises the counter of `actor` to at least `count`.
+    /// Raises the counter of the stream or thread with the index `actor` to at least `count`.
     void raise(std::size_t actor, std::uint64_t count) { program_.raise(actor, count); }
 
     friend bool operator==(vector_clock const& a, vector_clock const& b) noexcept {

@@ -232,7 +232,8 @@ private:
             if (!pieces_.granted(i)) { unmap(i); }
         } catch (...) {}
     }
-    /// Sets access rights for those pages of `which` that have none, one driver call per run.
+    /// Sets access rights for those pages of `which` that have none, with one driver call for each
+    /// contiguous run.
     void grant(numbers const& which) {
         for (auto i = which.begin(); i != which.end();) {
             auto end = i;
