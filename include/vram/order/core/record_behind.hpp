@@ -96,8 +96,8 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream since the check above. The next attempt uses the
-            // hold.
+            // The owner has destroyed the stream since the check above. The next attempt records
+            // the event with the hold (a reference of the stream).
             if (held.ended() && i < attempts) { continue; }
             // Recording also fails if an error has invalidated a capture of the stream.
             if (detail::captures<Platform>(s)) { return recorded::captured; }

@@ -113,7 +113,8 @@ public:
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
                 if (how != recorded::done) {
-                    // The next event that is recorded stands for the epoch of this event as well.
+                    // The next event that is recorded stands for the epoch (part of the stream's
+                    // work) of this event as well.
                     recorded_.pop();
                     continue;
                 }
@@ -284,7 +285,8 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream of this timeline; false after `end`.
+    /// Returns true if the handle still means the stream of this timeline (record of progress);
+    /// false after `end`.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }

@@ -155,8 +155,8 @@ public:
         return nullptr;
     }
 
-    /// Records an event behind each pending use (of freed memory) in `held` that has none, if that
-    /// needs no wait, so that a later `poll` can find the use complete.
+    /// Records an event behind each pending use by a stream (in `held`) that has none, if that
+    /// needs no wait. A later `poll` can then find the use complete.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -164,8 +164,8 @@ public:
         }
     }
 
-    /// Queries events to find out which pending uses (of freed memory) in `held` are complete.
-    /// First records an event behind each use that has none, if that needs no wait.
+    /// Queries events to find out which pending uses by streams (in `held`) are complete. First
+    /// records an event behind each use that has none, if that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];

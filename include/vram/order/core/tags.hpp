@@ -82,8 +82,8 @@ public:
         return part;
     }
 
-    /// Removes the pending uses (of freed memory) of addresses before `from`. A use of memory on
-    /// both sides of `from` is cut there.
+    /// Removes the pending uses (streams that may still access freed memory) of addresses before
+    /// `from`. A use of memory on both sides of `from` is cut there.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {
@@ -95,7 +95,8 @@ public:
         }
     }
 
-    /// Removes the pending uses (of freed memory) for which `is_complete(use)` returns true.
+    /// Removes the pending uses (streams that may still access freed memory) for which
+    /// `is_complete(use)` returns true.
     template <class IsComplete>
     void drop(IsComplete const& is_complete) noexcept {
         for (std::size_t i = 0; i < size_;) {
@@ -132,8 +133,8 @@ public:
         }
     }
 
-    /// Changes uses that were kept for captured graphs into ordinary pending uses by streams: each
-    /// ends with the epoch `epoch(slot)` of its stream's work.
+    /// Changes uses that were kept for captured graphs into ordinary pending uses by streams. Each
+    /// ends with the epoch `epoch(slot)`, a part of the work of the stream with that index.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {

@@ -196,10 +196,11 @@ private:
     bool                  by_name_;
     bool                  visits_ends_;
     std::size_t           most_events_;
-    timeline*             recent_ = nullptr; ///< the timeline that `find` or `known` returned last
+    /// the timeline (record of a stream) that `find` or `known` returned last
+    timeline* recent_ = nullptr;
     /// Key of the stream of `recent_`, or 0 if there is none.
     std::uint64_t recent_key_ = 0;
-    /// Cache of timelines, for calls that alternate between streams.
+    /// Cache of timelines (records of streams), for calls that alternate between streams.
     seat seats_[seats];
     /// From this number of timelines (records of streams) on, a new stream gets the timeline of a
     /// stream that uses no freed memory any more, if there is one.

@@ -56,7 +56,8 @@ protected:
     using member  = arena_shard<pool_core<source, Growth>>;
     using request = block_request<stream>;
 
-    static constexpr std::size_t most = arena_shards<member>::most; ///< largest number of shards
+    /// largest number of shards (pools of the arena)
+    static constexpr std::size_t most = arena_shards<member>::most;
     static_assert(shard_selector<platform>::most <= most);
 
     arena_core(Upstream upstream, arena_options const& options, Growth growth)
@@ -131,8 +132,8 @@ protected:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {.asked = bytes, .alignment = alignment, .on = &s}, at);
     }
-    /// Slow path of a free: the shard for this thread and stream has no such live block. Another
-    /// shard frees it, or the free is reported as invalid.
+    /// Slow path of a free: the shard (pool of the arena) for this thread and stream has no such
+    /// live block. Another shard frees it, or the free is reported as invalid.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, call_site at) noexcept {
         if (p == nullptr) { return; }
         member* const  tried = pools_.find(selector_.of(r.on));
@@ -156,7 +157,8 @@ protected:
             visit(each.core());
         });
     }
-    /// Returns idle chunks of all shards, then trims the upstream: see `arena::trim`.
+    /// Returns idle chunks (without a live block) of all shards, then trims the upstream: see
+    /// `arena::trim`.
     std::size_t trim_all(std::size_t keep) {
         resource_call<platform> const own;
         std::size_t                   back = 0;
@@ -176,7 +178,7 @@ protected:
         return back;
     }
 
-    /// Returns the sum of the figures of all shards.
+    /// Returns the sum of the figures of all shards (pools of the arena).
     [[nodiscard]] memory_usage totals() const {
         resource_call<platform> const own;
         memory_usage                  all;
@@ -185,7 +187,7 @@ protected:
         return bounded(all);
     }
     /// Makes live <= reserved <= peak of reserved, and peak of live <= peak of reserved, also if
-    /// other threads allocated while the figures of the shards were added.
+    /// other threads allocated while the figures of the shards (pools) were added.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
         if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
@@ -220,8 +222,8 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// Allocates a block from the shard `from`. Returns null if the shard refuses. Other errors are
-    /// rethrown if `Throwing`, else reported to the error sink.
+    /// Allocates a block from the shard (pool) `from`. Returns null if the shard refuses. Other
+    /// errors are rethrown if `Throwing`, else reported to the error sink.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
         if constexpr (Throwing) { // try_allocate would report platform errors, not throw them
@@ -238,8 +240,9 @@ private:
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
-    /// Slow path, if the shard `mine` of the calling thread cannot grow: all shards return their
-    /// idle chunks, then every shard is asked for a block. Neither is done during a capture.
+    /// Slow path, if the shard (pool) `mine` of the calling thread cannot grow: all shards return
+    /// their chunks without a live block, then each is asked for a block. Neither is done during a
+    /// capture.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {
@@ -257,8 +260,8 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: allocates from the shard `mine`. If the request is refused, rethrows the
-    /// exception with the totals of all shards.
+    /// The last attempt: allocates from the shard (pool) `mine`. If the request is refused,
+    /// rethrows the exception with the totals of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);

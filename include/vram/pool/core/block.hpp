@@ -36,10 +36,10 @@ struct block : links {
         /// Chosen for a request, while the host still waits for the streams that may access the
         /// block: not counted as live, and a free of it is rejected.
         reserved,
-        /// In the list of freed blocks for the next request of this size by the same stream (a
-        /// quick list). Or in no list, because its pages are about to be mapped to other addresses.
+        /// Kept in a quick list (freed blocks of one size and stream) for the next request of this
+        /// size by that stream. Or in no list, because its pages are about to be mapped elsewhere.
         cached,
-        free, ///< in a free list, for any size and stream, unless it is graph-retained
+        free, ///< in a free list, for any size and stream, unless kept for a captured graph
     };
     /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};

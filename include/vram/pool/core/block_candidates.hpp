@@ -42,7 +42,7 @@ struct block_candidates {
     bool every = false;
     /// If true, the search queries events to learn if streams still use a block that fits better.
     bool asks = false;
-    /// Value of the chosen block's `unbacked` (not fully backed) before `reserve` took it.
+    /// Value of the chosen block's `unbacked` (may lack physical memory) before `reserve` took it.
     bool unbacked = false;
 
     template <class Price>

@@ -82,9 +82,9 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk with the smallest `cost(block)`, the one that a stream
-    /// may use soonest, and among equal ones the largest. Chunks that a thread is changing are left
-    /// out. Returns the number of chunks if no idle chunk can be used.
+    /// Returns the index of the idle chunk (one free block) with the smallest `cost(block)`, the
+    /// one that a stream may use soonest, and among equal ones the largest. Chunks that a thread is
+    /// changing are left out. Returns the number of chunks if no idle chunk can be used.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();

@@ -16,9 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of a heap, with the descriptors and pending uses by streams of all its blocks.
-/// Every block has links to its neighbours in the order of addresses, so coalescing needs no
-/// search. `is_complete(use)` returns true if a pending use is complete.
+/// The free blocks of a heap (some chunks of a pool), with the descriptors and pending uses by
+/// streams of all its blocks. Every block has links to its neighbours in the order of addresses, so
+/// coalescing needs no search. `is_complete(use)` returns true if a pending use is complete.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes no block. No other function fails.
 /// Threads   One thread at a time.
@@ -111,7 +111,7 @@ public:
 
     /// Divides a free block: its first `bytes` become a block in no bin (free list by size), which
     /// is returned. The free block must be larger, and not the first of its chunk. The rest keeps
-    /// its descriptor, its pending uses, and nearly always its bin.
+    /// its descriptor, its pending uses by streams, and nearly always its bin.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const b = blocks_.cut_front(rest, bytes);
         free_.resize(rest, rest->bytes - bytes);
@@ -120,8 +120,8 @@ public:
     }
 
     /// Makes a block free again that was set aside (removed from its free list) or is no longer
-    /// live, and coalesces it with its free neighbours if their pending uses can be merged. If a
-    /// neighbour keeps its size class, it stays in its bin.
+    /// live, and coalesces it with its free neighbours if their pending uses by streams can be
+    /// merged. If a neighbour keeps its size class, it stays in its free list.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -269,8 +269,8 @@ private:
         blocks_.drop_next(b);
         return true;
     }
-    /// Merges the block after `b` into `b`, if it is free and the pending uses of both can be
-    /// merged. Returns true if it did.
+    /// Merges the block after `b` into `b`, if it is free and the pending uses by streams of both
+    /// can be merged. Returns true if it did.
     template <class IsComplete>
     bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);

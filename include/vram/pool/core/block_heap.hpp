@@ -162,13 +162,13 @@ public:
         }); // the thread that changes a chunk's size needs its last block in place
     }
     /// `complete` marks a block as fully backed by physical memory. `set_aside` removes a free
-    /// block from its bin, so that no request can use it.
+    /// block from its bin (free list by size), so that no request can use it.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
-    /// Removes free blocks from their bins (`set_aside(block)`) as long as `taken(block)` returns
-    /// true. In each chunk that can grow, begins with the last block and continues towards lower
-    /// addresses. Leaves out blocks for which `skip(block)` returns true, and chunks whose size a
-    /// thread is changing.
+    /// Removes free blocks from their bins (free lists by size) with `set_aside(block)`, as long as
+    /// `taken(block)` returns true. In each chunk that can grow, begins with the last block and
+    /// continues towards lower addresses. Leaves out blocks for which `skip(block)` returns true,
+    /// and chunks whose size a thread is changing.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {

@@ -85,7 +85,7 @@ private:
     [[nodiscard]] static bool is_unused(block const& b) noexcept {
         return b.now != block::state::live && b.now != block::state::reserved;
     }
-    /// Returns true if a chunk is idle and no part of it is retained for a graph.
+    /// Returns true if a chunk is one free block of which no part is kept for a captured graph.
     [[nodiscard]] static bool goes_back(block_heap::chunk const& c) noexcept {
         return c.idle() && c.first->waits_for().kept().empty();
     }

@@ -61,7 +61,8 @@ public:
         }
     }
     /// Changes the uses of a free or cached block that are kept for captured graphs into ordinary
-    /// pending uses by streams: each ends with the epoch `epoch(slot)` of its stream's work.
+    /// pending uses by streams. Each ends with the epoch `epoch(slot)`, a part of the work of the
+    /// stream with that index.
     template <class Epoch>
     static void end_captures(block* b, Epoch const& epoch) noexcept {
         if (b->slot == block::several) {

@@ -129,8 +129,8 @@ public:
     }
 
     /// Lowers the top (bump pointer) to `to`. Uses by streams of memory above `to` become pending
-    /// uses. `pending(use)` returns the stream's slot and epoch (part of its work) for each of
-    /// them; epoch 0 means that the stream does not use the memory any more.
+    /// uses. `pending(use)` returns the index (slot) of the stream and the epoch (part of its work)
+    /// until which each lasts; epoch 0 means that the stream does not use the memory any more.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {

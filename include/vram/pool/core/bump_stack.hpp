@@ -86,7 +86,7 @@ public:
         while (i != 0 && marks_[i - 1].is_above(index, at)) { --i; }
         return i != 0 ? marks_[i - 1].live : live_before_marks_;
     }
-    /// Returns the counter of live bytes that were allocated since the last mark.
+    /// Returns the counter of live bytes that were allocated since the last mark (position).
     [[nodiscard]] std::size_t& live_at_top() noexcept {
         return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }
@@ -168,10 +168,11 @@ public:
 
 private:
     struct place {
-        std::uint64_t  serial;
-        std::size_t    chunk;
-        std::uintptr_t top; ///< address of the top when the mark was made, or 0 if no chunk existed
-        std::size_t    live = 0; ///< live bytes between this mark and the next
+        std::uint64_t serial;
+        std::size_t   chunk;
+        /// the chunk's bump pointer when the mark was made, or 0 if no chunk existed
+        std::uintptr_t top;
+        std::size_t    live = 0; ///< live bytes between this mark (position) and the next
 
         [[nodiscard]] bool is_at(std::size_t index, std::uintptr_t height) const noexcept {
             return chunk == index && top == height;

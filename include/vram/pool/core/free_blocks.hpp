@@ -32,7 +32,7 @@ public:
     using fit = block_places::fit;
 
     /// If a request is larger than this and the best fitting block is still in use by a stream,
-    /// recording an event to learn when it becomes ready is worth the cost.
+    /// recording an event to learn when the block is unused is worth the cost.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
 
     /// `in_place`: the chunks of the heap can grow at their ends.
@@ -160,8 +160,8 @@ public:
         for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
         return most;
     }
-    /// Calls `visit(block)`, which may remove it, for free blocks of `bytes` or more, small bins
-    /// first.
+    /// Calls `visit(block)` for free blocks of `bytes` or more, by bins (free lists by size), small
+    /// ones first. `visit` may remove the block.
     template <class Visit>
     void for_each_from(std::size_t bytes, Visit const& visit) const {
         auto const look = [&](block* b) {
@@ -200,8 +200,8 @@ private:
         }
     }
 
-    /// Continues the fast path from bin `i` on if the first block of that bin lacks physical
-    /// memory: returns the first suitable block of the next few bins, or null.
+    /// Continues the fast path from bin (free list by size) `i` on if the first block of that bin
+    /// lacks physical memory: returns the first suitable block of the next few bins, or null.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -213,13 +213,13 @@ private:
         }
         return nullptr;
     }
-    /// Returns the first block of a bin, or, for the index `bins::count`, of the list of last
-    /// blocks of chunks. Returns null if there is none.
+    /// Returns the first block of a bin (free list by size), or, for the index `bins::count`, of
+    /// the list of last blocks of chunks. Returns null if there is none.
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the block is fully backed, and no stream except the one with the index
-    /// `slot` may still access it.
+    /// Returns true if the block is fully backed by physical memory, and no stream except the one
+    /// with the index `slot` may still access it.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.unbacked;
@@ -227,12 +227,12 @@ private:
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
                                    bool all) const {
-        // Number of candidates to look at in one bin.
+        // Number of candidates to examine in one bin (free list by size).
         std::size_t const each = all ? ~std::size_t{0} : 4;
         // Number of candidates after which a place that needs a wait is accepted.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
-        // Some blocks of this bin are too small. All blocks of later bins are large enough.
+        // Some blocks of this bin (free list) are too small. Those of later bins are large enough.
         std::size_t const own = bins::of(bytes);
         for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
             fit         best{.cost = availability::unavailable};
@@ -242,8 +242,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // All blocks of a later bin have similar sizes: the first one that is ready is
-                    // taken.
+                    // Blocks of a later bin (free list) have similar sizes, so the first one that
+                    // needs no wait is taken.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -256,8 +256,8 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // If only places that need a wait were found, tries the largest block, part of which is
-        // most likely used by no stream. The last bin is not empty then.
+        // If only places that need a wait were found, tries one of the largest blocks, part of
+        // which is most likely used by no stream. The last bin (free list) is not empty then.
         fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment, price);
         return ample.cost == availability::ready ? ample : dear;
     }
