@@ -103,7 +103,7 @@ public:
     }
 
     /// Makes `s` the stream of the array, on which it is copied and freed from now on. The caller
-    /// must have ordered `s` after the work that uses the array so far.
+    /// must have ordered `s` after all earlier work that uses the array.
     void set_stream(stream s) noexcept { bytes_.set_stream(s); }
     /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
     /// uses the array. The array is empty then.

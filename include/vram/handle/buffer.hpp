@@ -101,7 +101,7 @@ public:
     }
 
     /// Makes `s` the stream of the buffer, on which it is copied and freed from now on. The caller
-    /// must have ordered `s` after the work that uses the buffer so far.
+    /// must have ordered `s` after all earlier work that uses the buffer.
     void set_stream(stream s) noexcept {
         stream_ = s;
         held_   = detail::hold_stream<platform>(s);

@@ -11,7 +11,7 @@
 
 namespace vram {
 
-/// Every chunk has `step` bytes. A request larger than that gets a chunk of its own size.
+/// Every chunk has `step` bytes. A larger request gets a chunk as large as the request.
 ///
 ///     pool memory{virtual_resource{}, {}, fixed_growth{.step = 1_GiB}};
 ///

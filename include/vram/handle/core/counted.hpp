@@ -23,7 +23,7 @@ public:
     counted(counted&&) = delete;
 
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
-    /// Removes a reference. The call that removes the last one destroys the object.
+    /// Removes a reference. If it was the last one, destroys the object.
     void drop() noexcept {
         if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) { end_(this); }
     }

@@ -38,9 +38,9 @@ struct pool_search {
         return core.heap_.take(r, held, false);
     }
     /// Tries all other ways, in this order: free blocks whose missing pages can be mapped, a query
-    /// of the streams, a hole between large blocks, growing, the heap for the other kind of sizes
-    /// (small or large), growing after another thread has remapped pages, growing after idle chunks
-    /// were returned, waiting for everything that was freed. May return without the lock.
+    /// of the streams, a hole between large blocks, growing, for a small request the heap for large
+    /// blocks (or the reverse), growing after another thread has remapped pages, growing after idle
+    /// chunks were returned, waiting for everything that was freed. May return without the lock.
     template <class Core>
     static void* make_room(Core& core, typename Core::request const& r,
                            typename Core::guard& held) {

@@ -18,7 +18,7 @@
 namespace vram {
 namespace detail {
 
-/// A bounded queue of remote frees with a lock of its own, so that a remote free does not disturb
+/// A bounded queue of remote frees with a separate lock, so that a remote free does not disturb
 /// the thread that holds the shard's lock. (The idea of remote lists is that of Leijen, Zorn and de
 /// Moura, mimalloc, 2019. These lists lie outside the managed memory, which the host may not be
 /// able to access, and are therefore bounded.)

@@ -160,7 +160,8 @@ public:
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of the oldest free block of the stream with the index `slot`.
+    /// Frees the live block `n` again, which was taken as the oldest block from the list of the
+    /// stream with the index `slot`: puts it back to the old end of that list.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);

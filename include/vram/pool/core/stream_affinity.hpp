@@ -16,10 +16,10 @@ namespace vram {
 namespace detail {
 
 /// Assigns each stream a seat, the index of a shard. A new stream gets the seat with the fewest
-/// streams, and keeps it until it is forgotten. Streams are identified by `stream_key`. This is a
-/// hash table with linear probes that readers use without a lock while it changes. A reader may
-/// then get the seat of another stream, or find none and repeat the search with the lock. Any seat
-/// is correct for any stream; only the distribution suffers.
+/// streams, and keeps it until it is forgotten. Streams are identified by `stream_key`. The table
+/// is a hash table with linear probing. Readers search it without a lock, also while it changes. A
+/// reader may then get the seat of another stream, or find none and repeat the search with the
+/// lock. Any seat is correct for any stream; only the distribution suffers.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. No other function fails.
 /// Threads   Any threads may call concurrently. No other thread may use an object that is moved.

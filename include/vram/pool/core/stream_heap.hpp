@@ -92,8 +92,8 @@ public:
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
-    /// Allocates a block from the heap for the other kind of sizes, small or large. Called if the
-    /// heap for its size has no block and the upstream has no memory.
+    /// Allocates a small block from the heap for large blocks, or a large block from the heap for
+    /// small ones. Called if the right heap has no block and the upstream has no memory.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }

@@ -37,9 +37,9 @@ public:
 
     stream_slabs(event_policy events, bool graphs) noexcept : arbiter_{events, graphs} {}
 
-    /// Allocates a block from the reserved memory of `heap`, for the stream `on` (null: for any
-    /// stream, without a wait). Returns null if there is none. If `must_wait` is not null and every
-    /// block needs a wait, sets it to true and returns null instead of waiting.
+    /// Allocates a block from the reserved memory of `heap` for the stream `on` (null: for use on
+    /// any stream without a wait). Returns null if there is none. If `must_wait` is not null and
+    /// every block needs a wait, sets it to true and returns null instead of waiting.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         auto const who = arbiter_.asker_for(on);
