@@ -41,7 +41,7 @@ class pinned_resource; // defined in cuda/pinned_resource.hpp
 ///           error.
 /// Threads   Any thread may call.
 /// Streams   A call that would break a graph capture is refused, or made in another way.
-/// Cost      The cost is that of the call in the part that implements it.
+/// Cost      The cost of the CUDA call that a function makes.
 struct cuda_platform : detail::cuda_ranges {
     using device          = cuda_device;
     using device_guard    = cuda_device_guard;

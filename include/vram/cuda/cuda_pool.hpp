@@ -57,7 +57,7 @@ public:
         cuda_device_guard const          on{device};
         detail::cuda_capture_guard const relaxed;
         cudaMemPoolProps                 properties{};
-        properties.allocType     = cudaMemAllocationTypePinned; // stays on the device
+        properties.allocType     = cudaMemAllocationTypePinned; // memory that stays on the device
         properties.handleTypes   = options.export_handle;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id   = device.ordinal();

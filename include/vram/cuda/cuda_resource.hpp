@@ -20,8 +20,8 @@ namespace vram {
 ///           `deallocate_sync` reports errors to the error sink.
 /// Threads   Any thread may call.
 /// Streams   None. `deallocate_sync` waits for the whole device, as cudaFree does.
-/// Cost      Tens to hundreds of microseconds a call. An alignment above 256 takes almost as many
-///           additional bytes.
+/// Cost      Tens to hundreds of microseconds a call. An alignment `a` above 256 takes `a - 256`
+///           more bytes.
 class cuda_resource : public detail::cuda_direct<cuda_resource> {
 public:
     using properties = property_set<device_accessible>;

@@ -26,9 +26,9 @@ enum class boundary {
 /// Result of `boundary_place` for a position without an element in the volume.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-/// Returns the index in a row of `extent` elements of the element that appears at position `at`,
-/// which may lie outside of the row; `nowhere` if `how` selects none, or if the row is empty.
-/// Reflections and periods continue for any distance. Cost: constant.
+/// Returns the index of the element of a row that appears at position `at`, which may lie outside
+/// of the row. The row has `extent` elements. Returns `nowhere` if `how` selects no element, or if
+/// the row is empty. Reflections and periods continue for any distance. Cost: constant.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
@@ -60,10 +60,11 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Visits the elements at `length` positions of a row from `begin` on, in runs that are contiguous
-/// in the volume: `visit(offset, place, count)`, in which `offset` counts from `begin` and `place`
-/// is the index in the volume. Positions without an element are skipped. Cost: one visit for the
-/// part inside the volume, and one for each element outside (for `wrap`, one for each period).
+/// Visits the elements that appear at `length` positions of a row, from position `begin` on, in
+/// contiguous runs: calls `visit(offset, place, count)`. `offset` is the distance of the run from
+/// `begin`, and `place` the index of its first element. Positions without an element are skipped.
+/// Cost: one visit for the part inside the row, and one for each element outside (for `wrap`, one
+/// for each period).
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {
@@ -72,7 +73,8 @@ constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t leng
         bool const           inside = at >= 0 && static_cast<std::size_t>(at) < extent;
         std::size_t const    place  = boundary_place(how, at, extent);
         std::size_t          count  = 1;
-        if (place == nowhere) { // skip to the volume, or to the end of the row
+        // no element is here: skip to the row's first element, or to the last position
+        if (place == nowhere) {
             count = at < 0 ? detail::smaller_of(length - i,
                                                 std::size_t{0} - static_cast<std::size_t>(at))
                            : length - i;

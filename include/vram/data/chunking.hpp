@@ -56,7 +56,7 @@ public:
 
     /// Returns the number of chunks.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Returns the bytes of the longest chunk, at least 1 also if there is no chunk.
+    /// Returns the bytes of the longest chunk; at least 1, also if there is no chunk.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return detail::smaller_of(chunk_, detail::larger_of<std::size_t>(bytes_, 1));
     }

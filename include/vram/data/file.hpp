@@ -202,7 +202,7 @@ private:
                                std::size_t offset) const noexcept {
         constexpr std::size_t unit = direct_alignment;
         std::size_t const     past = offset % unit;
-        // True if the memory address and the file offset are aligned at the same byte.
+        // True if the memory address and the file offset have the same remainder modulo `unit`.
         bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
         if (past != 0) { return {plain_.fd, detail::smaller_of(bytes, unit - past)}; }

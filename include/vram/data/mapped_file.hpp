@@ -24,8 +24,8 @@ namespace vram {
 
 /// Options of mapping a file.
 struct mapped_file_options {
-    /// If not 0, creates a file of so many zero bytes, which can be written through the mapping. 0
-    /// opens an existing file, which can only be read.
+    /// If not 0, creates a file of this many zero bytes, which can be written through the mapping.
+    /// 0 opens an existing file, which can only be read.
     std::size_t create = 0;
     /// If true, the whole file is read when it is mapped, and not page by page at the first access,
     /// if the system has `MAP_POPULATE`.

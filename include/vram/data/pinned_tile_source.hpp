@@ -54,8 +54,8 @@ public:
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns
-    /// their number of bytes, or 0 after the last tile. If they do not fit in `device`, nothing is
-    /// copied.
+    /// the bytes of tile and halo, or 0 after the last tile. If these do not fit in `device`,
+    /// nothing is copied.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

@@ -60,8 +60,8 @@ public:
     /// Returns the value of elements beyond the border with `boundary::constant`.
     [[nodiscard]] Element const& outside() const noexcept { return outside_; }
 
-    /// Copies tile `index` and its halo into `to`. Returns their number of bytes, or 0 after the
-    /// last tile. If they do not fit in `to`, nothing is written.
+    /// Copies tile `index` and its halo into `to`. Returns the bytes of tile and halo, or 0 after
+    /// the last tile. If these do not fit in `to`, nothing is written.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

@@ -18,14 +18,16 @@ namespace vram {
 enum class tile_order {
     last_fastest,  ///< the last dimension varies fastest, as in memory
     first_fastest, ///< the first dimension varies fastest
-    snake,         ///< as `last_fastest`, but alternating: each tile touches its predecessor
+    /// Like `last_fastest`, but rows alternate in direction, so that each tile touches its
+    /// predecessor.
+    snake,
 };
 
 /// Options of `tiles`. Dimensions are ordered as in C arrays: the last one is contiguous in memory.
 template <std::size_t Rank>
 struct tile_options {
-    std::size_t extent[Rank]{}; ///< elements of the volume in each dimension
-    /// Elements of a tile in each dimension; the last tiles may have fewer.
+    std::size_t extent[Rank]{}; ///< number of elements of the volume in each dimension
+    /// Number of elements of a tile in each dimension; the last tiles may have fewer.
     std::size_t tile[Rank]{};
     /// Width of the halo in each dimension: the number of elements on each side of a tile that its
     /// batch also contains.

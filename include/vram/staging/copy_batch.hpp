@@ -19,7 +19,7 @@ namespace vram {
 ///
 ///     copy_batch<cuda_platform> rows;
 ///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
-///     rows.run(stream);                    // takes 0.6 of the time
+///     rows.run(stream);       // takes 0.6 of the time of single copies
 ///
 /// The copies have no order among themselves: no copy may write memory that another one reads or
 /// writes. If the platform has no call for several copies, or the stream does not support it (a
@@ -30,7 +30,7 @@ namespace vram {
 ///           list unchanged.
 /// Threads   One thread at a time.
 /// Streams   The copies are ordered in the stream. Host memory must be pinned, and unchanged until
-///           the stream has passed the copies.
+///           the copies are complete.
 /// Cost      For copies of 32 KiB and more, single copies are as fast.
 template <class Platform>
 class copy_batch {

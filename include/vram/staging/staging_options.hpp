@@ -33,7 +33,8 @@ struct staging_options {
     /// If true, downloads write pageable memory with non-temporal stores, which bypass the caches.
     bool streaming = true;
 
-    /// Returns the number of threads on this machine: `threads`, or the number of cores up to 8.
+    /// Returns the number of threads on this machine: `threads`, or if that is 0, the number of
+    /// cores, from 1 to 8.
     [[nodiscard]] unsigned resolved_threads() const noexcept {
         return threads != 0 ? threads
                             : detail::larger_of(

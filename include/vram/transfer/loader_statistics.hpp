@@ -16,7 +16,7 @@ namespace vram {
 /// simulated device, that is simulated time.
 struct loader_statistics {
     std::uint64_t batches = 0; ///< number of batches that the loop has received
-    std::uint64_t bytes   = 0; ///< number of bytes of these batches, with padding
+    std::uint64_t bytes   = 0; ///< number of bytes of the received batches, with padding
     /// number of batches that were filled, but left out by `last_batch::drop`
     std::uint64_t left_out = 0;
     std::uint64_t fill_ns  = 0; ///< time spent to fill batches, summed over all producers

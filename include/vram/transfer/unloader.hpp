@@ -46,10 +46,10 @@ concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t
 ///           failed. If no call has thrown the exception, the destructor reports it to the error
 ///           sink.
 /// Threads   One thread of the caller. The sink runs on the unloader's thread. `next` blocks the
-///           calling thread while no device block is free because their results wait for the sink.
-/// Streams   Before the producer's stream overwrites a device block, it waits for the copy of the
-///           previous result. The copy stream waits for the work that writes the results. No host
-///           thread waits for either.
+///           calling thread while the results in all device blocks wait for the sink.
+/// Streams   Before the stream that writes the results overwrites a device block, it waits for the
+///           copy of the previous result. The copy stream waits for the work that writes a result.
+///           No host thread waits for either.
 /// Cost      The constructor allocates all memory. With completion flags, a result costs two events
 ///           and at most two stream waits.
 template <class Sink, class Platform, class Device = typename Platform::device_resource,
@@ -98,9 +98,9 @@ public:
     }
     ~unloader() { shut_down(); }
 
-    /// Returns device memory for the next result, which the producer's stream may use at once.
-    /// Waits while no device block is free; throws `loader_error{all_held}` if the program holds
-    /// all.
+    /// Returns device memory for the next result. Work on the stream that was passed to the
+    /// constructor may write it at once. Waits while no device block is free; throws
+    /// `loader_error{all_held}` if the program holds all.
     [[nodiscard]] result next(call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         auto&                             slot = detail::naming<loader_error>(
@@ -109,8 +109,8 @@ public:
     }
 
     /// Sends a copy of the device memory `from` as the next result. The copy waits for the work
-    /// enqueued so far on the producer's stream. Later work on that stream may overwrite `from`. An
-    /// empty `from` is a result of 0 bytes.
+    /// enqueued so far on the stream that was passed to the constructor. Later work on that stream
+    /// may overwrite `from`. An empty `from` is a result of 0 bytes.
     void push(std::span<std::byte const> from, call_site at = call_site::current()) {
         if (from.size() > core_->batch_bytes()) {
             throw loader_error{loader_error{loader_error::reason::too_large, core_->sent(),
@@ -202,7 +202,7 @@ public:
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
     /// Sends the first `bytes` bytes of the memory as the next result. The copy waits for the work
-    /// enqueued so far on the producer's stream and on the recorded streams. A result of 0 bytes
+    /// enqueued so far on the unloader's stream and on the recorded streams. A result of 0 bytes
     /// also has an index: the sink receives an empty span. Does nothing if the result was sent
     /// already.
     void send(std::size_t bytes, call_site at = call_site::current()) {

@@ -19,8 +19,8 @@ struct unloader_options {
     std::size_t depth = 2;
     /// Number of pinned blocks. A block is free again once the sink has returned. 0 means `depth`.
     std::size_t pinned_depth = 0;
-    /// Number of device blocks. A block is free again once its copy to the host is enqueued; later
-    /// work of the producer's stream waits for this copy. 0 means `depth`.
+    /// Number of device blocks. A block is free again once its copy to the host is enqueued; the
+    /// stream that writes the next result waits for this copy. 0 means `depth`.
     std::size_t device_depth = 0;
     /// Largest sum of pinned and device memory in bytes. If the unloader needs more, its
     /// constructor throws `over_limit` before it allocates.

@@ -18,11 +18,11 @@
 namespace vram {
 namespace detail {
 
-/// `cudaDeviceReset` destroys all streams, events and memory of a device. Objects of vram may still
-/// have their handles, and CUDA dereferences a handle that is passed to it. CUDA does not announce
-/// a reset, so the objects compare the context of the device at their creation and before they
-/// destroy anything: after a reset the context has another id (CUDA 12.0), and there is no context
-/// until CUDA is used again.
+/// Detects that a device was reset. `cudaDeviceReset` destroys all streams, events and memory of a
+/// device. Objects of vram may still have their handles, and CUDA dereferences a handle that is
+/// passed to it. CUDA does not announce a reset, so the objects compare the context of the device
+/// at their creation and before they destroy anything: after a reset the context has another id
+/// (CUDA 12.0), and there is no context until CUDA is used again.
 ///
 /// Only the primary context, that of the runtime, is known. No call here creates a context.
 ///
@@ -77,9 +77,9 @@ public:
         after_reset_.store(call);
     }
 
-    /// Asks the driver if `device` was reset since the last call for it. If so, counts the reset
-    /// and calls the function stored by `call_after_reset`, once for each reset even if several
-    /// threads ask at the same time.
+    /// Asks the driver if `device` was reset since the last call for this device. If so, counts the
+    /// reset and calls the function stored by `call_after_reset`, once for each reset even if
+    /// several threads ask at the same time.
     static void notice(cuda_device device) noexcept {
         state& its = state_of(device.ordinal());
         if (&its == &no_state_) { return; }
@@ -88,7 +88,8 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        // No context was known before, or another thread has already noticed the reset.
+        // Nothing is to be done if no context was known before, or if another thread has already
+        // noticed the reset.
         if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }

@@ -125,7 +125,7 @@ public:
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                start_epoch(); // later frees take the lock, so they are counted
+                start_epoch(); // after this, `note` takes the lock, so that it counts the free
                 frees              = each->frees;
                 recorded const how = record(place, *each);
                 // The stream is being captured, so it stays in the list.
@@ -213,8 +213,8 @@ private:
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Finds the stream with the largest number below `number`, with the lock taken. Sets `number`
-    /// to its number, and `where` to its device. Returns false if there is no such stream.
+    /// Takes the lock. Finds the stream with the largest number below `number`. Sets `number` to
+    /// its number, and `where` to its device. Returns false if there is no such stream.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
         user const* const each = first_before(streams_, number);
@@ -292,9 +292,9 @@ private:
     };
     static constexpr std::size_t usual = 16;
 
-    /// Returns the pointer of the list to the stream, or the null pointer at its end. A default
-    /// stream is also compared by its id, because its handle means another stream on another thread
-    /// or device.
+    /// Returns the list's pointer to the element of the stream `s` (`erase` changes it), or the
+    /// null pointer at the end of the list. A default stream is also compared by its id, because
+    /// its handle means another stream on another thread or device.
     [[nodiscard]] user** find(cuda_stream_view s) {
         // An id of 0 matches any id.
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();

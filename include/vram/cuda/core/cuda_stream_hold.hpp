@@ -54,7 +54,8 @@ public:
     [[nodiscard]] bool reset() const noexcept {
         return its_ != nullptr && cuda_context::ended(its_->life);
     }
-    /// Returns true if the owner (the `cuda_stream`) was destroyed. The handle is still valid.
+    /// Returns true if the owner (the `cuda_stream`) was destroyed. The handle is still valid,
+    /// unless the device was reset.
     [[nodiscard]] bool ended() const noexcept {
         return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
     }

@@ -29,7 +29,8 @@ namespace detail {
 /// other streams at the first query. The ids of default streams are in `cuda_default_streams`.
 ///
 /// There is one limit. If a stream that vram did not create is destroyed, and CUDA reuses its
-/// handle for a stream that is captured before it is queried, it gets the id of the old one.
+/// handle for a stream that is captured before it is queried, the new stream gets the id of the old
+/// one.
 ///
 /// A destroyed stream must not be queried either, because CUDA follows its handle into freed
 /// memory. For a `cuda_stream` the life is known: `begin` and `end` report it, and `hold` returns a
@@ -195,7 +196,8 @@ public:
         } catch (...) {}
     }
     /// Returns true if the stream with this handle is known to have ended (its owner has destroyed
-    /// it; holds may remain), and no newer stream with this handle is known.
+    /// it, and holds may remain, or its device was reset), and no newer stream with this handle is
+    /// known.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }

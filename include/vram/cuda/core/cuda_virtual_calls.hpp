@@ -11,7 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// Functions of libcuda for virtual memory, looked up at run time: no program links with it.
+/// Functions of libcuda for virtual memory, looked up at run time, so that programs need not link
+/// with libcuda.
 ///
 ///     CUresult const status = cuda_virtual_calls::here().unmap(at, bytes);
 ///

@@ -93,7 +93,8 @@ struct box_plan {
 ///     box_copies<3>(device, {tile, zero}, host, {volume, origin}, tile, sizeof(float),
 ///                   [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   None of its own. The box must lie in both arrays, and their sizes must not overflow.
+/// Failure   Throws the exceptions of `visit`. The box must lie in both arrays, and their sizes
+///           must not overflow.
 /// Threads   Any thread may call.
 /// Cost      One visit for up to three dimensions after merging, otherwise one visit for each
 ///           element of the first dimension. Rows more than 2 GiB apart, for which CUDA has no

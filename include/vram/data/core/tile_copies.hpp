@@ -18,7 +18,7 @@ namespace detail {
 ///     tile_copies<3> const copies{cut, sizeof(float)};
 ///     copies.gather(7, device, volume, [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   None of its own.
+/// Failure   Throws the exceptions of the caller's function.
 /// Threads   Any thread may use a copy; the object is a value.
 /// Cost      A tile inside the volume is one copy. (In four dimensions it is one for each element
 ///           of the first dimension, unless those are contiguous.) At the border, `wrap` needs one
@@ -75,7 +75,8 @@ public:
     }
 
 private:
-    /// Visits each combination of the contiguous runs of one dimension with those of the others.
+    /// Calls `visit` for each copy of one tile: for each combination of contiguous runs of
+    /// elements, one run in each dimension.
     template <class Visit>
     struct runs {
         tile_copies const&   of;

@@ -125,7 +125,8 @@ inline void nontemporal_64(std::byte* to, std::byte const* from, std::size_t blo
 
 #endif
 
-/// Returns the widest non-temporal stores of this processor; `none`: a memcpy.
+/// Returns the width of the widest non-temporal stores of this processor; `none` if
+/// `nontemporal_copy` is a memcpy.
 [[nodiscard]] inline nontemporal_width widest_nontemporal() noexcept {
 #ifdef VRAM_NONTEMPORAL_COPY
     static nontemporal_width const found =

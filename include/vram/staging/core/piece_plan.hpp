@@ -74,7 +74,7 @@ public:
     }
 
 private:
-    /// Largest number of growing pieces: as many steps of an eighth each reach a factor of 1600.
+    /// Largest number of growing pieces. 63 steps of an eighth each multiply the size by 1600.
     static constexpr std::size_t steps = 63;
 
     [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {

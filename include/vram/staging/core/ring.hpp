@@ -46,7 +46,7 @@ public:
 
         typename Platform::event copied; ///< event recorded after the last copy that used the chunk
         std::byte*               memory = nullptr;
-        /// Index of the piece of the transfer in this chunk.
+        /// Index of the piece of the transfer that this chunk contains.
         std::size_t piece     = 0;
         bool        in_flight = false;
         bool        recorded  = false; ///< true if the event `copied` was recorded after the copy
@@ -107,7 +107,7 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            // Relaxed suffices: the other threads have ended.
+            // Relaxed order suffices: the threads that set `lost` have ended.
             if (lost.load(std::memory_order_relaxed)) {
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,

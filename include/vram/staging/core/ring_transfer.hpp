@@ -99,7 +99,7 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        // The device has failed, so the content of the chunk is not known.
+        // If the device has failed, the content of the chunk is not known.
         if (progress_.device_failed()) { return progress_.undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {

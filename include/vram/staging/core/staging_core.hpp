@@ -28,7 +28,8 @@ namespace detail {
 /// Chooses how to copy a number of bytes, and copies them: by one copy, through the ring of pinned
 /// chunks, or directly between storage and the device.
 ///
-/// Failure   The functions fail as those of `staging`.
+/// Failure   Copies throw `staging_error`. The constructor throws the exceptions of memory, threads
+///           and streams.
 /// Threads   Any thread may call. Calls run one at a time, except small direct copies.
 /// Streams   Copies through the ring are enqueued on a non-blocking stream of the ring, which first
 ///           waits for the earlier work of the caller's stream. Single copies are enqueued on the

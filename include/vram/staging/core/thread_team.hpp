@@ -70,7 +70,8 @@ public:
     }
 
 private:
-    /// Its destructor ends the threads already started if a later one cannot be started.
+    /// A guard in the constructor: ends the threads already started if a later one cannot be
+    /// started.
     struct ending {
         ~ending() {
             if (of != nullptr) { of->end(); }

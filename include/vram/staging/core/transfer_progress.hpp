@@ -17,7 +17,7 @@ namespace detail {
 /// The numbers of the pieces of a transfer. Threads take them in order, and each piece that was
 /// taken is finished or fails. After a failure no further piece is taken.
 ///
-/// Failure   None of its own. The first exception of a piece is stored.
+/// Failure   No function throws. The first exception of a piece is stored.
 /// Threads   Any thread may call. `cause` and `whole` need the end of all pieces that were taken.
 /// Cost      One atomic add for each piece. Nothing is allocated.
 class transfer_progress {

@@ -66,7 +66,8 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // If short batches are left out, and the last may be one of them, it stays the last.
+            // If the last batch may be short, and would then be left out, it is not shuffled: it
+            // stays the last.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
@@ -121,8 +122,8 @@ private:
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// Returns the number of batches that are not known to be short. If these are not simply the
-    /// first batches of the source, stores their indices in `order`.
+    /// Returns the number of batches that are not known to be short; the others are left out. If
+    /// these are not simply the first batches of the source, stores their indices in `order`.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -138,9 +139,9 @@ private:
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
-    /// Returns true if the source's last batch is short. Makes the source produce this batch, once
-    /// for each `size()`, because all loaders that share the source must leave out the same
-    /// batches.
+    /// Returns true if the source's last batch is short. Makes the source produce this batch,
+    /// unless an earlier pass did, because all loaders that share the source must leave out the
+    /// same batches.
     template <class Produce>
     bool last_is_short(Produce const& produce) {
         if (asked_of_ == total_) { return last_short_; }
@@ -159,7 +160,7 @@ private:
     std::size_t           full_ = 0; ///< bytes of a full batch; one with fewer is short
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
-    /// The value of `total_` for which `last_short_` was computed.
+    /// The source's `size()` at which `last_short_` was computed; `unknown` before that.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -30,9 +30,9 @@ concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
 /// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into the pinned
 /// memory `to` and returns the number of bytes of the batch; 0 ends the loop. It is a callable, or
-/// a class with a member `fill`. The parameter `stop` is optional: if it is requested, the batch is
-/// no longer needed, and a source that takes long should return. With several producers, several
-/// threads call the source concurrently, each with another index.
+/// a class with a member `fill`. The parameter `stop` is optional: if a stop is requested, the
+/// batch is no longer needed, and a source that takes long should return. With several producers,
+/// several threads call the source concurrently, each with another index.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {

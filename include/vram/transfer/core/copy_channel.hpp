@@ -30,10 +30,11 @@ namespace detail {
 /// calls them while it holds their lock.
 template <class Platform>
 struct copy_owner {
-    /// Called when the copy of the pinned block `p` is complete. If it is not, `p.in_flight` is
-    /// true, and the thread that uses the block next waits for the copy.
+    /// Called when the copy of the pinned block `p` is complete, or if nothing will report its end:
+    /// then `p.in_flight` is true, and the thread that uses the block next waits for the copy.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
-    /// Called if the event of a copy returned the error `why`, or if the process is ending.
+    /// Called with the exception `why` if the event of a copy returned an error, or if the process
+    /// is ending.
     virtual void device_failed(std::exception_ptr why) noexcept = 0;
 
 protected:
@@ -63,7 +64,6 @@ public:
     using stream = typename Platform::stream;
     using device = typename Platform::device;
 
-    /// The options of a copy channel, which do not change.
     struct settings {
         bool downloads = false; ///< true if the copies go from the device to the host (unloader)
         int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
@@ -122,11 +122,13 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // The functions that `staged_wait` calls to wait for copies begin here.
+    // `staged_wait`, in which the threads wait for copies, calls the functions from here to
+    // `check_copies`.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
     /// Records that the copy of the block `p` is complete, or that a thread will wait for it
-    /// (`p.in_flight`), and calls the owner. The caller holds the lock.
+    /// (`p.in_flight`), and calls `copy_ended` of the loader or unloader. The caller holds the
+    /// lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);

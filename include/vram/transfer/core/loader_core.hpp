@@ -110,7 +110,8 @@ public:
     /// Returns the number of batches in the current pass over the source, if known before its end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return plan_.batches(); }
 
-    /// Starts the next pass over the source, from its beginning.
+    /// Starts the next pass over the source, from its beginning. Throws `loader_error{not_ended}`
+    /// if the loop has not ended.
     void restart()
         requires restartable_source<Source>
     {
@@ -217,7 +218,7 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // The `while` goes on only after a batch that was left out because it is short.
+        // The `while` continues only after a batch that was left out because it is short.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {

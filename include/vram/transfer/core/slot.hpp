@@ -18,8 +18,8 @@ namespace vram {
 namespace detail {
 
 /// A device block for one batch of a loader (or one result of an unloader), with the events that
-/// order its uses. A stream of the program waits for `copied` before it uses the block. Then the
-/// copy stream waits for `released` and for an event of each further stream before it copies again.
+/// order its uses. A stream of the program waits for `copied` before it uses the block. Before the
+/// next copy, the copy stream waits for `released` and for an event of each further stream.
 ///
 /// Threads   One thread at a time accesses a slot: the thread that copies into it, or the one that
 ///           uses the batch.
@@ -32,7 +32,7 @@ struct slot {
     explicit slot(device where) : copied{where}, released{where} {}
 
     event copied;   ///< event recorded after the copy into the block, or out of it
-    event released; ///< event recorded after the last use on the loop's or producer's stream
+    event released; ///< event recorded after the last use of the block on the program's stream
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0; ///< number of bytes of the batch
@@ -41,7 +41,7 @@ struct slot {
     /// Index that was passed to the source for this batch (see `loader_options::shuffle`).
     std::size_t asked = 0;
 
-    std::vector<stream> others; ///< streams other than the loop's or producer's that use the block
+    std::vector<stream> others; ///< further streams of the program that use the block
     /// Holds that keep the handles in `others` valid if the streams are destroyed before the
     /// release.
     std::vector<stream_hold<Platform>> others_held;
@@ -86,7 +86,7 @@ struct slot {
         others_held.push_back(hold_stream<Platform>(s));
     }
     /// Records an event after the last use of the block on each stream that uses it: `released` on
-    /// the loop's stream `on`, and one event on each further stream.
+    /// the program's stream `on`, and one event on each further stream.
     void record_users(stream on) {
         Platform::record(released, on);
         in_use = true;
@@ -104,8 +104,8 @@ struct slot {
         forget_users();
     }
     /// Blocks the calling thread until the work on the stream `on` and on the further streams is
-    /// complete, without an event. If a wait fails, sets `end_unknown` and returns false: the block
-    /// must then not be used again.
+    /// complete. Needs no recorded event. If a wait fails, sets `end_unknown` and returns false:
+    /// the block must then not be used again.
     [[nodiscard]] bool finish_users(stream on) noexcept {
         auto const complete = [](stream of) {
             return wait_or_report<Platform>(of, [of] { return Platform::device_of(of); });
@@ -123,7 +123,7 @@ struct slot {
 
 private:
     /// Makes `others_released[n]` an event of the device `where`: keeps it if it is one, or else
-    /// exchanges it for a later one, which is created if there is none.
+    /// exchanges it for one with a larger index, which is created if there is none.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

@@ -77,7 +77,8 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // If the wait failed, the block may be in use and is never overwritten.
+            // If the wait failed, work may still use the block, so it is never used for another
+            // batch.
             if (!s.finish_users(on)) { return; }
         }
         if (this->options_.checker) { overwrite(s); }

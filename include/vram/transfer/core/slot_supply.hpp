@@ -28,12 +28,13 @@
 namespace vram {
 namespace detail {
 
-/// Operations of a loader's producers (threads that fill batches) and copies on the loader's
-/// blocks. When a filled pinned block and a free device block exist, the thread that completed the
-/// pair enqueues the copy (`copy_all`), unless `wake_rules` leaves it to another thread.
+/// The operations of a loader's producers (threads that fill batches) on its blocks, and the copies
+/// between the blocks. When a filled pinned block and a free device block exist, the thread that
+/// completed the pair enqueues the copy (`copy_all`), unless `wake_rules` leaves it to another
+/// thread.
 ///
-/// Threads   Any number of producers. No function of the platform is called while the lock of
-///           `threads_` is held, because a callback may need the lock.
+/// Threads   Any number of producers. No stream or event is used while the lock of `threads_` is
+///           held, because a callback may need the lock.
 /// Cost      Each step takes the lock at least once. Only the constructor allocates.
 template <class Platform>
 class slot_supply : private copy_owner<Platform> {
@@ -238,7 +239,8 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        channel_.complete_flagged(); // perhaps no producer polls the flags now
+        // ends copies that are complete: perhaps no producer polls their flags
+        channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
         return n;
@@ -325,7 +327,8 @@ private:
     /// copies can be read. `put_back` returns each to the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        channel_.complete_flagged(); // no producer polls the flags at the end of a pass
+        // ends copies that are complete: at the end of a pass no producer polls their flags
+        channel_.complete_flagged();
         return table_.take_empties();
     }
 

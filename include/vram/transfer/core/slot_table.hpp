@@ -24,8 +24,8 @@ namespace detail {
 ///
 /// Failure   Only the constructor and `add` allocate, and can throw.
 /// Threads   One thread at a time; the caller holds the loader's lock.
-/// Cost      Constant time, except `begin`, `states` and `exhausted`, which may examine every
-///           block.
+/// Cost      Constant time, except `begin`, `states`, `exhausted` and the end of the loop, which
+///           may examine every block.
 template <class Slot, class Pinned>
 class slot_table {
 public:
@@ -227,7 +227,8 @@ private:
     std::size_t held_    = 0;
     std::size_t slots_   = 0;     ///< number of all device blocks
     bool        copying_ = false; ///< true if a thread enqueues a copy or fills a device block
-    /// True if a pinned block has become empty because its batch was left out.
+    /// True if a pinned block has become empty, since the last `take_passed`, because its batch was
+    /// left out.
     bool passed_ = false;
 };
 

@@ -86,8 +86,8 @@ public:
         }
     }
 
-    /// Waits until `ready()` returns true, as the class describes. Sleeps while no copy is in
-    /// progress.
+    /// Waits until `ready()` returns true. While copies are in progress, polls their completion
+    /// flags, or sleeps until the callback of a copy runs. Otherwise sleeps.
     template <class Copies, class Ready>
     void wait_for_copies(guard& held, Copies& copies, Ready const& ready) {
         run(held, copies, ready,

@@ -33,8 +33,8 @@ namespace detail {
 /// and an empty pinned one enqueues the copy.
 ///
 /// Failure   An exception of the sink or of a copy is thrown by each later `take` and `finish`.
-/// Threads   One thread of the program and one of the sink. No function of the platform is called
-///           while the lock of `threads_` is held, because a callback may need the lock.
+/// Threads   One thread of the program and one of the sink. No stream or event is used while the
+///           lock of `threads_` is held, because a callback may need the lock.
 /// Cost      A result takes the lock a few times. Nothing is allocated.
 template <class Platform>
 class unloader_ring : private copy_owner<Platform> {
@@ -52,7 +52,8 @@ public:
     }
 
     /// Returns a free device block for the next result, after making the stream `s` wait for the
-    /// copy of its previous result. Blocks while none is free; throws if the program holds all.
+    /// copy of its previous result. Blocks while none is free. Throws if the program holds all, or
+    /// if the sink or a copy has failed.
     slot& take(stream s) {
         expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }

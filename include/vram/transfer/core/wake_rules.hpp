@@ -23,8 +23,8 @@ struct waiting_threads {
 /// filled pinned block and a free device block exists (`pair`). The thread that enqueues it is
 ///
 ///  - the consumer (the thread of the loop), if it waits for a batch, because the producer has the
-///    next batch to fill. If a batch is ready for it already, a producer that is awake copies
-///    instead;
+///    next batch to fill. If a batch is ready for it already, a producer that is awake (polls
+///    instead of sleeping) copies instead;
 ///  - else a waiting producer, if one is awake when a batch is released;
 ///  - else the thread that completed the pair by filling or releasing a block.
 ///
@@ -78,7 +78,8 @@ public:
 
 private:
     bool consumer_waits_ = false; ///< true while the consumer waits for a batch
-    bool consumer_works_ = false; ///< true while the waiting consumer enqueues a copy or fills
+    /// true while the waiting consumer enqueues a copy or fills a block
+    bool consumer_works_ = false;
     bool stopping_       = false;
 };
 
