@@ -34,8 +34,8 @@ namespace vram {
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   The rules are those of the upstream. The observer is called by each thread that calls
-///           a resource over the layer, sometimes while that holds its lock: it must not call the
-///           resource.
+///           a resource over the layer. That resource may hold its lock, so the observer must not
+///           call it.
 /// Cost      None for the layer. The resources over it call the observer once for each event.
 template <synchronous_resource Upstream, class Observer>
     requires observer<std::unwrap_reference_t<Observer>, typename Upstream::platform::stream>

@@ -61,8 +61,9 @@ private:
 /// A policy may allocate through the layer. No policy is called for such a request.
 ///
 /// Failure   `out_of_memory` of the upstream is rethrown after every policy was tried. Any other
-///           error of the upstream, and any exception of a policy, ends the request: it is
-///           rethrown, or `try_allocate` returns null.
+///           exception of the upstream, and any of a policy, is rethrown at once. `try_allocate`
+///           applies the policies after every null of the upstream, and returns null if a policy
+///           throws.
 /// Threads   The rules are those of the upstream and of the policies, which all threads share. The
 ///           layer holds no lock.
 /// Cost      None if the upstream does not refuse.

@@ -204,8 +204,9 @@ public:
         return here;
     }
 
-    /// Announces that the stream is about to be destroyed: an event is recorded behind its frees
-    /// that have none. Must not be called during a capture of the stream.
+    /// Announces that the stream is about to be destroyed: records an event behind its frees that
+    /// have none. If the stream is being captured, no event is recorded, and it must not be
+    /// destroyed.
     void retire(stream s) {
         resource_call const own;
         books_.retire(s);
