@@ -78,9 +78,9 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
-/// An observer that may want no events of a kind: resources do not even make an event `e` while
-/// `skips(e.kind)` is true. The result may change at any time. A platform that observes gets all
-/// events, and so then does the observer.
+/// An observer with `skips(kind)`: while that returns true, resources make no events of this kind
+/// for the observer. The result may change at any time. If the platform observes too, no event is
+/// skipped, and the observer gets all of them.
 ///
 ///     struct refusals {
 ///         bool skips(memory_event_kind k) const noexcept { return k != memory_event_kind::refused; }

@@ -59,9 +59,9 @@ inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
 }
 
 /// A copy that blocks the calling thread (`cudaMemcpy`), in the order of the default stream. From
-/// device memory to device memory it does not block. If the source is pageable, the call first
-/// waits for the default stream, and returns when the source has been read; the copy to the device
-/// may still be under way. A copy between two devices is also ordered with the default stream of
+/// device memory to device memory it does not block. A copy from pageable memory to a device first
+/// waits for the default stream, and the call returns when the source has been read; the copy may
+/// then still be under way. A copy between two devices is also ordered with the default stream of
 /// the other device.
 inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           std::source_location where = std::source_location::current()) {

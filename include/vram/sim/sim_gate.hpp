@@ -32,7 +32,8 @@ namespace vram {
 ///     auto     held = g.hold();
 ///     g.wait(held, [&] { return ready; }); // another thread sets `ready` and calls `g.notify()`
 ///
-/// Failure   A wait throws `sim_error{deadlock}` if all `sim_thread`s wait for each other.
+/// Failure   If all `sim_thread`s wait for each other, one of the waits throws
+///           `sim_error{deadlock}`.
 /// Threads   Any thread may use a gate. A `sim_thread` waits in simulated time, any other thread in
 ///           real time. If a thread that is no `sim_thread` will notify one, it must hold or notify
 ///           the gate once before that one waits; otherwise the wait is taken for a deadlock.

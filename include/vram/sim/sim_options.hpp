@@ -147,7 +147,7 @@ struct sim_costs {
     sim_cost grow_async = {};
     /// `cudaFreeAsync`.
     sim_cost free_async = {};
-    sim_cost pin        = {}; ///< `cudaMallocHost`
+    sim_cost pin        = {}; ///< `cudaMallocHost`, `cudaHostRegister`
     /// `cudaFreeHost`.
     sim_cost unpin   = {};
     sim_cost reserve = {}; ///< `cuMemAddressReserve`
@@ -175,7 +175,7 @@ struct sim_costs {
     sim_cost wait         = {}; ///< `cudaStreamWaitEvent`
     /// `cudaEventQuery`, `cudaStreamQuery`.
     sim_cost query       = {};
-    sim_cost synchronize = {}; ///< a wait of the host for work that is complete
+    sim_cost synchronize = {}; ///< a wait of the host; `wake` is added if the work was not complete
     /// Added to a wait of the host for work that was not complete: the time from its end until the
     /// thread runs.
     sim_time wake{};

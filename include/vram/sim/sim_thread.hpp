@@ -42,7 +42,8 @@ inline constexpr bool sim_ordered_threads = true;
 ///         g.notify();
 ///     }};
 ///
-/// Failure   An exception of the callable becomes a report (`thread_failed`) of the node.
+/// Failure   An exception of the callable, except `sim_error{deadlock}`, becomes a report
+///           (`thread_failed`) of the node.
 class sim_thread {
 public:
     sim_thread() = default;

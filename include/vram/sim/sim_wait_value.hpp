@@ -92,8 +92,8 @@ enum class sim_value_is : unsigned char {
 /// Makes the later work of `stream` wait until the word at `where` has the value, as
 /// cuStreamWaitValue32 does. The host does not wait. If no write of such a value follows, the
 /// streams never continue: the wait of a thread, or the end of the node, reports a deadlock, and
-/// the simulation then lets the streams continue. (A thread that is no `sim_thread` reports it
-/// after ten seconds without progress.)
+/// the simulation then lets the streams continue. (If the process has several threads, one that is
+/// no `sim_thread` reports it after ten seconds without progress.)
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The wait is work of the stream. It is an atomic access.

@@ -40,9 +40,9 @@ namespace vram {
 ///           kept.
 /// Threads   Any thread may call. A lock is held during driver calls.
 /// Streams   No function waits for a stream. If a stream still uses memory that is freed, or that
-///           `drop` or `remap` takes from its page, the device faults. If `remap` moves memory back
-///           to the page that it backed last, earlier uses of that page need not be complete, only
-///           ordered before later ones.
+///           `drop` or `remap` takes from its page, the device may fault. If `remap` moves memory
+///           back to the page that it backed last, earlier uses of that page need not be complete,
+///           only ordered before later ones.
 /// Cost      On an H200 about 30 us to create a page and 20 us to move one, plus 14 us if other
 ///           memory was mapped there. Moving memory back to its last page costs nothing.
 template <virtual_memory Memory>

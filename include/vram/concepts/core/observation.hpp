@@ -20,7 +20,8 @@ template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
 
-/// True if an observer of `R` may skip events, and there is nothing else that wants them.
+/// True if the resources over `R` may skip events: the observer of `R` can decline them, and the
+/// platform does not observe.
 template <class R>
 inline constexpr bool may_skip_events = false;
 template <observed_resource R>
@@ -183,7 +184,7 @@ public:
                                           Get const& get) const {
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated)) [[likely]] {
-                void* const p = get(); // the first chunk may end the skipping
+                void* const p = get(); // `get` may end the skipping, by a first chunk
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;
             }

@@ -21,8 +21,9 @@ namespace vram {
 namespace detail {
 
 /// One call of the simulated device by a host thread: an object that exists during the call. Its
-/// constructor waits until the scheduler lets the thread run, locks the simulated machine, adds the
-/// cost of the call to the thread's simulated time, and looks up injected faults.
+/// constructor waits until the scheduler lets the thread run (if it is in simulated time), locks
+/// the simulated machine, adds the cost of the call to the thread's simulated time, and looks up
+/// injected faults.
 ///
 /// Failure   The constructor throws `sim_error{not_permitted}` inside a kernel or a host function.
 /// Cost      One lock and a few comparisons.

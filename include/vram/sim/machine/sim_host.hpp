@@ -62,7 +62,7 @@ struct sim_host {
     void advance() { vclock.advance(slot); }
 };
 
-/// The state of a real thread on one simulated node: its current device, and its part in simulated
+/// The state of a real thread on one simulated node: its current device, and its state in simulated
 /// time.
 struct sim_self {
     std::uint64_t node   = 0;

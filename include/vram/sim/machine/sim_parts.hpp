@@ -24,7 +24,7 @@ class sim_parts;
 /// A block that a pool or other resource allocated in one of its chunks. A freed block is kept
 /// until its memory is allocated again; then only a piece of it may be left.
 struct sim_inner_block {
-    std::uintptr_t begin    = 0; ///< range of the block
+    std::uintptr_t begin    = 0; ///< first address of the block
     std::size_t    bytes    = 0;
     std::uintptr_t last     = 0;  ///< end of the piece of the block that was not allocated again
     char const*    resource = ""; ///< name of the resource, such as "pool"

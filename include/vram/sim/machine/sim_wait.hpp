@@ -21,7 +21,7 @@ namespace detail {
 /// the calling thread. The completed work then happens before the thread's next step.
 ///
 /// Failure   Members throw `sim_error` if a fault was injected for the next synchronisation, or if
-///           a stream is being captured. They rethrow an exception of a kernel.
+///           a stream is being captured or was destroyed. They rethrow an exception of a kernel.
 /// Threads   The calling thread holds the machine's lock, which is released during waits.
 class sim_wait {
 public:

@@ -63,7 +63,7 @@ public:
     [[nodiscard]] iterator    begin() noexcept { return {this, 0, 0}; }
     [[nodiscard]] iterator    end() noexcept { return {this, groups_.size(), 0}; }
 
-    /// Returns the position of the first key after `key`.
+    /// Returns the position of the first key after `key`, or the end.
     [[nodiscard]] iterator upper_bound(std::uintptr_t key) noexcept {
         std::size_t const group = group_of(key);
         if (group == groups_.size()) { return end(); }
@@ -71,7 +71,7 @@ public:
         return at == groups_[group].entries.size() ? iterator{this, group + 1, 0}
                                                    : iterator{this, group, at};
     }
-    /// Returns the value with the last key that is not after `key`, or null.
+    /// Returns the value with the largest key that is at most `key`, or null.
     [[nodiscard]] Value* before(std::uintptr_t key) noexcept {
         std::size_t const group = group_of(key);
         if (group == groups_.size()) { return nullptr; }
@@ -87,7 +87,7 @@ public:
         return is ? iterator{this, group, at - 1} : end();
     }
 
-    /// Returns the value of `key`, after adding one if there is none.
+    /// Returns the value of `key`. Adds a default-constructed one if there is none.
     Value& operator[](std::uintptr_t key) {
         std::size_t group = group_of(key);
         std::size_t at    = group == groups_.size() ? 0 : after(groups_[group], key);
@@ -128,19 +128,21 @@ public:
     }
 
 private:
-    static constexpr std::size_t most = 64; ///< limit for the entries of a group
+    static constexpr std::size_t most = 64; ///< largest number of entries of a group
 
     struct entry {
         std::uintptr_t         key;
         std::unique_ptr<Value> value;
     };
-    /// Neighbouring entries. No group is empty, except while `operator[]` adds an entry.
+    /// A part of the index: neighbouring entries. No group is empty, except while `operator[]` adds
+    /// an entry.
     struct group_of_entries {
         std::uintptr_t     first = 0; ///< the key of the first entry
         std::vector<entry> entries;
     };
 
-    /// Returns the last group that begins at `key` or before it, or else the first group.
+    /// Returns the index of the last group that begins at `key` or before it, or 0 if there is
+    /// none.
     [[nodiscard]] std::size_t group_of(std::uintptr_t key) const noexcept {
         auto const at = std::upper_bound(
             groups_.begin(), groups_.end(), key,
@@ -155,7 +157,7 @@ private:
                              [](std::uintptr_t k, entry const& e) { return k < e.key; });
         return static_cast<std::size_t>(at - group.entries.begin());
     }
-    /// Adds a group without entries, with memory for `entries`.
+    /// Inserts an empty group at the index `group`, with memory for `entries` entries.
     void add_group(std::size_t group, std::size_t entries) {
         group_of_entries added;
         added.entries.reserve(entries);
@@ -175,7 +177,7 @@ private:
         return of.begin() + static_cast<std::ptrdiff_t>(at);
     }
 
-    std::vector<group_of_entries> groups_; ///< by their first key
+    std::vector<group_of_entries> groups_; ///< sorted by their first keys
     std::size_t                   size_ = 0;
 };
 
