@@ -24,8 +24,8 @@ namespace detail {
 /// after queries of other streams, memory that is ready after one wait. Also records the last use
 /// of freed memory. It contains all rules for streams that are being captured:
 ///
-/// - Such a stream neither waits nor queries. It takes memory that its own capture freed, and
-///   memory without pending uses.
+/// - Such a stream neither waits nor queries. It takes memory that was freed during its captures,
+///   and memory without pending uses.
 /// - A stream without an event behind its latest frees cannot be waited for during its capture. If
 ///   captures are tracked (`graphs` or `event_policy::eager`), these frees came before the capture,
 ///   and the memory is unavailable until the next request. Otherwise the memory may belong to the

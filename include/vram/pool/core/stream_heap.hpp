@@ -176,7 +176,7 @@ public:
     }
     /// Removes an idle chunk (without a live block) that no stream uses any more, and returns it.
     /// Returns a chunk without bytes if there is none. If no idle chunk is ready, makes the host
-    /// wait for the one that is available soonest.
+    /// wait for one.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = timelines().for_asker(nullptr, false);
         timelines().readmit();
