@@ -82,8 +82,8 @@ public:
     }
 
     /// Frees a block in the order of the stream `s`; `bytes` and `alignment` are the values of the
-    /// allocation. Makes no call of CUDA if the process is ending or a reset of the device has
-    /// freed the block.
+    /// allocation. Makes no call of CUDA if the process is ending or a child of `fork`, or if a
+    /// reset of the device is known to have freed the block.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || detail::cuda_exit::began()) { return; }

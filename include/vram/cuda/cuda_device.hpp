@@ -24,14 +24,15 @@ public:
     /// Makes a value for the device with this number. The number is not checked.
     constexpr explicit cuda_device(int ordinal) noexcept : ordinal_{ordinal} {}
 
-    /// Returns the current device of the calling thread; device 0 once the process is ending.
+    /// Returns the current device of the calling thread; device 0 if the process is ending or a
+    /// child of `fork` (`detail::cuda_exit`).
     [[nodiscard]] static cuda_device current() {
         int ordinal = 0;
         cuda_check(detail::cuda_exit::or_done([&] { return cudaGetDevice(&ordinal); }));
         return cuda_device{ordinal};
     }
 
-    /// Returns the number of devices; 0 once the process is ending.
+    /// Returns the number of devices; 0 if the process is ending or a child of `fork`.
     [[nodiscard]] static int count() {
         int devices = 0;
         cuda_check(detail::cuda_exit::or_done([&] { return cudaGetDeviceCount(&devices); }));

@@ -21,8 +21,8 @@ struct cuda_event_options {
 };
 
 /// Owns a CUDA event. An event that was never recorded is complete: a wait for it does not block.
-/// Once the process is ending, all events are complete, also new ones, because objects in static
-/// storage still use them when they free memory.
+/// If the process is ending or a child of `fork`, all events are complete, also new ones, because
+/// objects in static storage still use them when they free memory.
 ///
 ///     cuda_event ready;
 ///     ready.record(copies);

@@ -14,7 +14,7 @@
 namespace vram {
 
 /// Returns the free and the total memory of `device` in bytes. Other processes may change it at any
-/// time. Returns zeros once the process is ending.
+/// time. Returns zeros if the process is ending or a child of `fork`.
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call.

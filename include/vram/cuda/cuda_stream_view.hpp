@@ -63,7 +63,7 @@ public:
 
     /// Returns the id of the stream. An id is unique in the process, even if CUDA reuses the
     /// handle. During a capture returns the id from before it, and throws if that is not known.
-    /// Returns 0 once the process is ending.
+    /// Returns 0 if the process is ending or a child of `fork`, unless the id is stored.
     [[nodiscard]] std::uint64_t id() const {
         if (std::uint64_t const known = detail::cuda_stream_ids::announced(stream_)) {
             return known;

@@ -46,8 +46,9 @@ namespace vram {
 ///           type and names the batch in its text. Mistakes of the loop itself throw
 ///           `loader_error`. The constructor throws an exception of the resources, or `over_limit`
 ///           if the budget is too small, and then leaks nothing.
-/// Threads   The source runs on the threads of the producers. The loop runs on one thread of the
-///           caller. A batch may be released on any thread. The destructor joins the producers.
+/// Threads   The source runs on the threads of the producers, or with `depth` 0 on that of the
+///           loop. The loop runs on one thread of the caller. A batch may be released on any
+///           thread. The destructor joins the producers.
 /// Streams   The consumer's stream waits for the copy of each batch. The copy stream waits for the
 ///           last use of a device block before it overwrites the block. No host thread waits for
 ///           either. Moving a loader invalidates its iterators.
@@ -224,7 +225,7 @@ public:
     [[nodiscard]] batch* operator->() const { return &**this; }
 
     /// Releases the batch at the iterator and advances to the next one, without a wait for the next
-    /// one.
+    /// one. Waits for the batch at the iterator if the loop has not accessed it.
     iterator& operator++() {
         // A batch that the loop has not accessed is taken now, so that `++` skips it.
         of_->fetch();

@@ -34,7 +34,7 @@ struct unloader_options {
     /// Priority of the copy stream, if the platform has priorities. Lower is more urgent.
     int priority = 0;
     /// If true, the device writes a flag in pinned memory at the end of a copy, if it supports
-    /// this, and the sink's thread polls the flag. If false, the device calls a host function at
+    /// this, and the sink's thread polls the flag. Otherwise the device calls a host function at
     /// the end of a copy, which takes many times as long.
     bool completion_flags = true;
 };

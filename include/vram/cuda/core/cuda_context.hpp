@@ -138,7 +138,7 @@ private:
     }
 
     /// Sets `id` to the id of the device's primary context, or to 0 if there is none. Returns false
-    /// if the driver cannot answer, or if the process is ending.
+    /// if the driver cannot answer, or if the process is ending or a child of `fork`.
     [[nodiscard]] static bool ask(int device, unsigned long long& id) noexcept {
         if (cuda_exit::began()) { return false; }
         static calls const driver = look_up();

@@ -55,7 +55,8 @@ public:
     }
 
     /// Frees a block; `bytes` and `alignment` are the values of the allocation. Does not call
-    /// CUDA's free if the process is ending, or if a reset of the device has freed the block.
+    /// CUDA's free if the process is ending or a child of `fork`, or if a reset of the device has
+    /// freed the block.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }

@@ -18,7 +18,7 @@ namespace detail {
 
 /// Enqueues a write of `value` to the pinned word at `where`, after all earlier work of `stream`.
 /// Returns false if the driver, the device or this memory does not support it. If the process is
-/// ending, returns true and enqueues nothing.
+/// ending or a child of `fork`, returns true and enqueues nothing.
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call. A thread that reads the word must use an acquire load.

@@ -21,7 +21,8 @@ namespace detail {
 [[nodiscard]] inline memory_kind cuda_memory_kind(void const* p) {
     if (p == nullptr) { return memory_kind::pageable; }
     cudaPointerAttributes found{};
-    // If the process is ending, no call is made and this value stays: pageable memory.
+    // If the process is ending or a child of `fork`, no call is made and this value stays: pageable
+    // memory.
     found.type = cudaMemoryTypeUnregistered;
     cuda_check(cuda_exit::or_done([&] { return cudaPointerGetAttributes(&found, p); }));
     switch (found.type) {

@@ -136,7 +136,8 @@ private:
         return cuda_context::ended({device_.ordinal(), life_});
     }
     /// Returns the status of `call(driver)`, one call of the driver with the device current and in
-    /// relaxed capture mode. If the process is ending, makes no call and returns an error.
+    /// relaxed capture mode. If the process is ending or a child of `fork`, makes no such call and
+    /// returns an error.
     template <class Call>
     [[nodiscard]] cudaError_t attempt(Call const& call) const {
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
@@ -145,7 +146,8 @@ private:
         return cuda_exit::or_refused([&] { return cuda_virtual_calls::status(call(driver)); });
     }
     /// Makes `call(driver)`, one call of the driver that frees something, and reports its error to
-    /// the error sink. Makes no call if the process is ending or the device was reset.
+    /// the error sink. Makes no such call if the process is ending or a child of `fork`, or if the
+    /// device was reset.
     template <class Call>
     void give(void* p, std::size_t bytes, Call const& call) const noexcept {
         if (cuda_exit::began() || lost()) { return; }

@@ -21,7 +21,7 @@ namespace detail {
 /// functions.
 ///
 /// A thread takes the next piece when one of its chunks is free, so pieces begin in order. After a
-/// failure no further piece begins, and the pieces in progress are finished.
+/// failure no further piece begins, and the threads wait for the copies in progress.
 ///
 /// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
 /// Threads   All threads of the ring call `run` concurrently.

@@ -43,7 +43,7 @@ public:
         full_ = given == 0 || given > options.batch_bytes ? options.batch_bytes : given;
     }
 
-    /// The number of batches of a pass, or `unknown`, and the order of their requests.
+    /// The number of batches that a pass requests from the source, or `unknown`, and their order.
     struct pass {
         std::size_t batches = unknown;
         index_order order;

@@ -46,7 +46,7 @@ concept indexed_source =
     };
 
 /// A source that writes batches into pinned memory: an `indexed_source`, or a callable `fill(to)`
-/// that writes the next batch. A callable without the index is called by one thread only.
+/// that writes the next batch. A callable without the index is called by one thread at a time.
 template <class F>
 concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
     { fill(to) } -> batch_count;
@@ -55,8 +55,8 @@ concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::b
 /// A source that enqueues its own copies: `enqueue(to, index, copies)` enqueues on the stream
 /// `copies` the work that writes batch `index` into the device memory `to`. It returns the bytes of
 /// the batch; 0 ends the loop. The loader allocates no pinned memory for such a source, unless it
-/// is a `filling_source` too, which the loader prefers. One thread calls it, in the order of the
-/// requests.
+/// is a `filling_source` too, which the loader prefers. One thread at a time calls it, in the order
+/// of the requests.
 template <class S, class Stream>
 concept enqueueing_source =
     requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
@@ -129,7 +129,7 @@ class batch_source {
 public:
     /// True if several threads may call `fill` at the same time, each for another batch.
     static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
-    /// True if batches go through pinned memory; false if the source enqueues its own copies.
+    /// True if batches go through pinned memory; otherwise the source enqueues its own copies.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;
 
     /// True if the source receives the index of the batch.
@@ -139,7 +139,8 @@ public:
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Makes the source write batch `index` into `to`, and returns its result (see `batch_count`).
+    /// Makes the source write batch `index` (a range: its next element) into `to`, and returns its
+    /// result (see `batch_count`).
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {

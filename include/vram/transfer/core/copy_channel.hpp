@@ -145,7 +145,7 @@ public:
     }
     /// Queries the event of each enqueued copy, without the lock. Ends the copies that are
     /// complete, and passes an error to the owner: a device that has failed calls no callbacks and
-    /// writes no flags.
+    /// writes no flags. If the process is ending, an unloader gets `loader_error{ended}` instead.
     void check_copies() noexcept {
         if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
         for (pinned& p : blocks_) {

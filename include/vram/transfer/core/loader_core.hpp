@@ -326,7 +326,8 @@ private:
     source_type        source_;
     batch_plan<Source> plan_;
     device             where_;
-    /// Keeps the loop's stream handle valid: the stream may be destroyed before its batches are.
+    /// Keeps the handle of the loop's stream valid, if vram created the stream, even if the program
+    /// destroys it before its batches.
     stream_hold<Platform>           held_;
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< requests the source to return early

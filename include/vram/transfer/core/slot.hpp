@@ -42,8 +42,8 @@ struct slot {
     std::size_t asked = 0;
 
     std::vector<stream> others; ///< further streams of the program that use the block
-    /// Holds that keep the handles in `others` valid if the streams are destroyed before the
-    /// release.
+    /// Holds that keep the handles in `others` valid if the program destroys these streams before
+    /// the release; empty for a stream that vram did not create.
     std::vector<stream_hold<Platform>> others_held;
     /// One event for each stream in `others`, recorded after its last use; kept for reuse.
     std::vector<event> others_released;

@@ -127,7 +127,8 @@ private:
             }
         }
     }
-    /// Frees the completion flags, after waiting for the copy stream, which writes them.
+    /// Frees the completion flags, after waiting for the copy stream, which writes them. If the
+    /// wait fails, reports them as a leak instead.
     void free_flags() noexcept {
         if (flags_ == nullptr) { return; }
         if (!wait(copies_)) { return lost(flags_); }

@@ -102,7 +102,7 @@ protected:
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Fills a block on the loop's thread. Does nothing if the loader has producer threads.
+    /// Fills the next batch on the loop's thread. Does nothing if the loader has producer threads.
     virtual void produce_inline() = 0;
 
     /// Starts a new pass over the source. No producer may be running, and no copy in progress.

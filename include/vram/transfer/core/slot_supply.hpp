@@ -110,8 +110,9 @@ protected:
         measure(p);
         if (options_.checker) { std::memset(p.memory, poison, options_.batch_bytes); }
     }
-    /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`). The
-    /// exception of a copy is thrown when the loop asks for that batch.
+    /// Enqueues copies as long as a filled pinned slot and a free device slot exist, unless another
+    /// thread is copying or the loader stops. The exception of a copy is thrown when the loop asks
+    /// for that batch.
     void copy_all() noexcept {
         pinned* from = nullptr;
         slot*   to   = nullptr;

@@ -156,7 +156,8 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if no further batch can come because the loop holds all device blocks.
+    /// Returns true if the loop holds all device blocks, and the next batch waits for one: a pinned
+    /// block is filled, or there are no pinned blocks.
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }

@@ -109,8 +109,8 @@ private:
     device where_;
     /// The line of the program that made the unloader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
-    /// Keeps the handle of the stream that writes the results valid: the stream may be destroyed
-    /// before its results.
+    /// Keeps the handle of the stream that writes the results valid, if vram created the stream,
+    /// even if the program destroys it before its results.
     stream_hold<Platform>     held_;
     memory                    memory_;
     std::size_t               pageable_ = 0;

@@ -199,8 +199,9 @@ private:
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
-    /// Enqueues copies as long as a full device block and an empty pinned block exist. Called on
-    /// the thread of the program or of the sink; one of them at a time copies.
+    /// Enqueues copies as long as a full device block and an empty pinned block exist, and no
+    /// result has failed. Called on the thread of the program or of the sink; one of them at a time
+    /// copies.
     void copy_all() noexcept {
         for (;;) {
             slot*   from = nullptr;
