@@ -48,9 +48,9 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
 /// unbacked pages that overlap [to, to + m), until one of the two ranges is exhausted. Both return
 /// the number of bytes released or moved; the contents are lost. `drop` and `remap` do not wait for
 /// streams: the caller ensures that no stream still uses the pages that they release or move away.
-/// `moved_to` returns the page to which the physical memory was moved that last backed the page of
-/// `q`, or null. If `remap` moves that memory back to `q`, earlier uses of `q` need not be
-/// complete, only ordered before the later ones, and the call should cost nothing.
+/// `moved_to` returns the page that now has the physical memory which last backed the page of `q`,
+/// or null if that was not moved. If `remap` moves that memory back to `q`, earlier uses of `q`
+/// need not be complete, only ordered before the later ones, and the call should cost nothing.
 template <class R>
 concept remappable_resource = expandable_resource<R> && requires(R& r, R const& c, void* p,
                                                                  void const* q, std::size_t n) {

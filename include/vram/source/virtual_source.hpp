@@ -201,8 +201,8 @@ public:
         auto const taker = known(blocks_.touched(to, m), to, m);
         return span_.move(given.first, given.last, taker.first, taker.last) * span_.page();
     }
-    /// Returns the page to which the physical memory was moved that last backed the page of `q`;
-    /// null if it was not moved, or backs no page.
+    /// Returns the page that now has the physical memory which last backed the page of `q`. Returns
+    /// null if that memory was not moved, or backs no page.
     [[nodiscard]] void* moved_to(void const* q) const noexcept {
         auto const held = lock_.hold();
         auto const page = blocks_.touched(q, 1);

@@ -120,7 +120,7 @@ public:
     }
 
     /// Called before a query: runs queued work up to the simulated time of the calling thread,
-    /// unless the scheduler has done so already.
+    /// unless another thread or the scheduler advances simulated time.
     void reach() {
         if (call_.host->ordinary ? !m_.turns.outside_may_step()
                                  : m_.turns.order() == sim_order::by_time) {

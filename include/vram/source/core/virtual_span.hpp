@@ -162,8 +162,8 @@ public:
     [[nodiscard]] handle physical(std::size_t i) const noexcept {
         return pieces_.memory(pieces_.piece(to_number(i)));
     }
-    /// Returns the page to which the physical memory was moved that last backed page `i`; `nowhere`
-    /// if it was not moved, or backs no page.
+    /// Returns the page that now has the physical memory which last backed page `i`. Returns
+    /// `nowhere` if that memory was not moved, or backs no page.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
         return pieces_.current_owner(to_number(i));
     }
