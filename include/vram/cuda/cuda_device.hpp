@@ -25,7 +25,7 @@ public:
     constexpr explicit cuda_device(int ordinal) noexcept : ordinal_{ordinal} {}
 
     /// Returns the current device of the calling thread; device 0 if the process is ending or a
-    /// child of `fork` (`detail::cuda_exit`).
+    /// child of `fork`.
     [[nodiscard]] static cuda_device current() {
         int ordinal = 0;
         cuda_check(detail::cuda_exit::or_done([&] { return cudaGetDevice(&ordinal); }));

@@ -23,7 +23,7 @@ enum class boundary {
     constant,  ///< `x x|a b c d|x x`: a value of the caller, 0 by default
 };
 
-/// Result of `boundary_place` for a position without an element in the volume.
+/// Result of `boundary_place` for a position at which no element appears.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
 /// Returns the index of the element of a row that appears at position `at`, which may lie outside
