@@ -19,7 +19,7 @@ namespace vram {
 ///     for (memory_holder const& h : e.numbers().holders) { std::puts(h.owner.path()); }
 struct memory_holder {
     memory_tag  owner{};    ///< tag of the memory; the empty tag for memory without a tag
-    call_site   at{};       ///< the line that allocated its memory; unknown if there are several
+    call_site   at{};       ///< the line that allocated the memory; unknown if several lines did
     std::size_t bytes  = 0; ///< live bytes; 0 if this element is not used
     std::size_t blocks = 0; ///< number of live blocks
 };

@@ -156,10 +156,10 @@ struct sim_block_of {
     sim_event_of   freed{};     ///< the operation that freed the block, if it was freed
     /// The free of the block that had this memory before, if known.
     sim_event_of before{};
-    std::string  allocated_by = {}; ///< the stream or thread of `allocated`
-    /// The stream or thread of `freed`.
+    std::string  allocated_by = {}; ///< the stream or thread that allocated the block
+    /// The stream or thread that freed the block.
     std::string freed_by = {};
-    /// The stream or thread of `before`.
+    /// The stream or thread that freed the block which had this memory before.
     std::string before_by = {};
 
     /// Returns the block as a line of a report about an access to `accessed`.
@@ -184,8 +184,8 @@ struct sim_report {
     /// Number of times that this mistake occurred at these lines. The other members describe the
     /// first time.
     std::size_t count     = 1;
-    std::string second_by = {}; ///< the stream or thread of `second`, for example `stream "copies"`
-    /// The stream or thread of `first`.
+    std::string second_by = {}; ///< the stream or thread of `second`, such as `stream "copies"`
+    /// The stream or thread of the earlier operation, `first`.
     std::string first_by = {};
     std::string memory   = {}; ///< the name of the accessed memory (`sim_name`) and the offset
 

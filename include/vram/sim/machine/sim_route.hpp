@@ -61,7 +61,7 @@ struct sim_route {
         return kind == sim_kind::device || kind == sim_kind::managed;
     }
 
-    /// Declared before the kinds, because the initializers of the kinds set these two members.
+    /// Declared before `to_kind` and `from_kind`, because their initializers set these two members.
     int         to_device = 0, from_device = 0;
     sim_kind    to_kind, from_kind;
     int         device = 0;
