@@ -31,7 +31,8 @@ struct loader_statistics {
     std::uint64_t pinned_ns = 0; ///< host time that producers waited for the event of a copy
     /// Time that the loop waited for a batch that was not ready, with the time to enqueue its copy.
     std::uint64_t stall_ns = 0;
-    /// Time from the first fill to the last batch that the loop received, summed over the passes.
+    /// Time from the first fill until the loop last received a batch or the end, summed over the
+    /// passes.
     std::uint64_t wall_ns = 0;
     /// Number of times that a producer (a thread that fills batches) waited for the event of a
     /// copy.

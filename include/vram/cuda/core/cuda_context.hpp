@@ -39,8 +39,8 @@ public:
         unsigned number = 0;
     };
 
-    /// Returns the present life of `device` (the time since its last reset). An object stores it at
-    /// its creation and later passes it to `over` or `ended`.
+    /// Returns the present life of `device` (the time since its last reset, if any). An object
+    /// stores it at its creation and later passes it to `over` or `ended`.
     [[nodiscard]] static life now(cuda_device device) noexcept {
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};

@@ -78,7 +78,7 @@ private:
     /// Number of devices for which the id of the legacy stream is stored.
     static constexpr int most_devices = 64;
 
-    /// The stream that a default stream's handle means on one device and in one thread.
+    /// An entry of a thread: the stream that the handle of a default stream means on one device.
     struct named {
         cudaStream_t stream = nullptr;
         /// The id and device of the stream; the entry is empty if the id is 0.

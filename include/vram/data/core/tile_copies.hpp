@@ -59,7 +59,7 @@ public:
         all.template walk<0>();
     }
     /// Calls `visit` for each copy that writes tile `index` without its halo to its place in the
-    /// volume. `from` contains the part `part` of the tile.
+    /// volume. `from` contains the tile with its halo, or the tile alone if `part` is `inner`.
     template <class Visit>
     void scatter(std::size_t index, void const* from, tile_part part, void* volume,
                  Visit visit) const {

@@ -41,7 +41,7 @@ struct slot {
     /// Index that was passed to the source for this batch (see `loader_options::shuffle`).
     std::size_t asked = 0;
 
-    std::vector<stream> others; ///< further streams of the program that use the block
+    std::vector<stream> others; ///< streams added by `add_user`, which use the block too
     /// Holds that keep the handles in `others` valid if the program destroys these streams before
     /// the release; empty for a stream that vram did not create.
     std::vector<stream_hold<Platform>> others_held;
