@@ -922,7 +922,7 @@ private:
     std::unordered_map<void*, std::size_t> latest_; ///< the last block at an address
     std::vector<graph>                     graphs_;
     std::vector<vram::sim_async_resource>  async_;
-    std::array<std::byte, bytes>           pageable_{};
+    std::array<std::byte, bytes + cell>    pageable_{}; ///< a use may exceed `bytes` by a cell
     std::array<char, 2>                    tokens_{};
     std::array<past, 2>                    known_tokens_;
     std::vector<past>                      known_orphans_, known_blocking_orphans_;
