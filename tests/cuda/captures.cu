@@ -255,3 +255,143 @@ TEST_CASE("captures on a GPU: events and streams can be created and destroyed du
         cuda_check(cudaGraphDestroy(graph));
     }
 }
+
+namespace {
+
+__global__ void triple(unsigned const* in, unsigned* to, std::size_t words) {
+    for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) { to[i] = 3 * *in; }
+}
+__global__ void add_one(unsigned const* from, unsigned* to, std::size_t words) {
+    for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) { to[i] = from[i] + 1; }
+}
+/// Counts a word of `from` that differs from `3 * expected + 1`.
+__global__ void verify(unsigned const* from, std::size_t words, unsigned expected,
+                       unsigned* wrong) {
+    for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) {
+        if (from[i] != 3 * expected + 1) { atomicAdd(wrong, 1U); }
+    }
+}
+
+/// Blocks of three streams that are written, compared later, and freed.
+template <class Memory>
+class changing_neighbours {
+public:
+    changing_neighbours(Memory& memory, unsigned* wrong) : memory_{memory}, wrong_{wrong} {}
+
+    void change() {
+        if (live_.size() < 8 && random_() % 2 == 0) {
+            std::size_t const at    = random_() % streams_.size();
+            std::size_t const bytes = 4 * (1 + random_() % (16 * 1024));
+            auto* const       p     = static_cast<unsigned*>(memory_.allocate(streams_[at], bytes));
+            block const       b{p, bytes, static_cast<unsigned>(random_()), at};
+            stamp<<<1, 128, 0, streams_[at]>>>(b.p, b.bytes / 4, b.value);
+            live_.push_back(b);
+        } else if (!live_.empty()) {
+            give();
+        }
+    }
+    void end() {
+        while (!live_.empty()) { give(); }
+        cuda_check(cudaDeviceSynchronize());
+    }
+
+private:
+    struct block {
+        unsigned*   p;
+        std::size_t bytes;
+        unsigned    value;
+        std::size_t stream;
+    };
+    void give() {
+        block const& b = live_.front();
+        compare<<<1, 128, 0, streams_[b.stream]>>>(b.p, b.bytes / 4, b.value, wrong_);
+        memory_.deallocate(streams_[b.stream], b.p, b.bytes);
+        live_.pop_front();
+    }
+
+    Memory&                  memory_;
+    unsigned*                wrong_;
+    std::mt19937             random_{5};
+    std::deque<block>        live_;
+    std::vector<cuda_stream> streams_ = std::vector<cuda_stream>(3);
+};
+
+/// Captures a graph with two temporary blocks, and launches it 1000 times beside neighbours.
+template <class Make>
+void launches_are_correct(char const* name, Make make) {
+    CAPTURE(name);
+    doubles::mishaps const told;
+    managed_resource       managed;
+    auto* const            wrong = static_cast<unsigned*>(managed.allocate_sync(8));
+    wrong[0] = wrong[1] = 0;
+    {
+        auto                  memory = make();
+        cuda_stream           s;
+        constexpr std::size_t bytes = 64 << 10, words = bytes / 4;
+        cuda_resource         plain;
+        auto* const           io  = static_cast<unsigned*>(plain.allocate_sync(4 + bytes));
+        unsigned* const       out = io + 1;
+        changing_neighbours   others{memory, wrong};
+        for (int i = 0; i < 20; ++i) { others.change(); }
+        cudaGraph_t     graph    = nullptr;
+        cudaGraphExec_t launched = nullptr;
+        cuda_check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+        auto* const a = static_cast<unsigned*>(memory.allocate(s, bytes));
+        auto* const b = static_cast<unsigned*>(memory.allocate(s, bytes));
+        triple<<<1, 128, 0, s>>>(io, a, words);
+        add_one<<<1, 128, 0, s>>>(a, b, words);
+        memory.deallocate(s, a, bytes);
+        cuda_check(cudaMemcpyAsync(out, b, bytes, cudaMemcpyDeviceToDevice, s));
+        memory.deallocate(s, b, bytes);
+        cuda_check(cudaStreamEndCapture(s, &graph));
+        cuda_check(cudaGraphInstantiate(&launched, graph, 0));
+        for (unsigned i = 1; i <= 1000; ++i) {
+            stamp<<<1, 1, 0, s>>>(io, 1, i);
+            cuda_check(cudaGraphLaunch(launched, s));
+            verify<<<1, 128, 0, s>>>(out, words, i, wrong + 1);
+            others.change();
+            others.change();
+        }
+        s.synchronize();
+        cuda_check(cudaGraphExecDestroy(launched));
+        cuda_check(cudaGraphDestroy(graph));
+        others.end();
+        CHECK(memory.usage().live == 0);
+        (void)memory.trim();
+        CHECK(memory.usage().reserved > 0); // the memory of the graph
+        memory.forget_captures();
+        (void)memory.trim();
+        CHECK(memory.usage().reserved == 0);
+        plain.deallocate_sync(io, 4 + bytes);
+    }
+    CHECK(wrong[0] == 0); // words of neighbours
+    CHECK(wrong[1] == 0); // words of the graph
+    CHECK(told.count() == 0);
+    managed.deallocate_sync(wrong, 8);
+}
+
+} // namespace
+
+TEST_CASE("captures on a GPU: 1000 launches of a graph are correct beside neighbours that change, "
+          "and forget_captures releases its memory") {
+    tests::machine const here;
+    verify<<<1, 1>>>(nullptr, 0, 0, nullptr); // all are loaded before the capture
+    triple<<<1, 1>>>(nullptr, nullptr, 0);
+    add_one<<<1, 1>>>(nullptr, nullptr, 0);
+    stamp<<<1, 1>>>(nullptr, 0, 0);
+    compare<<<1, 1>>>(nullptr, 0, 0, nullptr);
+    cuda_check(cudaDeviceSynchronize());
+    for (auto const events : {event_policy::lazy, event_policy::eager}) {
+        pool_options const o{.events = events, .graphs = true};
+        launches_are_correct("pool", [&] { return pool{device_memory{}, o}; });
+        launches_are_correct("pool over pages", [&] { return pool{virtual_resource{}, o}; });
+        launches_are_correct("pool over async memory",
+                             [&] { return pool{cuda_async_resource{}, o}; });
+        launches_are_correct("slab", [&] { return slab{device_memory{}, 64_KiB, o}; });
+        launches_are_correct("binned", [&] {
+            return binned{device_memory{}, {.largest = 128_KiB, .events = events, .graphs = true}};
+        });
+        launches_are_correct(
+            "arena", [&] { return arena{device_memory{}, {.events = events, .graphs = true}}; });
+    }
+}
