@@ -91,7 +91,8 @@ public:
     }
 
     /// Returns the device time from `start` to this event in milliseconds. Both must be complete
-    /// and have `timing`. The resolution is about 1 us. Returns 0 if the device was reset.
+    /// and have `timing`. The resolution is about 1 us. Returns 0 if the device was reset or the
+    /// process is ending.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
         if (detail::cuda_context::over(life_) || detail::cuda_context::over(start.life_)) {

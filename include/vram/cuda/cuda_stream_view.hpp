@@ -150,7 +150,7 @@ private:
 
 static_assert(sizeof(cuda_stream_view) == sizeof(cudaStream_t));
 
-/// A raw `cudaStream_t` belongs to the CUDA platform.
+/// The platform of a raw `cudaStream_t` is `cuda_platform`.
 template <>
 struct detail::find_platform<cudaStream_t> {
     using type = cuda_platform;

@@ -14,7 +14,8 @@
 namespace vram {
 
 /// Managed memory has one address for the host and all devices. A page is on the processor that
-/// touched it last. More memory can be allocated than the device has.
+/// touched it last, unless `advise` says otherwise. More memory can be allocated than the device
+/// has.
 ///
 ///     managed_resource mr;
 ///     mr.advise(p, n, cudaMemAdviseSetReadMostly, mr.here());

@@ -23,9 +23,11 @@ namespace vram {
 struct registered_options {
     detail::touched_pages_options pages = {};
     /// If true, the memory is pinned for every device, not only for one.
-    bool portable   = true;
-    bool mapped     = true;  ///< kernels may access the memory by its host address
-    bool numa_local = false; ///< if true, the memory is on the device's NUMA node, if known
+    bool portable = true;
+    bool mapped   = true; ///< kernels may access the memory by its host address
+    /// If true, the memory is on the device's NUMA node, if that is known and `pages` names no
+    /// node.
+    bool numa_local = false;
 };
 
 /// Page-locked host memory. Many threads touch the pages, as huge pages if the system has them, and

@@ -32,7 +32,7 @@ struct loader_options {
     /// than 2 only even out varying times. 1 overlaps filling and using. 0 fills each batch on the
     /// thread of the loop, which helps to debug a source.
     std::size_t depth = 2;
-    /// Number of threads that fill batches, each a different one; at most `pinned_depth` are used.
+    /// Number of threads that fill batches, each another batch; at most `pinned_depth` are used.
     /// Only one is used if the source does not receive the index of the batch, or enqueues its own
     /// copies.
     std::size_t producers = 1;

@@ -45,7 +45,8 @@ public:
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
     /// Returns true if the waiting consumer must enqueue a copy. `pair`: a pinned block is filled,
-    /// and a device block is free. `ready`: a batch is ready for the consumer.
+    /// and a device block is free. `ready`: a batch is ready for the consumer, so that a thread
+    /// that polls can copy instead.
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
