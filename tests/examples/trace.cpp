@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../examples/trace.hpp" // first: the header must stand alone
 
+#include "../fuzz/damaged.hpp"
+
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <unistd.h>
 
 namespace {
@@ -189,4 +193,45 @@ TEST_CASE("trace: lines longer and shorter than a read are joined") {
     }
     CHECK(read(body).steps.size() == 19999);
     CHECK(complaint(header + std::string(200000, 'x') + "\n") == ":2: 1 fields where 6 belong");
+}
+
+TEST_CASE("trace: a damaged file is refused with its name, or is a correct trace") {
+    // For a second, or VRAM_FUZZ_SECONDS.
+    char const* const given = std::getenv("VRAM_FUZZ_SECONDS");
+    auto const        until = std::chrono::steady_clock::now() +
+                       std::chrono::seconds{given != nullptr ? std::atol(given) : 1};
+    std::mt19937_64 random{given != nullptr ? std::random_device{}() : 1};
+    std::string     plain = header, more = "Thread,Time,Action,Pointer,Size,Stream,Tag,Line\n";
+    for (unsigned i = 1; i != 30; ++i) {
+        std::string const at = std::to_string(4096 * i), size = std::to_string(100 * i);
+        plain += "0,12:00:00,allocate,0x" + at + "," + size + ",0x1\n";
+        more += "1,12:00:00.5,allocate,0x" + at + "," + size + ",2,\"a \"\"tag\"\"\",f.cpp:1\n";
+        if (i % 3 == 0) { continue; }
+        plain += "0,12:00:01,free,0x" + at + "," + size + ",0x1\n";
+        more += "1,12:00:01.5,free,0x" + at + "," + size + ",2,,\n";
+    }
+    std::string const files[]  = {plain, more, compressed(plain)};
+    unsigned long     accepted = 0, refused = 0;
+    while (std::chrono::steady_clock::now() < until) {
+        scratch_file const file{fuzz::damaged(files[random() % 3], random)};
+        try {
+            trace const             read = read_trace(file.path());
+            std::vector<trace_step> live(read.slots);
+            for (trace_step const& each : read.steps) {
+                REQUIRE(each.slot < read.slots);
+                REQUIRE(each.stream < read.streams);
+                bool const allocates = each.action == trace_step::kind::allocate;
+                REQUIRE((live[each.slot].line == 0) == allocates); // a block only is freed
+                live[each.slot] = allocates ? each : trace_step{};
+            }
+            ++accepted;
+        } catch (cli::failure const& e) {
+            REQUIRE(e.code() == cli::bad_input);
+            REQUIRE(std::string{e.what()}.starts_with(file.path()));
+            ++refused;
+        }
+    }
+    MESSAGE("accepted ", accepted, ", refused ", refused);
+    CHECK(accepted > 0);
+    CHECK(refused > 0);
 }
