@@ -32,7 +32,9 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow 
 
 # The libraries that a header of interop/ needs besides the Toolkit. Headers without an entry need none.
 NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "thrust": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "toolkit",
-         "nvtx_counters": "toolkit", "nvtx_calls": "toolkit", "nvtx_account": "toolkit", "nvtx_counter_books": "toolkit"}
+         "nvtx_counters": "toolkit", "nvtx_counter_group": "toolkit", "nvtx_account": "toolkit", "nvtx_counter_books": "toolkit",
+         "nvtx_domain": "toolkit", "nvtx_heap": "toolkit", "nvtx_heap_books": "toolkit", "nvtx_memory": "toolkit",
+         "nvtx_tagged": "toolkit"}
 
 
 def arguments():

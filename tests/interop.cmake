@@ -59,4 +59,14 @@ if(vram_nvtx_folder)
   target_include_directories(vram-nvtx-tool SYSTEM PUBLIC ${vram_nvtx_folder})
   target_link_libraries(vram-nvtx-tool PUBLIC vram::vram PRIVATE vram_warnings)
   vram_tests(vram-tests-nvtx SOURCES ${nvtx_tests} LINK vram-nvtx-tool)
+
+  # Planted faults in blocks of each pool, which compute-sanitizer must report.
+  add_test(NAME sanitizer/planted.py COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/sanitizer/planted.py --self-test)
+  if(VRAM_HAS_NVCC)
+    add_executable(planted-faults sanitizer/planted.cu)
+    target_link_libraries(planted-faults PRIVATE vram::cuda vram_warnings)
+    add_test(NAME sanitizer/planted COMMAND ${Python3_EXECUTABLE} -B
+      ${CMAKE_CURRENT_SOURCE_DIR}/sanitizer/planted.py $<TARGET_FILE:planted-faults>)
+    set_tests_properties(sanitizer/planted PROPERTIES TIMEOUT 1800 RESOURCE_LOCK device SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
+  endif()
 endif()

@@ -16,8 +16,11 @@
 #include <vram/probe/doctest.hpp>
 #if __has_include(<nvtx3/nvToolsExtCounters.h>) // CUDA 13.0 and later
 #include <vram/interop/nvtx_counters.hpp>
+#include <vram/interop/nvtx_memory.hpp>
 template class vram::pool<
     vram::observed<vram::stream_ordered<vram::cuda_resource>, vram::nvtx_counters>>;
+template class vram::pool<
+    vram::observed<vram::stream_ordered<vram::cuda_resource>, vram::nvtx_memory>>;
 #endif
 
 #include <filesystem> // temp_directory_path, remove

@@ -49,6 +49,7 @@ struct nvtx_counters_options {
 ///           option `step` reduces the number of samples. Host memory: 60 bytes for a live block.
 class nvtx_counters {
 public:
+    /// Creates an observer without counters: they are registered with the first chunk.
     explicit nvtx_counters(nvtx_counters_options options = {})
         : books_{std::make_shared<detail::nvtx_counter_books>(
               std::move(options.name), static_cast<std::int64_t>(options.step), options.tags)} {}

@@ -5,6 +5,8 @@
 /// `nvtx_tool` is a double of a tool that reads NVTX: the headers of NVTX find it in the program
 /// itself (`tool.cpp`), without a library.
 
+#include "../quiet.hpp" // quiet_map
+
 #include <cstddef>    // size_t
 #include <cstdint>    // int64_t, uint64_t, uintptr_t
 #include <functional> // function
@@ -32,8 +34,8 @@ struct nvtx_tool {
         std::vector<sample> samples;
     };
     struct heap {
-        std::size_t                           bytes = 0;
-        std::map<std::uintptr_t, std::size_t> regions;
+        std::size_t                            bytes = 0;
+        quiet_map<std::uintptr_t, std::size_t> regions;
     };
 
     bool attached = true; ///< if false, registrations return null: as without a tool
@@ -41,10 +43,10 @@ struct nvtx_tool {
     std::vector<std::string>                           wrong;
     std::map<std::uint64_t, group>                     groups; ///< by number
     std::vector<std::pair<std::string, std::uint64_t>> marks;
-    std::vector<std::string>              ranges; ///< "+name" for a begin, "-" for an end
-    std::map<std::uintptr_t, heap>        heaps;
-    std::map<std::uintptr_t, std::string> names; ///< of regions
-    std::size_t                           calls = 0;
+    std::vector<std::string>               ranges; ///< "+name" for a begin, "-" for an end
+    quiet_map<std::uintptr_t, heap>        heaps;
+    quiet_map<std::uintptr_t, std::string> names; ///< of regions
+    std::size_t                            calls = 0;
     /// Returns true if the tool refuses a heap.
     std::function<bool(std::uintptr_t, std::size_t)> refuses;
 

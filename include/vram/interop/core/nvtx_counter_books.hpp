@@ -8,7 +8,8 @@
 #include <vram/base/tag.hpp>                    // current_tag, memory_tag
 #include <vram/concepts/observer.hpp>           // memory_event, memory_event_kind
 #include <vram/interop/core/counted_blocks.hpp> // counted_blocks
-#include <vram/interop/core/nvtx_account.hpp>   // nvtx_account, nvtx_domain
+#include <vram/interop/core/nvtx_account.hpp>   // nvtx_account
+#include <vram/interop/core/nvtx_domain.hpp>    // nvtx_domain
 
 #include <atomic>   // atomic
 #include <cstddef>  // size_t

@@ -2,9 +2,9 @@
 #pragma once
 
 /// \file
-/// `nvtx_domain` and `nvtx_counter_group` are what vram registers with a tool that reads NVTX.
+/// `nvtx_counter_group` is a group of counters of a tool that reads NVTX.
 
-#include <vram/base/requirements.hpp>
+#include <vram/interop/core/nvtx_domain.hpp> // nvtx_domain, nvtx_registration
 
 #if !__has_include(<nvtx3/nvToolsExtCounters.h>)
 #error "vram: the NVTX counters need <nvtx3/nvToolsExtCounters.h>, from CUDA 13.0 or later"
@@ -15,20 +15,10 @@
 #include <cstddef>  // offsetof
 #include <cstdint>  // int64_t, uint64_t
 #include <iterator> // size
-#include <mutex>    // mutex, lock_guard
+#include <mutex>    // lock_guard
 
 namespace vram {
 namespace detail {
-
-/// The first call of a part of NVTX looks for a tool. While this mutex is held, a thread may make
-/// such a call: two threads that made it at the same time would race within NVTX.
-inline constinit std::mutex nvtx_registration{};
-
-/// Returns the domain of vram, the name of its rows in a tool. Null if there is no tool.
-[[nodiscard]] inline nvtxDomainHandle_t nvtx_domain() noexcept {
-    static nvtxDomainHandle_t const made = nvtxDomainCreateA("vram");
-    return made;
-}
 
 /// A group of counters of a tool: live, reserved and peak bytes, which have one time in common.
 ///

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/interop/core/nvtx_calls.hpp> // first: the header stands alone
+#include <vram/interop/core/nvtx_counter_group.hpp> // first: the header stands alone
 
 #include "../../doubles/nvtx/tool.hpp"
 
@@ -11,21 +11,22 @@
 using doubles::nvtx_tool;
 using vram::detail::nvtx_counter_group;
 
-TEST_CASE("nvtx_calls: a group has live, reserved and peak bytes, which the tool gets together") {
+TEST_CASE(
+    "nvtx_counter_group: a group has live, reserved and peak bytes, which the tool gets together") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();
-    auto const group = nvtx_counter_group::add("of nvtx_calls", "a test");
+    auto const group = nvtx_counter_group::add("of nvtx_counter_group", "a test");
     REQUIRE(group.known());
     group.sample({.live = 1, .reserved = 2, .peak = 3});
     group.sample({.live = 4, .reserved = 5, .peak = 6});
-    auto const& seen = tool.named("of nvtx_calls").samples;
+    auto const& seen = tool.named("of nvtx_counter_group").samples;
     REQUIRE(seen.size() == 2);
     CHECK((seen[0] == nvtx_tool::sample{1, 2, 3}));
     CHECK((seen[1] == nvtx_tool::sample{4, 5, 6}));
     CHECK(tool.wrong == std::vector<std::string>{});
 }
 
-TEST_CASE("nvtx_calls: without a tool a group is not known") {
+TEST_CASE("nvtx_counter_group: without a tool a group is not known") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();
     tool.attached = false;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `nvtx_domain` is the domain of vram in a tool that reads NVTX.
+
+#include <vram/base/requirements.hpp>
+
+#include <nvtx3/nvToolsExt.h> // nvtxDomainCreateA
+
+#include <mutex> // mutex
+
+namespace vram {
+namespace detail {
+
+/// The first call of a part of NVTX looks for a tool. A thread makes such a call with this mutex
+/// held: two threads that made it at the same time would race within NVTX.
+inline constinit std::mutex nvtx_registration{};
+
+/// Returns the domain of vram, the name of its rows in a tool. Null if there is no tool.
+[[nodiscard]] inline nvtxDomainHandle_t nvtx_domain() noexcept {
+    static nvtxDomainHandle_t const made = nvtxDomainCreateA("vram");
+    return made;
+}
+
+} // namespace detail
+} // namespace vram

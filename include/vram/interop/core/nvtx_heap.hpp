@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `nvtx_heap` is a range of memory that a tool checks by the regions in it.
+
+#include <vram/interop/core/nvtx_domain.hpp> // nvtx_domain, nvtx_registration
+
+#if !__has_include(<nvtx3/nvToolsExtMem.h>)
+#error "vram: nvtx_memory needs <nvtx3/nvToolsExtMem.h>, from CUDA 13.0 or later"
+#endif
+#include <nvtx3/nvToolsExtMem.h> // nvtxMemHeapRegister, nvtxMemRegionsRegister, ...
+
+#include <cstddef> // size_t
+#include <cstdint> // intptr_t
+#include <mutex>   // lock_guard
+
+namespace vram {
+namespace detail {
+
+/// A heap of the memory part of NVTX: its memory may be used only within a region. Regions lie
+/// within one heap and do not overlap; the address of a region is its name in later calls.
+///
+/// Failure   `add` returns a heap that is not known if there is no tool, or if the tool refuses the
+///           range. Such a heap has no effect, and must have no regions.
+/// Threads   Any thread may call any function.
+/// Cost      Each function is a call of the tool.
+class nvtx_heap {
+public:
+    /// Registers a range of memory.
+    [[nodiscard]] static nvtx_heap add(void const* p, std::size_t bytes) noexcept {
+        nvtxMemVirtualRangeDesc_t range{};
+        range.ptr  = p;
+        range.size = bytes;
+        nvtxMemHeapDesc_t heap{};
+        heap.extCompatID          = NVTX_EXT_COMPATID_MEM;
+        heap.structSize           = sizeof heap;
+        heap.usage                = NVTX_MEM_HEAP_USAGE_TYPE_SUB_ALLOCATOR;
+        heap.type                 = NVTX_MEM_TYPE_VIRTUAL_ADDRESS;
+        heap.typeSpecificDescSize = sizeof range;
+        heap.typeSpecificDesc     = &range;
+        std::lock_guard const held{nvtx_registration};
+        nvtx_heap             made;
+        made.handle_ = nvtxMemHeapRegister(nvtx_domain(), &heap);
+        // The value of NVTX_MEM_HEAP_HANDLE_NO_TOOL, which does not compile in C++.
+        if (reinterpret_cast<std::intptr_t>(made.handle_) == -1) { made.handle_ = nullptr; }
+        return made;
+    }
+    /// Ends the heap. It must have no regions.
+    void remove() const noexcept { nvtxMemHeapUnregister(nvtx_domain(), handle_); }
+
+    [[nodiscard]] bool known() const noexcept { return handle_ != nullptr; }
+
+    /// Registers a region in the heap, with new contents: for the tool its bytes are uninitialised.
+    void add_region(void const* p, std::size_t bytes) const noexcept {
+        nvtxMemVirtualRangeDesc_t range{};
+        range.ptr  = p;
+        range.size = bytes;
+        nvtxMemRegionsRegisterBatch_t batch{};
+        batch.extCompatID           = NVTX_EXT_COMPATID_MEM;
+        batch.structSize            = sizeof batch;
+        batch.regionType            = NVTX_MEM_TYPE_VIRTUAL_ADDRESS;
+        batch.heap                  = handle_;
+        batch.regionCount           = 1;
+        batch.regionDescElementSize = sizeof range;
+        batch.regionDescElements    = &range;
+        nvtxMemRegionsRegister(nvtx_domain(), &batch);
+    }
+    /// Gives a region a name, a string that is never freed.
+    static void name_region(void const* p, char const* name) noexcept {
+        nvtxMemRegionNameDesc_t one{};
+        one.regionRefType  = NVTX_MEM_REGION_REF_TYPE_POINTER;
+        one.region.pointer = p;
+        one.nameType       = NVTX_MESSAGE_TYPE_ASCII;
+        one.name.ascii     = name;
+        nvtxMemRegionsNameBatch_t batch{};
+        batch.extCompatID       = NVTX_EXT_COMPATID_MEM;
+        batch.structSize        = sizeof batch;
+        batch.regionCount       = 1;
+        batch.regionElementSize = sizeof one;
+        batch.regionElements    = &one;
+        nvtxMemRegionsName(nvtx_domain(), &batch);
+    }
+    static void remove_region(void const* p) noexcept {
+        nvtxMemRegionRef_t one{};
+        one.pointer = p;
+        nvtxMemRegionsUnregisterBatch_t batch{};
+        batch.extCompatID    = NVTX_EXT_COMPATID_MEM;
+        batch.structSize     = sizeof batch;
+        batch.refType        = NVTX_MEM_REGION_REF_TYPE_POINTER;
+        batch.refCount       = 1;
+        batch.refElementSize = sizeof one;
+        batch.refElements    = &one;
+        nvtxMemRegionsUnregister(nvtx_domain(), &batch);
+    }
+
+private:
+    nvtxMemHeapHandle_t handle_ = nullptr;
+};
+
+} // namespace detail
+} // namespace vram

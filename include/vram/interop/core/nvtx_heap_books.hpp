@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `nvtx_heap_books` registers chunks as heaps and blocks as regions, by the events of an observer.
+
+#include <vram/base/core/process_exit.hpp> // process_exit
+#include <vram/base/tag.hpp>               // current_tag, memory_tag
+#include <vram/concepts/observer.hpp>      // memory_event, memory_event_kind
+#include <vram/interop/core/nvtx_heap.hpp> // nvtx_heap
+
+#include <algorithm>   // max, min
+#include <atomic>      // atomic
+#include <cstddef>     // size_t, ptrdiff_t
+#include <cstdint>     // uintptr_t
+#include <cstring>     // strcmp
+#include <iterator>    // prev
+#include <map>         // map
+#include <mutex>       // mutex, lock_guard
+#include <new>         // bad_alloc
+#include <type_traits> // is_same_v
+#include <utility>     // pair
+#include <vector>      // vector
+
+namespace vram {
+namespace detail {
+
+/// The heaps and regions of the resources that an observer hears of.
+///
+/// A chunk is a heap unless it lies in one: the chunks of the lowest observed resource are heaps. A
+/// block is a region unless it is a chunk of another observed resource: the blocks of the uppermost
+/// resource are regions. A block over the border of two chunks, which a chunk of virtual memory has
+/// if it grew, is one region in each.
+///
+/// Memory that is freed during a capture stays a region, because the graph will use it: until the
+/// memory is allocated outside of a capture, or its chunk ends.
+///
+/// Failure   `follow` never throws. If there is no host memory for the record of a block, the heaps
+///           in which the block lies end, and the tool checks them as whole chunks.
+/// Threads   Any thread may call any function. One lock.
+class nvtx_heap_books {
+    using address = std::uintptr_t;
+
+public:
+    nvtx_heap_books() noexcept { process_exit::watch(); }
+    nvtx_heap_books(nvtx_heap_books&&) = delete;
+    ~nvtx_heap_books() {
+        if (!process_exit::began()) { drop_heaps(0, ~address{0}); }
+    }
+
+    /// Returns true if a tool has accepted a chunk that has not ended.
+    [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_relaxed); }
+
+    template <class Stream>
+    void follow(memory_event<Stream> const& e) noexcept {
+        using kind         = memory_event_kind;
+        address const from = number(e.memory), to = from + e.bytes;
+        switch (e.kind) {
+        case kind::allocated: return allocate(from, to, e.name, captures(e));
+        case kind::freed: return free(from, to, e.name, captures(e));
+        default: break;
+        }
+        std::lock_guard const held{mutex_};
+        switch (e.kind) {
+        case kind::free_refused: return restore(from, e.name);
+        case kind::all_freed: return end_blocks(from, to);
+        case kind::chunk_added: return add_chunk(from, to, e.name, e.resource);
+        case kind::chunk_removed: return remove_chunk(from, to, e.name);
+        case kind::pages_mapped: return cover(from, to); // of a chunk that the tool refused before
+        default: return;
+        }
+    }
+
+private:
+    struct heap {
+        address   end = 0;
+        nvtx_heap is{};
+    };
+    struct block {
+        address     end        = 0;
+        char const* resource   = "";
+        unsigned    frees      = 0;    ///< frees with another size that were not refused
+        bool        has_region = true; ///< false: it lies in memory of `kept_`
+    };
+    /// A chunk of a resource that lies in a heap.
+    struct inner_chunk {
+        address     begin;
+        address     end;
+        char const* name;
+        void const* resource;
+    };
+
+    [[nodiscard]] static address number(void const* p) noexcept {
+        return reinterpret_cast<address>(p);
+    }
+    [[nodiscard]] static void const* pointer(address at) noexcept {
+        return reinterpret_cast<void const*>(at);
+    }
+    [[nodiscard]] static bool same(char const* a, char const* b) noexcept {
+        return a == b || std::strcmp(a, b) == 0;
+    }
+    /// Returns true if the call of an event belongs to a capture.
+    template <class Stream>
+    [[nodiscard]] bool captures([[maybe_unused]] memory_event<Stream> const& e) const noexcept {
+        if constexpr (requires(Stream const& s) { s.capturing(); }) {
+            try {
+                return active() && e.stream.has_value() && e.stream->capturing();
+            } catch (...) {} // a stream that was destroyed is not captured
+        }
+        return false;
+    }
+
+    /// Calls `visit(range)` for each range of a map that overlaps [from, to). `visit` may erase it.
+    template <class Ranges, class Visit>
+    static void for_overlapping(Ranges& ranges, address from, address to, Visit const& visit) {
+        auto each = ranges.lower_bound(from);
+        if (each != ranges.begin() && end_of(*std::prev(each)) > from) { --each; }
+        while (each != ranges.end() && each->first < to) {
+            auto const now = each++;
+            visit(now);
+        }
+    }
+    template <class Value>
+    [[nodiscard]] static address end_of(std::pair<address const, Value> const& range) noexcept {
+        if constexpr (std::is_same_v<Value, address>) {
+            return range.second;
+        } else {
+            return range.second.end;
+        }
+    }
+
+    /// Registers a range as a region in each heap that it overlaps, with the name of a tag.
+    void add_regions(address from, address to, memory_tag tag = {}) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            address const begin = std::max(from, h->first);
+            h->second.is.add_region(pointer(begin), std::min(to, h->second.end) - begin);
+            if (tag.known()) { nvtx_heap::name_region(pointer(begin), tag.path()); }
+        });
+    }
+    void remove_regions(address from, address to) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            nvtx_heap::remove_region(pointer(std::max(from, h->first)));
+        });
+    }
+    void end_block(std::map<address, block>::iterator b) noexcept {
+        if (b->second.has_region && b->second.frees == 0) {
+            remove_regions(b->first, b->second.end);
+        }
+        blocks_.erase(b);
+    }
+    void end_kept(std::map<address, address>::iterator k) noexcept {
+        remove_regions(k->first, k->second);
+        kept_.erase(k);
+    }
+    /// Ends the blocks that overlap [from, to), and the regions that are kept for graphs.
+    void end_blocks(address from, address to) noexcept {
+        for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
+        for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
+    }
+    /// Ends the heaps in which memory lies that has no record, so that the tool reports no valid
+    /// use of it: also those of a block that lies in one of them and in others.
+    void forfeit(address from, address to) noexcept {
+        address    begin = from, end = to;
+        auto const widen = [&](auto range) {
+            begin = std::min(begin, range->first);
+            end   = std::max(end, end_of(*range));
+        };
+        do {
+            from = begin;
+            to   = end;
+            for_overlapping(heaps_, from, to, widen);
+            for_overlapping(blocks_, from, to, widen);
+            for_overlapping(kept_, from, to, widen);
+        } while (begin != from || end != to);
+        drop_heaps(from, to);
+    }
+    void drop_heaps(address from, address to) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            end_blocks(h->first, h->second.end);
+            h->second.is.remove();
+            heaps_.erase(h);
+        });
+        active_.store(!heaps_.empty(), std::memory_order_relaxed);
+    }
+
+    void allocate(address from, address to, char const* name, bool captured) noexcept {
+        if (!active()) { return; }
+        std::lock_guard const held{mutex_};
+        bool                  any = false;
+        for_overlapping(heaps_, from, to, [&](auto) { any = true; });
+        if (!any) { return; }
+        for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
+        try {
+            block made{.end = to, .resource = name};
+            made.has_region = !(captured && reuse_kept(from, to));
+            if (made.has_region) {
+                for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
+            }
+            blocks_.insert_or_assign(from, made);
+            if (!made.has_region) { return; }
+        } catch (std::bad_alloc const&) { return forfeit(from, to); }
+        add_regions(from, to, current_tag());
+    }
+    /// A capture may use memory again that it has freed: then the graph accesses both the old and
+    /// the new block. Unites such memory with [from, to). Returns false if there is none.
+    [[nodiscard]] bool reuse_kept(address from, address to) {
+        address begin = from, end = to;
+        bool    any = false;
+        for_overlapping(kept_, from, to, [&](auto k) {
+            any   = true;
+            begin = std::min(begin, k->first);
+            end   = std::max(end, k->second);
+        });
+        if (!any) { return false; }
+        auto const first = kept_.find(begin);
+        if (first != kept_.end() && first->second == end) { return true; } // one contains all
+        for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
+        kept_.insert_or_assign(begin, end);
+        add_regions(begin, end);
+        return true;
+    }
+    void free(address from, address to, char const* name, bool captured) noexcept {
+        if (!active()) { return; }
+        std::lock_guard const held{mutex_};
+        auto const            b = blocks_.find(from);
+        if (b == blocks_.end() || !same(b->second.resource, name)) { return; }
+        if (b->second.frees == 0 && b->second.has_region) {
+            try {
+                if (captured && b->second.end == to) {
+                    kept_.insert_or_assign(from, to);
+                    b->second.has_region = false;
+                }
+            } catch (std::bad_alloc const&) { return forfeit(from, to); }
+        }
+        if (b->second.frees == 0 && b->second.end == to) { return end_block(b); }
+        if (b->second.frees++ == 0 && b->second.has_region) { remove_regions(from, b->second.end); }
+    }
+    /// A free of the block at `from` was refused.
+    void restore(address from, char const* name) noexcept {
+        auto const b = blocks_.find(from);
+        if (b == blocks_.end() || !same(b->second.resource, name) || b->second.frees == 0) {
+            return;
+        }
+        if (--b->second.frees == 0 && b->second.has_region) { add_regions(from, b->second.end); }
+    }
+
+    void add_chunk(address from, address to, char const* name, void const* resource) noexcept {
+        bool within = false;
+        for_overlapping(heaps_, from, from + 1, [&](auto) { within = true; });
+        if (!within) { return cover(from, to); }
+        try {
+            inner_.push_back({from, to, name, resource});
+        } catch (std::bad_alloc const&) { return forfeit(from, to); }
+        // It is a block of another resource, which is not used as a whole.
+        for_overlapping(blocks_, from, from + 1, [&](auto b) { end_block(b); });
+    }
+    /// Registers the parts of [from, to) that are in no heap.
+    void cover(address from, address to) noexcept {
+        while (from < to) {
+            auto const after = heaps_.upper_bound(from);
+            if (after != heaps_.begin() && std::prev(after)->second.end > from) {
+                from = std::prev(after)->second.end;
+                continue;
+            }
+            address const   end  = after != heaps_.end() ? std::min(to, after->first) : to;
+            nvtx_heap const made = nvtx_heap::add(pointer(from), end - from);
+            try {
+                if (made.known()) { heaps_.emplace_hint(after, from, heap{end, made}); }
+            } catch (std::bad_alloc const&) { made.remove(); } // the tool checks it as a whole
+            from = end;
+        }
+        active_.store(!heaps_.empty(), std::memory_order_relaxed);
+    }
+    void remove_chunk(address from, address to, char const* name) noexcept {
+        // The upper of two resources removes its chunk first.
+        void const* owner = nullptr;
+        bool        inner = false;
+        for (std::size_t i = inner_.size(); i-- != 0;) {
+            inner_chunk const& c = inner_[i];
+            if (c.begin < from || c.end > to || !same(c.name, name)) { continue; }
+            if (inner && c.resource != owner) { continue; }
+            owner = c.resource;
+            inner = true;
+            inner_.erase(inner_.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+        end_blocks(from, to);
+        if (!inner) { drop_heaps(from, to); }
+    }
+
+    std::atomic<bool>          active_{false};
+    std::mutex                 mutex_;
+    std::map<address, heap>    heaps_;
+    std::map<address, block>   blocks_;
+    std::map<address, address> kept_; ///< regions without a block, for graphs
+    std::vector<inner_chunk>   inner_;
+};
+
+} // namespace detail
+} // namespace vram

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/interop/core/nvtx_heap_books.hpp> // first: the header stands alone
+
+#include "../../doubles/bombing.hpp"
+#include "../../doubles/nvtx/tool.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace nvtx_heap_books_tests {
+
+using namespace vram;
+using doubles::nvtx_tool;
+using kind    = memory_event_kind;
+using regions = doubles::quiet_map<std::uintptr_t, std::size_t>;
+
+/// A stream that is captured or not.
+struct stream {
+    bool               captured = false;
+    [[nodiscard]] bool capturing() const { return captured; }
+};
+
+/// Books, and functions that send them events.
+struct books_at_work {
+    detail::nvtx_heap_books books;
+    int                     identity = 0;
+
+    void send(kind k, std::uintptr_t at, std::size_t bytes, char const* name = "pool",
+              bool captured = false) {
+        memory_event<stream> e{};
+        e.kind     = k;
+        e.name     = name;
+        e.resource = name == std::string{"pool"} ? &identity : nullptr;
+        e.memory   = reinterpret_cast<void*>(at);
+        e.bytes    = bytes;
+        e.stream   = stream{captured};
+        books.follow(e);
+    }
+};
+
+/// Returns the regions of all heaps of the tool.
+regions all() {
+    regions sum;
+    for (auto const& [at, h] : nvtx_tool::get().heaps) {
+        sum.insert(h.regions.begin(), h.regions.end());
+    }
+    return sum;
+}
+
+TEST_CASE("nvtx_heap_books: a block is a region of its chunk, with the name of its tag") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    {
+        books_at_work b;
+        b.send(kind::allocated, 0x1000, 10); // before the first chunk: it is not known
+        b.send(kind::chunk_added, 0x1000, 0x1000);
+        CHECK(b.books.active());
+        b.send(kind::allocated, 0x1000, 100);
+        {
+            tagged const scope{"nvtx weights"};
+            b.send(kind::allocated, 0x1200, 200);
+        }
+        CHECK((all() == regions{{0x1000, 100}, {0x1200, 200}}));
+        CHECK((tool.names ==
+               doubles::quiet_map<std::uintptr_t, std::string>{{0x1200, "nvtx weights"}}));
+        b.send(kind::freed, 0x1000, 100);
+        CHECK((all() == regions{{0x1200, 200}}));
+        b.send(kind::allocated, 0x1000, 40); // the same address
+        CHECK((all() == regions{{0x1000, 40}, {0x1200, 200}}));
+        b.send(kind::chunk_removed, 0x1000, 0x1000); // with live blocks
+        CHECK(tool.heaps.empty());
+        CHECK_FALSE(b.books.active());
+        b.send(kind::chunk_added, 0x1000, 0x1000);
+        b.send(kind::allocated, 0x1100, 100);
+    }
+    CHECK(tool.heaps.empty()); // the end of the books removes what is left
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: a refused free leaves the region, and a free of no block none") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    books_at_work b;
+    b.send(kind::chunk_added, 0x1000, 0x1000);
+    b.send(kind::allocated, 0x1000, 100);
+    b.send(kind::freed, 0x1000, 50); // another size
+    CHECK(all().empty());
+    b.send(kind::freed, 0x1000, 60);
+    b.send(kind::free_refused, 0x1000, 60);
+    CHECK(all().empty());
+    b.send(kind::free_refused, 0x1000, 50);
+    CHECK((all() == regions{{0x1000, 100}}));
+    b.send(kind::freed, 0x1010, 50); // within the block
+    b.send(kind::free_refused, 0x1010, 50);
+    b.send(kind::freed, 0x1000, 100, "slab"); // of another resource
+    b.send(kind::free_refused, 0x1000, 100, "slab");
+    CHECK((all() == regions{{0x1000, 100}}));
+    b.send(kind::freed, 0x1000, 90); // accepted
+    b.send(kind::allocated, 0x1040, 10);
+    CHECK((all() == regions{{0x1040, 10}}));
+    b.send(kind::free_refused, 0x1000, 90); // of memory that is allocated again
+    CHECK((all() == regions{{0x1040, 10}}));
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: the chunk of an upper resource is no heap, and the block no region") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    books_at_work b;
+    b.send(kind::chunk_added, 0x1000, 0x1000, "stream_ordered");
+    b.send(kind::allocated, 0x1000, 0x1000, "stream_ordered");
+    CHECK((all() == regions{{0x1000, 0x1000}}));
+    b.send(kind::chunk_added, 0x1000, 0x1000);
+    CHECK(all().empty());
+    b.send(kind::allocated, 0x1000, 100);
+    b.send(kind::allocated, 0x1800, 100);
+    CHECK((all() == regions{{0x1000, 100}, {0x1800, 100}}));
+    CHECK(tool.heaps.size() == 1);
+    b.send(kind::freed, 0x1000, 100);
+    b.send(kind::chunk_removed, 0x1000, 0x1000);
+    CHECK(all().empty());
+    CHECK(tool.heaps.size() == 1);
+    b.send(kind::freed, 0x1000, 0x1000, "stream_ordered");
+    b.send(kind::chunk_removed, 0x1000, 0x1000, "stream_ordered");
+    CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: a block across the border of two chunks is a region in each") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    books_at_work b;
+    b.send(kind::chunk_added, 0x1000, 0x1000);
+    b.send(kind::allocated, 0x1000, 0x800);
+    b.send(kind::chunk_added, 0x2000, 0x1000);
+    b.send(kind::allocated, 0x1c00, 0x1000);
+    CHECK((all() == regions{{0x1000, 0x800}, {0x1c00, 0x400}, {0x2000, 0xc00}}));
+    b.send(kind::freed, 0x1c00, 0x1000);
+    CHECK((all() == regions{{0x1000, 0x800}}));
+    b.send(kind::allocated, 0x1c00, 0x1000);
+    b.send(kind::chunk_removed, 0x1000, 0x2000); // at once
+    CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: a chunk that the tool refuses is tried again when it has pages") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    tool.refuses = [](std::uintptr_t, std::size_t) { return true; };
+    books_at_work b;
+    b.send(kind::chunk_added, 0x1000, 0x3000);
+    CHECK_FALSE(b.books.active());
+    b.send(kind::allocated, 0x1000, 100);
+    tool.refuses = nullptr;
+    b.send(kind::pages_mapped, 0x2000, 0x1000);
+    b.send(kind::pages_mapped, 0x1000, 0x3000);
+    CHECK(tool.heaps.size() == 3);
+    b.send(kind::pages_mapped, 0x1000, 0x3000);
+    b.send(kind::allocated, 0x2000, 100);
+    CHECK((all() == regions{{0x2000, 100}}));
+    b.send(kind::chunk_removed, 0x1000, 0x3000);
+    CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: memory that a capture frees stays a region for the graph") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    books_at_work b;
+    b.send(kind::chunk_added, 0x1000, 0x1000);
+    b.send(kind::allocated, 0x1000, 100, "pool", true);
+    b.send(kind::allocated, 0x1080, 100, "pool", true);
+    b.send(kind::freed, 0x1000, 100, "pool", true);
+    CHECK((all() == regions{{0x1000, 100}, {0x1080, 100}}));
+    // The capture uses the memory again: the graph accesses both blocks.
+    b.send(kind::allocated, 0x1010, 40, "pool", true);
+    CHECK((all() == regions{{0x1000, 100}, {0x1080, 100}}));
+    b.send(kind::freed, 0x1080, 100, "pool", true);
+    b.send(kind::allocated, 0x1060, 0x40, "pool", true); // in both, and between them
+    CHECK((all() == regions{{0x1000, 0xe4}}));
+    b.send(kind::freed, 0x1010, 40, "pool", true);
+    b.send(kind::freed, 0x1060, 0x40);
+    CHECK((all() == regions{{0x1000, 0xe4}}));
+    // After the captures are forgotten, the memory is allocated for other work.
+    b.send(kind::allocated, 0x1000, 10);
+    CHECK((all() == regions{{0x1000, 10}}));
+    b.send(kind::allocated, 0x1100, 10, "pool", true);
+    b.send(kind::freed, 0x1100, 10, "pool", true);
+    b.send(kind::all_freed, 0x1000, 0x1000);
+    CHECK(all().empty());
+    b.send(kind::chunk_removed, 0x1000, 0x1000);
+    CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: without host memory the tool checks whole chunks") {
+    nvtx_tool& tool = nvtx_tool::get();
+    for (std::size_t failing = 1;; ++failing) {
+        tool.clear();
+        books_at_work b;
+        bool          hit = false;
+        {
+            b.send(kind::chunk_added, 0x1000, 0x1000);
+            b.send(kind::chunk_added, 0x2000, 0x1000);
+            b.send(kind::chunk_added, 0x5000, 0x1000);
+            b.send(kind::allocated, 0x1f00, 0x200); // in two heaps
+            doubles::bombing armed{failing};
+            b.send(kind::allocated, 0x1000, 100);
+            b.send(kind::allocated, 0x5000, 0x1000, "stream_ordered");
+            b.send(kind::chunk_added, 0x5000, 0x1000);
+            b.send(kind::allocated, 0x5000, 10);
+            b.send(kind::allocated, 0x5800, 10, "pool", true);
+            b.send(kind::freed, 0x5800, 10, "pool", true);
+            b.send(kind::chunk_added, 0x9000, 0x1000);
+            hit = armed.defuse();
+        }
+        CAPTURE(failing);
+        // Each block that is live lies in regions, or in no heap.
+        auto const usable = [&](std::uintptr_t at) {
+            for (auto const& [from, h] : tool.heaps) {
+                if (at < from || at >= from + h.bytes) { continue; }
+                auto const next = h.regions.upper_bound(at);
+                return next != h.regions.begin() &&
+                       at - std::prev(next)->first < std::prev(next)->second;
+            }
+            return true;
+        };
+        for (std::uintptr_t const at : {0x1000, 0x1f00, 0x2000, 0x20ff, 0x5000, 0x5800}) {
+            CHECK(usable(at));
+        }
+        CHECK(tool.wrong == std::vector<std::string>{});
+        if (!hit) { break; }
+        REQUIRE(failing < 20);
+    }
+}
+
+} // namespace nvtx_heap_books_tests
