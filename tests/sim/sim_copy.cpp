@@ -75,13 +75,33 @@ TEST_CASE(
     CHECK(sim_view(t.d)[999] == 3);
 }
 
-TEST_CASE("sim_copy: a large pageable source is read after the stream's earlier work") {
-    machine t;
+TEST_CASE(
+    "sim_copy: a pageable source of more than 1 MiB is read after the stream's earlier work") {
+    machine           t;
+    std::size_t const large = 1_MiB + 1;
+    std::vector<char> pageable(large, 3);
+    char* const       to = static_cast<char*>(t.memory.allocate_sync(large));
     sim_launch(t.s, {.duration = 50us});
-    sim_copy(t.s, t.d, t.pageable.data(), 100000);
-    CHECK(t.node.now() == 150us);
-    t.pageable.assign(t.size, 9);
-    CHECK(sim_view(t.d)[99999] == 3);
+    sim_copy(t.s, to, pageable.data(), large - 1);
+    CHECK(t.node.now() == 0us);
+    t.s.synchronize();
+    sim_time const before = t.node.now();
+    sim_launch(t.s, {.duration = 50us});
+    sim_copy(t.s, to, pageable.data(), large);
+    CHECK(t.node.now() - before == 50us + sim_time{large});
+    pageable.assign(large, 9);
+    CHECK(sim_view(to)[large - 1] == 3);
+    t.memory.deallocate_sync(to, large);
+}
+
+TEST_CASE("sim_copy: sim_copy_sync takes the time of a pageable source of more than 64 KiB") {
+    machine t;
+    sim_copy_sync(t.d, t.pageable.data(), 100000);
+    CHECK(t.node.now() == 100us);
+    sim_launch({}, {.writes = {{t.d, 1}}});
+    CHECK(t.node.reports().empty());
+    sim_launch(t.s, {.reads = {{t.d, 1}}}); // the copy may still be under way
+    CHECK(t.node.reports().size() == 1);
 }
 
 TEST_CASE("sim_copy: other streams must wait for the device end of a copy from a pageable source") {

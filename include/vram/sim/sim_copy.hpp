@@ -21,7 +21,7 @@ namespace vram {
 
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
 /// does not wait for the copy, with these exceptions. A pageable source has been read when the call
-/// returns; for up to 64 KiB without a wait for earlier work of the stream. A copy to pageable
+/// returns; for up to 1 MiB without a wait for earlier work of the stream. A copy to pageable
 /// memory, or between host memory, is complete when the call returns.
 ///
 /// Failure   Throws `sim_error`.
@@ -85,7 +85,10 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           .from_slice = bytes,
                           .width      = bytes});
     bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
-    if (!within && route.from_kind != detail::sim_kind::pageable) {
+    if (route.from_kind == detail::sim_kind::pageable) {
+        // This wait takes the time of the host's copy to the driver's buffer; it is no order.
+        if (bytes > 65536) { detail::sim_wait{call}.await(s.tail); }
+    } else if (!within) {
         detail::sim_wait{call}.synchronize(s);
     }
     call.throw_report();
