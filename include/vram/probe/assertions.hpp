@@ -38,40 +38,42 @@
 #include <cstdint> // uint64_t
 #include <string>  // string
 
-/// Fails if more memory is live at the end of the block than at its start.
+/// Fails if more bytes are live at the end of the code block after the macro than at its start.
 #define VRAM_CHECK_NO_LEAK(memory) VRAM_DETAIL_SCOPE(memory, no_leak())
 
-/// Fails unless exactly `size` bytes more are live at the end of the block than at its start. A
-/// negative `size` means that the block frees as many.
+/// Fails unless exactly `size` bytes more are live at the end of the code block after the macro
+/// than at its start. A negative `size` means that fewer are live.
 #define VRAM_CHECK_DELTA(memory, size)                                                             \
     VRAM_DETAIL_SCOPE(memory, delta_is(static_cast<std::ptrdiff_t>(size)))
 
-/// Fails if more than `size` bytes more are live at the end of the block than at its start.
+/// Fails if more than `size` bytes more are live at the end of the code block after the macro than
+/// at its start.
 #define VRAM_CHECK_DELTA_AT_MOST(memory, size)                                                     \
     VRAM_DETAIL_SCOPE(memory, delta_at_most(static_cast<std::ptrdiff_t>(size)))
 
-/// Fails if at any moment of the block more than `size` bytes were live beyond those at its start.
-/// If the resource knows only a bound of the peak (see `memory_delta`), the bound is checked: the
-/// check may then fail for a block within the limit, but never passes for one beyond it. If only
-/// `tracking` counts, and several threads allocate, the peak may be wrong by 1 MiB for each thread
-/// except one: put `statistics` over the stack for an exact limit.
+/// Fails if, at any moment in the code block after the macro, more than `size` bytes were live
+/// beyond those at its start. If the resource knows only an upper bound of the peak (see
+/// `memory_delta`), the bound is checked, so code within the limit may fail. If only `tracking`
+/// counts, and several threads allocate, the peak may be wrong by 1 MiB for each thread except one:
+/// put `statistics` over the stack for an exact limit.
 #define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
     VRAM_DETAIL_SCOPE(memory, peak_at_most(static_cast<std::size_t>(size)))
 
-/// Fails unless the block makes exactly `count` allocations.
+/// Fails unless exactly `count` allocations succeed in the code block after the macro.
 #define VRAM_CHECK_ALLOCATIONS(memory, count)                                                      \
     VRAM_DETAIL_SCOPE(memory, allocations_are(static_cast<std::uint64_t>(count)))
 
-/// Fails if the block makes an allocation.
+/// Fails if an allocation succeeds in the code block after the macro.
 #define VRAM_CHECK_NO_ALLOCATION(memory) VRAM_DETAIL_SCOPE(memory, allocations_are(0))
 
-/// Fails unless the code frees each block that it allocates, and no other, on the stream of its
-/// allocation. The blocks themselves are compared: a block that is allocated on one stream and kept
-/// does not cancel an older one that is freed on another. A free without a stream is a free on any
-/// stream. Needs the layer `tracking` in the stack, and copies its list of live blocks twice.
+/// Fails unless the code after the macro frees each block that it allocates, and no other, on the
+/// stream of its allocation. The blocks themselves are compared: a block that is allocated on one
+/// stream and kept does not cancel an older one that is freed on another. A free without a stream
+/// is a free on any stream. Needs the layer `tracking` in the stack, and copies its list of live
+/// blocks twice.
 #define VRAM_CHECK_BALANCED(memory) VRAM_DETAIL_FACTS(checked_balance, memory, unbalanced())
 
-/// Fails if an error is reported to the error sink during the block, by any thread.
+/// Fails if any thread reports an error to the error sink during the code block after the macro.
 #define VRAM_CHECK_NO_ERRORS                                                                       \
     if (::vram::detail::checked_errors const VRAM_DETAIL_JOIN(vram_errors_, __COUNTER__){          \
             [&](::vram::error_count const& vram_errors) {                                          \
@@ -81,7 +83,7 @@
     } else
 
 /// Fails unless the function survives each refusal of its allocations (see `survives_oom`). The
-/// arguments after `memory` are those of `survives_oom`. The macro is a statement.
+/// arguments after `memory` are those of `survives_oom`. No code block follows the macro.
 #define VRAM_CHECK_SURVIVES_OOM(memory, ...)                                                       \
     do {                                                                                           \
         ::vram::oom_survival const vram_result = ::vram::survives_oom(memory, __VA_ARGS__);        \

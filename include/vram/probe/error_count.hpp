@@ -14,16 +14,16 @@
 
 namespace vram {
 
-/// Counts the errors of all threads from its construction to its destruction. The previously
-/// installed error sink receives each error too.
+/// Counts the errors that all threads report to the error sink, from its construction to its
+/// destruction. The previously installed error sink receives each error too.
 ///
 ///     error_count errors;
 ///     train_step(memory);
 ///     CHECK(errors.count() == 0);          // errors.first() is the text of the first one
 ///
 /// Failure   Never throws.
-/// Threads   Any thread. Scopes of several threads may overlap in any way. If a sink is installed
-///           within a scope, later errors are not counted.
+/// Threads   Any thread. Scopes of several threads may overlap in any way. If the program installs
+///           another sink within a scope, later errors are not counted.
 /// Cost      A lock for each error.
 class error_count {
 public:
@@ -48,12 +48,12 @@ public:
         if (installed != &note) { set_error_sink(installed); }
     }
 
-    /// Returns the number of errors so far.
+    /// Returns the number of errors since the construction.
     [[nodiscard]] std::uint64_t count() const noexcept {
         std::lock_guard const held{lock};
         return count_;
     }
-    /// Returns the text of the first error; empty if there is none.
+    /// Returns the text of the first error, at most 511 characters; empty if there is none.
     [[nodiscard]] char const* first() const noexcept {
         std::lock_guard const held{lock};
         return first_;

@@ -58,7 +58,7 @@ public:
         sizes_.add(size(usage));
     }
 
-    /// Returns the growth that reaches the last step. Returns an empty result if there is none.
+    /// Returns the growth that lasts until the last step, or an empty result if there is none.
     [[nodiscard]] memory_growth growth() const {
         detail::steady_rise const found = sizes_.rise(options_.steps);
         if (!found.found()) { return {.of = options_.of}; }
@@ -75,7 +75,7 @@ public:
                 .sites = then->sites.risen(detail::site_figure::live)};
     }
 
-    /// Returns the number of steps so far.
+    /// Returns the number of calls of `step` since the construction.
     [[nodiscard]] std::uint64_t steps() const noexcept { return sizes_.steps() - 1; }
 
 private:
@@ -93,7 +93,8 @@ private:
         memory_info const info = R::platform::memory(detail::device_of_resource(*memory_));
         return info.total - info.free;
     }
-    /// Stores the figures of this step. If 16 steps are stored, every second one is dropped.
+    /// Stores the figures of this step. If 16 steps are then stored, drops every second one, and
+    /// doubles the distance of the next ones.
     void mark(std::size_t live) {
         marks_.push(point{sizes_.steps(), live, detail::site_marks<R>{*memory_}});
         if (marks_.size() == most_marks) {

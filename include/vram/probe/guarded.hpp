@@ -30,10 +30,9 @@
 
 namespace vram {
 
-/// A resource that allocates a fence before and after each block. When a block is freed, the bytes
-/// of its fences are compared; a byte that was written is reported to the error sink, with the
-/// block and the line that allocated it. New memory is filled with 0xCD, so that a read of it shows
-/// in the results.
+/// A resource with a fence before and after each block. After the free of a block, the bytes of its
+/// fences are compared; a byte that was written is reported to the error sink, with the block and
+/// the line that allocated it. New memory is filled with 0xCD, so that reads of it show in results.
 ///
 ///     guarded mr{pool{cuda_resource{}}};
 ///     auto mr = source | with::pool | with::guarded({.quarantine = 64_MiB});
@@ -44,17 +43,17 @@ namespace vram {
 ///
 /// The layer finds no reads outside of a block, no write beyond the fence, and no write of the byte
 /// that is there already. It names the block, not the kernel: use compute-sanitizer, or the
-/// simulated device, for these. A free during a capture is not checked, and a graph that is
-/// launched again fills its blocks only then.
+/// simulated device, for these. A block that is freed during a capture is not checked. Fills during
+/// a capture become nodes of the graph, which run at each launch.
 ///
-/// Failure   The functions fail as those of the upstream. A free of another address or with another
-///           size is reported and frees nothing. If a check fails by an error of the platform, that
-///           is reported.
+/// Failure   The functions fail as those of the upstream; an allocation also if a fill fails. A
+///           free of an address without a live block, or with another size, is reported and frees
+///           nothing. An error of the platform in a check is reported.
 /// Threads   The rules are those of the upstream.
 /// Streams   Fills and copies are work of the stream of the call. A block that is allocated on one
 ///           stream and used on another must be ordered by an event, as is always the case.
-/// Cost      Three fills per allocation, two copies and a fill per free, and twice the fence of
-///           device memory per block. The functions without a stream wait.
+/// Cost      Up to three fills per allocation, two copies and a fill per free, and at least two
+///           fences of device memory per block. The functions without a stream wait.
 template <class Upstream>
     requires platform<typename Upstream::platform>
 class guarded : public layer_base<detail::checked_upstream<Upstream>> {
@@ -182,10 +181,10 @@ public:
                                                    freed->alignment);
     }
 
-    /// Waits for all checks of freed blocks, and checks the fences of all live blocks and the bytes
-    /// of the blocks in the quarantine. The caller first synchronizes each stream on which a live
-    /// block was allocated: its fences are compared on another stream. No stream may write the
-    /// blocks, and no thread may free one, in this time.
+    /// Waits for the checks of freed blocks, and checks the fences of all live blocks and the bytes
+    /// of the quarantine. The caller first synchronizes each stream on which a live block was
+    /// allocated, because the fences are copied on another stream. Until the function returns, no
+    /// stream may write the blocks, and no thread may free one.
     void check_blocks() noexcept {
         state_->checks.compare_all();
         auto const own = state_->own_stream();
@@ -206,8 +205,8 @@ public:
         release(state_->options.quarantine);
     }
 
-    /// Returns the figures of the upstream, with the fences of live blocks. `live` excludes the
-    /// blocks in the quarantine. A layer `statistics` over this one counts the requested bytes.
+    /// Returns the figures of the upstream, which include the fences. `live` excludes the blocks in
+    /// the quarantine. A layer `statistics` over this one counts the requested bytes.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<Upstream>
     {
@@ -236,7 +235,7 @@ public:
         return this->upstream_.trim(keep);
     }
 
-    /// Returns the bytes of the blocks in the quarantine.
+    /// Returns the size of the quarantine: the requested bytes of freed blocks that it keeps.
     [[nodiscard]] std::size_t quarantined() const noexcept {
         auto const held = state_->lock.hold();
         return state_->kept_bytes;
@@ -247,7 +246,7 @@ private:
     using book       = detail::guard_book<where>;
     using kept_block = typename book::kept_block;
 
-    /// Returns the number of bytes before a block: the fence, or the alignment if that is larger.
+    /// Returns the bytes before a block: the fence, or the alignment if that is larger.
     [[nodiscard]] std::size_t front(std::size_t alignment) const noexcept {
         return std::max(alignment, state_->checks.fence());
     }
@@ -287,8 +286,8 @@ private:
             return make();
         } catch (...) { return nullptr; }
     }
-    /// Fills the memory at `all`, which may be null, and returns the block in it. If that fails,
-    /// calls `undo(all)`.
+    /// Fills the memory at `all` and its fences, and returns the address of the block in it, or
+    /// null if `all` is null. If a fill fails, calls `undo(all)` and throws.
     template <class Undo>
     [[nodiscard]] void* fence(stream s, void* all, std::size_t bytes, std::size_t alignment,
                               call_site at, Undo const& undo) {
@@ -324,7 +323,7 @@ private:
         return p;
     }
 
-    /// Puts a freed block into the quarantine, and frees its oldest blocks if it is too large.
+    /// Puts a freed block into the quarantine; if it is then too large, frees its oldest blocks.
     /// Returns false if there is no quarantine, or if the block cannot be put into it.
     bool hold_back(stream s, block const& freed) noexcept {
         if (state_->options.quarantine == 0) { return false; }
@@ -362,7 +361,7 @@ private:
         }
     }
 
-    /// Waits for the last use of a block in the quarantine, and compares its bytes.
+    /// Waits for the work on a block in the quarantine, and reports a byte that is not 0xDD.
     void compare_kept(stream own, kept_block const& kept) noexcept {
         block const& b = kept.freed;
         try {
@@ -375,7 +374,8 @@ private:
         state_->checks.compare_now(own, b.p - n, n, checks::fence_byte, b);
         state_->checks.compare_now(own, b.p + b.bytes, n, checks::fence_byte, b);
     }
-    /// Ends the checks. The memory of live blocks stays allocated.
+    /// Completes the checks of freed blocks and empties the quarantine, unless the process is
+    /// ending.
     void end() noexcept {
         if (state_ == nullptr) { return; }
         if (detail::is_ending<where>()) {

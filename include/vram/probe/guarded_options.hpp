@@ -16,9 +16,11 @@ namespace vram {
 struct guarded_options {
     /// Size of the fence before and after each block; a power of two, at least 16.
     std::size_t fence = 256;
-    /// Bytes of freed blocks that are not freed yet, so that late writes to them are found.
+    /// Size of the quarantine: freed blocks with at most this number of bytes in all are kept, to
+    /// find late writes to them. If 0, none are kept.
     std::size_t quarantine = 0;
-    /// True if new and freed memory is filled with 0xCD and 0xDD.
+    /// If true, new memory is filled with 0xCD, and freed memory with 0xDD. Blocks in the
+    /// quarantine are always filled.
     bool fills = true;
 };
 

@@ -27,8 +27,8 @@ struct memory_growth {
     std::size_t   bytes = 0;               ///< the growth from `since` to `until`
     /// The growth of the live bytes of the resource in about the same steps; 0 if they decreased.
     std::size_t live = 0;
-    /// A line of text for each tag and line of which the live bytes have risen, if the stack has
-    /// the layer `tracking`.
+    /// Lines of text, each a tag and a line of the program of which the live bytes have risen since
+    /// `since`, at most five. Empty if the stack has no layer `tracking`.
     std::string sites{};
 
     /// Returns true if the memory grows.

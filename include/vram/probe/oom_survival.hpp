@@ -17,13 +17,13 @@ namespace vram {
 /// The mistakes that `survives_oom` finds.
 enum class oom_fault : unsigned char {
     none,
-    leak,           ///< memory is live that is not live after a run without a refusal
-    swallowed,      ///< no exception, but another value than without a refusal
+    leak,           ///< more bytes are live than after a run without a refusal
+    swallowed,      ///< the function returned another value than without a refusal
     damaged,        ///< the next run without a refusal throws, or gives another value
     double_free,    ///< a block was freed twice
     wrong_size,     ///< a block was freed with another size or alignment than allocated
     error_reported, ///< an error was reported to the error sink
-    endless_retry,  ///< the refused request was repeated without an end
+    endless_retry,  ///< a run reaches `survives_oom_options::most_refusals` refusals
     unsteady,       ///< two runs without a refusal differ, so that there is nothing to compare with
     too_many_requests, ///< a run has more requests than `survives_oom_options::most_requests`
 };
@@ -53,7 +53,7 @@ struct oom_survival {
     std::size_t leaked = 0; ///< bytes that leaked
     /// Size of the block of a leak or of an invalid free; 0 if it is not known.
     std::size_t block_bytes = 0;
-    memory_tag  block_owner{};   ///< tag of that block
+    memory_tag  block_owner{};   ///< tag of the block of a leak or of an invalid free
     call_site   allocated_at{};  ///< line that allocated the block
     call_site   freed_at{};      ///< line that freed the block first
     call_site   wrong_at{};      ///< line of the invalid free

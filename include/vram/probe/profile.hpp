@@ -43,9 +43,9 @@ public:
     profile(profile&&) = delete;
     ~profile()         = default;
 
-    /// Returns the scopes in the order of their first runs, each followed by those in it. With
-    /// `by_thread` there is a row for each thread. A thread that starts after another one ended may
-    /// get the same number, and is then merged with it.
+    /// Returns the scopes in the order of their first runs, each followed by the scopes within it.
+    /// With `by_thread` there is a row for each thread. A thread that starts after another one
+    /// ended may get the same number, and is then merged with it.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread = false) {
         return tree_.rows(by_thread);
     }
@@ -81,7 +81,7 @@ public:
     /// Sets all figures to zero. A scope that is open is counted when it ends.
     void clear() { tree_.clear(); }
 
-    /// Returns the stored scopes. The functions of the class are internal.
+    /// Returns the stored scopes, for the class `timed`. The functions of the result are internal.
     [[nodiscard]] detail::profile_tree<Platform>& tree() noexcept { return tree_; }
 
 private:

@@ -23,7 +23,7 @@ struct profile_row {
         std::uint64_t least = 0; ///< the shortest duration
         std::uint64_t most  = 0; ///< the longest duration
 
-        /// Returns the average; 0 if there is none.
+        /// Returns the average; 0 if there is no duration.
         [[nodiscard]] constexpr std::uint64_t mean() const noexcept {
             return count != 0 ? total / count : 0;
         }
@@ -57,7 +57,7 @@ struct profile_row {
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound
     std::uint64_t allocations   = 0;    ///< number of allocations of all runs
 
-    /// Adds the figures of another thread.
+    /// Adds the runs of `other`, for the same scope. `peak` becomes the larger of both.
     void merge(profile_row const& other) noexcept {
         runs += other.runs;
         device.merge(other.device);

@@ -27,13 +27,13 @@ namespace vram {
 ///
 /// A program puts the layer into its stack if the code under test needs the type of the stack, or
 /// to refuse the chunks of a pool (the layer is then under the pool). `survives_oom` finds the
-/// layer there. Over a stack without the layer, `survives_oom` makes one of its own.
+/// layer there. Over a stack without the layer, `survives_oom` uses a temporary one.
 ///
 /// Failure   A refused request throws `out_of_memory`, or returns null from `try_allocate`, before
 ///           the upstream is called. `try_allocate_ready` is never refused. Other failures are
 ///           those of the upstream. While `survives_oom` runs, a second free of a block is not
 ///           passed on, and a free with a wrong size is passed on with the size of the allocation;
-///           `survives_oom` returns both as failures.
+///           the result of `survives_oom` names such a free.
 /// Threads   The rules are those of the upstream. Only requests of the threads that `survives_oom`
 ///           counts are refused.
 /// Cost      One load and one branch per call; a lock while `survives_oom` runs.
@@ -118,7 +118,8 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the selection of requests. The functions of the class are internal.
+    /// Returns the plan by which `survives_oom` selects the requests to refuse. The functions of
+    /// its class are internal.
     [[nodiscard]] detail::refusal_plan& plan() { return plan_.made(); }
 
 private:

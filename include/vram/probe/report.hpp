@@ -89,7 +89,7 @@ concept hiding_the_type = requires(R const& r) {
     { r.usage() } -> std::same_as<std::optional<memory_usage>>;
 };
 
-/// The columns of a report after the name of the layer.
+/// The columns of a report, after the first one, which has the name of the layer.
 enum class column : unsigned char {
     live,
     peak_live,
@@ -107,7 +107,8 @@ enum class column : unsigned char {
 struct column_style {
     char const* heading;
     bool        is_size; ///< true if the figure is a number of bytes
-    /// True if the column is shown once a layer has the figure, even if it is 0 everywhere.
+    /// If false, the column is left out if all its figures are 0 or unknown. If true, only if all
+    /// are unknown.
     bool always;
 };
 inline constexpr std::array<column_style, 12> columns{{{"live", true, true},
@@ -194,7 +195,7 @@ void add_hidden(heap_array<layer_row>& rows, R const& handle, std::size_t depth)
     rows.push(std::move(row));
 }
 
-/// Adds the figures of a layer, and of those below it, to the sections of the whole stack.
+/// Adds the figures of a layer, and of those below it, to the sections of the report.
 template <class R>
 void add_sections(report_sections& all, R const& layer) {
     if constexpr (counting<R>) {
@@ -234,7 +235,7 @@ void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
         row.set(column::peak_live, static_cast<std::uint64_t>(all.bytes.peak));
         row.set(column::allocations, all.blocks.total);
         row.set(column::refused, all.refusals);
-    } else if constexpr (naming_owners<R>) { // its usage is that of its upstream
+    } else if constexpr (naming_owners<R>) { // `usage()` is that of the upstream
         std::uint64_t live = 0, allocations = 0;
         for (auto const& each : layer.by_tag()) {
             live += each.live;

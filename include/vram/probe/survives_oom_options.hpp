@@ -12,14 +12,17 @@ namespace vram {
 
 /// Options of `survives_oom`.
 struct survives_oom_options {
-    /// If not 0, only this request is refused, to repeat a failure in a debugger.
+    /// If not 0, only the request with this number is refused (1 is the first of a run), to repeat
+    /// a failure in a debugger.
     std::uint64_t only = 0;
-    /// If true, each request is also refused together with all later ones of the run.
+    /// If true, each request is refused in a second run too, together with all later ones of the
+    /// run.
     bool for_good = true;
     /// Largest number of refused requests in a run. Later requests succeed, and the run counts as a
     /// retry without an end (`oom_fault::endless_retry`).
     std::uint64_t most_refusals = 1000;
-    /// Number of requests of a run from which the check gives up.
+    /// Largest number of requests of a run; with more, the check ends
+    /// (`oom_fault::too_many_requests`).
     std::uint64_t most_requests = 10'000;
 };
 

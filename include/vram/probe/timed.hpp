@@ -25,7 +25,7 @@ namespace vram {
 
 namespace detail {
 
-/// Stands for the memory of a scope if it is not measured.
+/// The type of the resource of a scope whose memory is not measured.
 struct no_memory {};
 
 /// Measures the memory that a scope allocates and frees, for its `profile_row`.
@@ -54,13 +54,14 @@ public:
 
 /// A scope of a `profile` that a thread has begun and not yet ended.
 struct open_scope {
-    void const*    owner; ///< the profile
+    void const*    owner; ///< the `profile` to which the scope belongs
     open_scope*    outer; ///< the open scope around this one, of any profile
     profile_scope* scope;
 };
 inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 
-/// Returns the name of a function, without its type, arguments and namespaces.
+/// Returns the name of the function in a text of `std::source_location::function_name`, without the
+/// return type, the namespaces and the parameters.
 [[nodiscard]] constexpr std::string_view name_of_function(std::string_view text) noexcept {
     text                    = text.substr(0, text.find('('));
     std::size_t const begin = text.find_last_of(" :*&");
@@ -77,12 +78,12 @@ inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 ///
 /// The time on the stream is that between two events, behind the work that the stream had at the
 /// start and at the end of the scope. The end of the scope does not wait: the events are read when
-/// the profile is printed, or when many are complete. In a stream capture no events are recorded.
+/// the profile is printed, or after many runs. In a stream capture no events are recorded.
 /// On the simulated device, times are virtual (of the simulated device). A platform without events
 /// that measure time (`host_platform`) has the time of the host alone.
 ///
 /// Failure   The constructor throws `std::bad_alloc` and errors of the platform. The destructor
-///           reports an error to the error sink, and drops the figures of this run.
+///           reports an error to the error sink; figures of this run may then be missing.
 /// Threads   A scope is an automatic variable: it belongs to one thread, and the scopes of a thread
 ///           end in reverse order. Scopes of several threads may overlap.
 /// Streams   Two events of the stream are recorded.

@@ -27,8 +27,8 @@ struct tracked_block {
     stream_name              stream{};            ///< the stream of the allocation, if it had one
     unsigned                 thread = 0;          ///< number of the thread that allocated it
     std::chrono::nanoseconds age{};               ///< time since the allocation
-    /// Time of the allocation in ticks of the processor: of two blocks that had one address, the
-    /// later one has more.
+    /// Time of the allocation in ticks of the processor's counter, which distinguishes blocks that
+    /// had the same address one after another.
     std::uint64_t ticks = 0;
     /// The functions that allocated it, if `tracking_options::frames` is not 0.
     call_stack stack{};

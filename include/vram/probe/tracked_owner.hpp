@@ -13,7 +13,8 @@
 namespace vram {
 
 /// The figures of one tag, one line of the program, one thread, or one tag in one thread, as
-/// `by_tag`, `by_site`, `by_thread` and `by_tag_and_thread` of `tracking` return them. Sizes are in bytes as requested.
+/// `by_tag`, `by_site`, `by_thread` and `by_tag_and_thread` of `tracking` return them. Sizes are in
+/// bytes as requested.
 ///
 ///     for (tracked_owner const& o : memory.by_tag()) {
 ///         std::printf("%s: %zu bytes\n", o.owner.path(), o.live);
@@ -23,9 +24,10 @@ namespace vram {
 /// bound. `at_peak` is exact if one thread allocates; for each further thread it may be off by
 /// 1 MiB.
 struct tracked_owner {
-    memory_tag    owner{};              ///< the tag; empty in `by_thread`
-    call_site     at{};                 ///< the line that allocates; known in `by_site` only
-    unsigned      thread      = 0;      ///< number of the thread, if the figures are of one
+    memory_tag owner{}; ///< the tag; empty in `by_thread`
+    call_site  at{};    ///< the line that allocates; known in `by_site` only
+    /// number of the thread, in `by_thread` and `by_tag_and_thread`
+    unsigned      thread      = 0;
     std::size_t   live        = 0;      ///< live bytes
     std::size_t   blocks      = 0;      ///< number of live blocks
     std::size_t   peak        = 0;      ///< the highest number of live bytes of this owner
@@ -33,7 +35,7 @@ struct tracked_owner {
     std::uint64_t allocations = 0;      ///< number of allocations
     std::uint64_t allocated   = 0;      ///< the sum of all allocations in bytes
     std::uint64_t crossed     = 0;      ///< frees on another stream than that of the allocation
-    call_site     crossed_at{};         ///< line of the last free on another stream
+    call_site     crossed_at{};         ///< line of such a free, if one is known
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound
 };
 

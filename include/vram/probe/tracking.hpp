@@ -28,7 +28,8 @@
 
 namespace vram {
 
-/// Stores a record of each live block. Finds leaks and wrong frees, and names the owners of memory.
+/// A layer that records each live block. It finds leaks and wrong frees, and names the owners of
+/// memory.
 ///
 ///     tracking memory{pool{stream_ordered{cuda_resource{}}}, {.frames = 8}};
 ///     { tagged const scope{"optimizer"}; state = memory.allocate(stream, bytes); }
@@ -36,11 +37,11 @@ namespace vram {
 ///     memory.blocks(tracked_order::largest_first);
 ///
 /// A wrong free has a pointer that is not a live block of the layer, or another size or alignment
-/// than the allocation. It is reported to the error sink with the line that allocated the block and
-/// the line that freed it before, and is not passed to the upstream. The destructor of the layer
-/// reports the live blocks as leaks, one error for each tag and line. If the upstream refuses a
-/// request, the layer adds the tags with the most live bytes to the exception `out_of_memory`;
-/// `explain` prints them.
+/// than the allocation. It is reported to the error sink, if they are known with the line that
+/// allocated the block and the line that freed it before, and is not passed to the upstream. The
+/// destructor of the layer reports the live blocks as leaks (see `report_leaks`). If the upstream
+/// refuses a request, the layer adds the tags with the most live bytes to the exception
+/// `out_of_memory`; `explain` prints them.
 ///
 /// Failure   The functions fail as those of the upstream. If there is no host memory for a record,
 ///           the block is freed, and the allocation throws `std::bad_alloc` or returns null.
@@ -115,8 +116,7 @@ public:
         return kept(p, bytes, alignment, nullptr, at) ? p : nullptr;
     }
 
-    /// Returns memory of the upstream that the stream may use without a wait, or null if there is
-    /// none.
+    /// Returns memory that the stream `s` may use without a wait, or null if the upstream has none.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -160,16 +160,17 @@ public:
         return books_->by_tag_and_thread();
     }
 
-    /// Returns a table of the tags and one of the lines, each with at most `rows` rows.
+    /// Returns a table of the tags and a table of the lines of the program, each of at most `rows`.
     [[nodiscard]] std::string text(std::size_t rows = 20) const {
         return detail::owner_table(by_tag(), detail::owner_kind::tag, rows) + "\n" +
                detail::owner_table(by_site(), detail::owner_kind::site, rows);
     }
 
-    /// Reports the live blocks to the error sink, one error for each tag and line. Returns their
-    /// number. The destructor calls this function (see `tracking_options::report_leaks`).
+    /// Reports the live blocks to the error sink: one error for each tag and line up to 20, and one
+    /// for all others. Returns the number of live blocks. The destructor calls this function if
+    /// `tracking_options::report_leaks` is true.
     std::size_t report_leaks() const noexcept { return books_->report_leaks(); }
-    /// Removes the records of all blocks, for an upstream that frees blocks without `deallocate`,
+    /// Removes the records of all blocks. For an upstream that frees blocks without `deallocate`,
     /// as `monotonic::reset()` does.
     void forget_blocks() { books_->forget(); }
 
@@ -202,7 +203,8 @@ private:
         if (p != nullptr && !kept(p, bytes, alignment, s, at)) { throw std::bad_alloc{}; }
         return p;
     }
-    /// Adds a record. If there is no host memory for it, frees the block and returns false.
+    /// Adds a record of the block at `p`. Returns false if `p` is null, or if there is no host
+    /// memory for the record; then frees the block.
     [[nodiscard]] bool kept(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                             call_site at) noexcept {
         if (p == nullptr) { return false; }

@@ -12,7 +12,7 @@ namespace vram {
 ///
 ///     tracking memory{pool{stream_ordered{cuda_resource{}}}, tracking_options{.frames = 8}};
 struct tracking_options {
-    /// Number of frames of the call stack that is stored for each block; at most 32.
+    /// Number of frames of the call stack that are stored for each block; at most 32.
     unsigned frames = 0;
     /// If true, the destructor of the layer reports the live blocks to the error sink.
     bool report_leaks = true;

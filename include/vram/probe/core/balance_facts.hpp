@@ -43,7 +43,7 @@ public:
           sites_{memory} {}
 
     /// Returns an empty text if all blocks that were allocated since the start, and no others, were
-    /// freed on the streams of their allocation; otherwise the message of the failure.
+    /// freed, each on the stream of its allocation. Otherwise returns the message of the failure.
     [[nodiscard]] std::string unbalanced() const {
         list const now = sorted(layer_->blocks());
         if (list const kept = without(now, before_); !kept.empty()) {
@@ -84,7 +84,7 @@ private:
                             std::back_inserter(rest), earlier{});
         return rest;
     }
-    /// Returns the number and size of blocks, and a line of text for each of the first five.
+    /// Returns the number and size of the blocks as text, and a line for each of the first five.
     [[nodiscard]] static std::string text_of(list const& blocks, char const* which) {
         std::size_t sum = 0;
         for (auto const& each : blocks) { sum += each.bytes; }

@@ -45,7 +45,7 @@ public:
 
     [[nodiscard]] tracking_options const& options() const noexcept { return options_; }
 
-    /// Adds a block that the calling thread has allocated.
+    /// Adds a block of the calling thread. Returns false if there is no host memory for its record.
     [[nodiscard]] bool add(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                            call_site at, call_stack stack) noexcept {
         site_sums* const owner = owners_.charge(thread_number(), current_tag(), at, bytes);
@@ -70,8 +70,9 @@ public:
         return true;
     }
 
-    /// Removes the record of a block that is about to be freed. If it may not be freed, reports
-    /// that and returns false. `owns(p)` is true if `p` lies in memory of the upstream.
+    /// Removes the record of a block that is about to be freed. If no live block with this address,
+    /// size and alignment is known, reports the wrong free and returns false. `owns(p)` is true if
+    /// `p` lies in memory of the upstream.
     template <class Owns>
     [[nodiscard]] bool remove(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at, Owns const& owns) noexcept {
@@ -91,7 +92,7 @@ public:
         return true;
     }
 
-    /// Removes the records of all blocks, without calls of the upstream.
+    /// Removes the records of all present blocks, without calls of the upstream.
     void forget() {
         std::vector<record> const all = records();
         for (record const& each : all) {
@@ -146,8 +147,7 @@ public:
         return found;
     }
 
-    /// Returns the figures of each thread, tag, pair of both, or line. The owner with the most live
-    /// bytes is first.
+    /// Returns the figures of each thread that has allocated, that with the most live bytes first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const {
         std::vector<tracked_owner> all;
         owners_.for_each([&](owner_account const& a) {
@@ -180,14 +180,14 @@ public:
         return sorted_owners(merged_owners(std::move(all)));
     }
 
-    /// Reports the live blocks to the error sink, one error for each tag and line, the largest
-    /// first. After 20 errors, one more reports all other blocks. Returns the number of live
-    /// blocks.
+    /// Reports the live blocks to the error sink: one error for each tag and line, the largest
+    /// first, up to 20, and then one for all other blocks. Returns the number of live blocks.
     std::size_t report_leaks() const noexcept {
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            constexpr std::size_t      most = 20; // the largest number of such errors
+            // errors for one tag and line each
+            constexpr std::size_t      most = 20;
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());
             blocks_.for_each([&](record const& r) {
@@ -250,7 +250,7 @@ private:
         for (bool complete = false; !complete;) {
             complete = true;
             all.clear();
-            all.reserve(blocks_.size() + 64); // The memory is reserved before the locks are taken.
+            all.reserve(blocks_.size() + 64); // no allocation while a lock is held
             blocks_.for_each([&](record const& r) {
                 complete = complete && all.size() != all.capacity();
                 if (complete) { all.push_back(r); }

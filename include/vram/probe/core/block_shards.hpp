@@ -77,8 +77,8 @@ public:
         s.live.insert(key(p), n);
     }
 
-    /// Removes the record of the block that begins at `p` if `accept(record)` is true. Returns the
-    /// figures of its owner, or null if no block begins there or it was not accepted.
+    /// Removes the record of the live block at `p` if `accept(record)` is true, and returns the
+    /// figures of its owner. Otherwise, or if no block begins at `p`, returns null.
     template <class Accept>
     [[nodiscard]] site_sums* take(void* p, call_site freed_at, Accept const& accept) noexcept {
         shard&      s    = shard_of(p);
@@ -91,7 +91,7 @@ public:
         return n->is.owner;
     }
 
-    /// Returns the record of the live block that contains `p`. Searches all shards.
+    /// Returns the record of the live block that contains `p`, or nothing. Searches all shards.
     [[nodiscard]] std::optional<record> containing(void const* p) const noexcept {
         std::optional<record> found;
         for_each([&](record const& r) {
@@ -100,7 +100,8 @@ public:
         });
         return found;
     }
-    /// Returns the record of the last free of a block that began at `p`, if it is still stored.
+    /// Returns the record of the last free of a block at `p`, or nothing if it is not stored any
+    /// more.
     [[nodiscard]] std::optional<freed_record> last_free(void const* p) const noexcept {
         shard const& s    = shard_of(p);
         auto const   held = s.lock.hold();
@@ -111,7 +112,7 @@ public:
         return {};
     }
 
-    /// Calls `visit(record)` for each live block, in any order, with the lock of its shard.
+    /// Calls `visit(record)` for each live block in any order, while holding the lock of its shard.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (shard const& each : shards_) {
@@ -119,7 +120,6 @@ public:
             each.live.for_each([&](std::uint64_t, node const* n) { visit(n->is); });
         }
     }
-    /// Returns the number of live blocks.
     [[nodiscard]] std::size_t size() const noexcept {
         std::size_t sum = 0;
         for (shard const& each : shards_) {
@@ -140,8 +140,9 @@ private:
         mutable brief_lock lock;
         address_map<node>  live;
         node*              unused = nullptr;
-        unsigned           next   = 0; ///< number of frees so far
-        freed_record       freed[recent]{};
+        /// number of frees; modulo 16, an index of `freed`
+        unsigned     next = 0;
+        freed_record freed[recent]{};
     };
 
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {

@@ -15,10 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// A lock that is held for a few instructions, without a call of the platform or of a resource. If
-/// another thread holds it, the caller polls it and yields to other threads.
+/// A lock for a few instructions. The thread that holds it calls neither the platform nor a
+/// resource. A thread that waits for it polls, and yields to other threads.
 ///
-/// Threads   Any thread. The owner must not be moved.
+/// Threads   Any thread.
 /// Cost      One atomic exchange, about half of that of a mutex.
 class brief_lock {
 public:

@@ -38,8 +38,8 @@ private:
     int                   exceptions_ = std::uncaught_exceptions();
 };
 
-/// Compares the blocks at the start and the end of a scope, and calls `ask` with a `balance_facts`
-/// at the end, as `checked_scope` does.
+/// Compares the live blocks at the start and the end of a scope, and calls `ask` with a
+/// `balance_facts` at the end. If an exception leaves the scope, `ask` is not called.
 template <class Resource, class Question>
 class checked_balance {
 public:

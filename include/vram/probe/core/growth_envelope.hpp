@@ -65,8 +65,8 @@ public:
         entries_.push(entry{now, size, size, 0});
     }
 
-    /// Returns the earliest steady rise that reaches the last step and has at least `least` steps.
-    /// Returns an empty one if there is none.
+    /// Returns a steady rise that reaches the last step and has at least `least` steps: the
+    /// earliest of those from about 64 starts. Returns an empty one if there is none.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
         entry const&      end    = entries_[entries_.size() - 1];
@@ -83,7 +83,6 @@ public:
         return {};
     }
 
-    /// Returns the number of steps so far.
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
 private:
@@ -92,7 +91,7 @@ private:
         std::uint64_t step;
         std::size_t   size;
         std::size_t   top; ///< the largest size from `step` on, before the next entry
-        /// The largest height from which the size returned almost to this entry.
+        /// The largest height above `size` to which the sequence rose later before it fell back.
         std::size_t swing;
     };
 
@@ -104,7 +103,8 @@ private:
         std::size_t& known = returned_[order_of(length)];
         known              = larger_of(known, height);
     }
-    /// Returns true if no earlier rise with a return had at least half of this length and height.
+    /// Returns true if no earlier rise that ended with a return had about half of this length and
+    /// height, or more.
     [[nodiscard]] bool is_new(std::uint64_t length, std::size_t height) const noexcept {
         for (std::size_t order = order_of(length / 2); order < returned_.size(); ++order) {
             if (returned_[order] >= height - height / 2) { return false; }
@@ -112,7 +112,7 @@ private:
         return true;
     }
 
-    /// Returns the height of the highest swing, from the entry `i` on.
+    /// Returns the height of the highest swing (a rise and a return) from the entry `i` on.
     [[nodiscard]] std::size_t swing_from(std::size_t i) const noexcept {
         std::size_t most = 0;
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
@@ -135,7 +135,7 @@ private:
 
     /// Returns the smallest size from `step` on.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
-        // The first entry at `step` or later is between these two.
+        // The first entry at `step` or later is one of those from `low` to `high`.
         std::size_t low = 0, high = entries_.size() - 1;
         while (low < high) {
             std::size_t const middle = low + (high - low) / 2;
@@ -163,7 +163,7 @@ private:
     static constexpr std::size_t most_entries = 4096;
 
     heap_array<entry> entries_;
-    /// The greatest height of the rises with a return, by length.
+    /// For each power of two of the length: the greatest height of a rise that ended with a return.
     std::array<std::size_t, 65> returned_{};
     std::uint64_t               steps_ = 0;
 };

@@ -25,7 +25,8 @@ namespace detail {
 /// The live blocks of a `guarded`, its quarantine, and its own stream, for calls without a stream.
 ///
 /// Failure   The constructor throws if no pinned memory can be allocated; `add` throws
-///           `std::bad_alloc`. Other functions report errors to the error sink.
+///           `std::bad_alloc`, `make_own_stream` errors of the platform. Other functions report
+///           errors to the error sink.
 /// Threads   Any thread may call the functions. `kept` and its figures are guarded by `lock`.
 /// Cost      A lock and a look-up for each call.
 template <platform Platform>
@@ -46,8 +47,8 @@ public:
         auto const held = lock.hold();
         live_[b.p]      = b;
     }
-    /// Removes a block from the live ones. Reports a free of an address without a block, or with
-    /// another size than the allocation.
+    /// Removes the live block at `p` and returns it. If there is none, or its size is not `bytes`,
+    /// reports the free and returns nothing.
     [[nodiscard]] std::optional<block> take(void* p, std::size_t bytes, call_site at) noexcept {
         error wrong{.kind     = error_kind::foreign_pointer,
                     .pointer  = p,
@@ -82,7 +83,8 @@ public:
         auto const held = lock.hold();
         return live_.contains(p);
     }
-    /// Returns a copy of all live blocks.
+    /// Returns copies of the records of the live blocks. If host memory is missing, reports that
+    /// and returns some of them.
     [[nodiscard]] std::vector<block> all_live() const noexcept {
         std::vector<block> all;
         try {
@@ -109,13 +111,13 @@ public:
             return Platform::capturing(s);
         } catch (...) { return false; }
     }
-    /// Creates the stream of the layer if it does not exist yet, and returns it.
+    /// Returns the stream of the layer. The first call creates it.
     [[nodiscard]] stream make_own_stream() {
         auto const held = lock.hold();
         if (!own_) { own_.emplace(); }
         return own_->view();
     }
-    /// Returns the stream of the layer, or nothing if it cannot be created.
+    /// Returns the stream of the layer, or nothing, with a report, if it cannot be created.
     [[nodiscard]] std::optional<stream> own_stream() noexcept {
         try {
             return make_own_stream();

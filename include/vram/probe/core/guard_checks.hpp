@@ -22,7 +22,7 @@
 namespace vram {
 namespace detail {
 
-/// A block of `guarded`. `p` is the address that the client has.
+/// A block of `guarded`. `p` is the address that the program uses, after the first fence.
 struct guarded_block {
     std::byte*  p         = nullptr;
     std::size_t bytes     = 0;
@@ -59,8 +59,8 @@ public:
 
     [[nodiscard]] std::size_t fence() const noexcept { return fence_; }
 
-    /// Copies the fences of `block` to the host after the earlier work of `s`, to be compared
-    /// later.
+    /// Copies the fences of `block` to pinned memory, behind the earlier work of `s`. They are
+    /// compared later.
     void copy_fences(stream s, guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
         if (slot == nullptr) { return; }
@@ -76,17 +76,17 @@ public:
             give_back_after(s, slot);
         }
     }
-    /// Compares the fences whose copies to the host are complete.
+    /// Compares the fences that have arrived in pinned memory, without a wait.
     void compare_ready() noexcept {
         while (std::optional<comparison> const done = next(false)) { compare(*done); }
     }
-    /// Waits for all copies of fences to the host, and compares the fences.
+    /// Waits for all copies of fences to pinned memory, and compares the fences.
     void compare_all() noexcept {
         while (std::optional<comparison> const done = next(true)) { compare(*done); }
     }
 
     /// Copies `bytes` bytes at `from` to the host on the stream `own`, waits, and reports the first
-    /// byte that is not `expected`.
+    /// byte that is not `expected`. Does nothing if other threads use all slots of pinned memory.
     void compare_now(stream own, std::byte const* from, std::size_t bytes, std::byte expected,
                      guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
@@ -121,8 +121,8 @@ private:
         auto const held = lock_.hold();
         idle_.push_back(slot);
     }
-    /// Waits for the copies of `s` to the slot before another check can use it. If the wait fails,
-    /// no check uses the slot again.
+    /// Waits for the copies of the stream `s` to the slot, then lets other checks use the slot. If
+    /// the wait fails, no check uses it again.
     void give_back_after(stream s, std::byte* slot) noexcept {
         try {
             Platform::synchronize(s);
@@ -130,7 +130,8 @@ private:
         give_back(slot);
     }
 
-    /// Returns a slot that no check uses. If there is none, waits for the oldest check.
+    /// Returns a slot (pinned memory for one check) that is not in use. If there is none, first
+    /// completes the oldest check. Returns null if other threads use all slots.
     [[nodiscard]] std::byte* take_slot() noexcept {
         for (;;) {
             {
@@ -178,8 +179,8 @@ private:
         }
         give_back(c.slot);
     }
-    /// Compares `bytes` bytes at `copy`, which were copied from `from`, and reports the first one
-    /// that is not `expected`.
+    /// Compares `bytes` bytes at `copy`, which were copied from `from`. If one is not `expected`,
+    /// reports the first such byte and returns true.
     static bool report_first(std::byte const* copy, std::size_t bytes, std::byte expected,
                              std::byte const* from, guarded_block const& block,
                              stream_name on) noexcept {

@@ -24,7 +24,7 @@
 namespace vram {
 namespace detail {
 
-/// The value of a function that returns nothing.
+/// Stands for the value of a function that returns `void`.
 struct no_value {
     friend bool operator==(no_value, no_value) = default;
 };
@@ -34,7 +34,7 @@ template <class R>
 concept handle_of_stack =
     requires(R& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
 
-/// Returns the stack of a handle, or `memory` itself.
+/// Returns the resource of the handle `memory`, or `memory` itself if it is no handle.
 template <class R>
 [[nodiscard]] auto& stack_of(R& memory) noexcept {
     if constexpr (handle_of_stack<R>) {
@@ -74,8 +74,8 @@ public:
     [[nodiscard]] oom_survival walk() {
         trial const open{plan_};
         number_ = open.number;
-        // The first run may fill caches, so the live bytes are compared with those after the second
-        // one.
+        // The first run may fill caches. The second one is therefore compared with the bytes that
+        // are live after the first, and each later one with those after the second.
         std::optional<value> const expected = run_first();
         std::size_t const          before   = live();
         if (!repeats(expected, before)) { return std::move(found_); }
@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    /// A trial of the plan, for the duration of the walk.
+    /// Begins a trial (during which the layer records blocks), and ends it in the destructor.
     struct trial {
         explicit trial(refusal_plan& p) : plan{p}, number{p.begin_trial()} {}
         trial(trial&&) = delete;
@@ -124,7 +124,7 @@ private:
         }
     }
     void prepare(std::uint64_t refused, std::uint64_t most) {
-        // Otherwise chunks that a pool over the layer has kept would serve the requests.
+        // Otherwise a pool over the layer would serve requests from chunks that it has kept.
         if constexpr (!Top && trimmable_resource<R>) { (void)memory_.trim(0); }
         plan_.forget_freed();
         plan_.begin_run(refused, most);
@@ -147,7 +147,8 @@ private:
         return out;
     }
 
-    /// Returns the bytes that are live, in blocks of the trial or in `memory`.
+    /// Returns the live bytes: those of `memory` if it is a stack over the layer that counts them,
+    /// otherwise those of the blocks that the trial has recorded.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;
@@ -169,7 +170,8 @@ private:
         found_.allocated_at     = first.at;
         return fail(oom_fault::leak);
     }
-    /// Returns true if the run reported no error and freed each block correctly.
+    /// Returns true if the run reported no error, freed no block twice, and none with a wrong size.
+    /// Otherwise stores the mistake.
     [[nodiscard]] bool frees_correctly(outcome const& o) {
         tried_free const wrong = plan_.wrong_free();
         if (wrong.what != tried_free::mistake::none) {
@@ -185,8 +187,8 @@ private:
         return o.error.empty() || fail(oom_fault::error_reported, o.error);
     }
 
-    /// Makes the second run, in which no request is refused. Returns true if it agrees with the
-    /// first one.
+    /// Makes the second run, in which no request is refused. Returns true if it has the value of
+    /// the first one and leaves no more bytes live.
     [[nodiscard]] bool repeats(std::optional<value> const& expected, std::size_t before) {
         outcome o = run(0, 0);
         if (!o.got) { return fail(oom_fault::unsteady, o.what); }
@@ -197,9 +199,9 @@ private:
         return now <= before || fail_by_leak(now - before, plan_.run());
     }
 
-    /// Makes a run in which the request `k` and the `most` - 1 requests after it are refused, and
-    /// then a run in which none is. Returns true if both are correct. Sets `hit` to true if the
-    /// first of them had a request `k`.
+    /// Makes a run in which the request `k` and the `most` - 1 requests after it are refused. Sets
+    /// `hit` to true if the run had a request `k`, and then makes a run without a refusal. Returns
+    /// true if both runs are correct.
     [[nodiscard]] bool survives(std::uint64_t k, std::uint64_t most,
                                 std::optional<value> const& expected, bool& hit) {
         outcome             o     = run(k, most);
@@ -238,7 +240,7 @@ private:
     survives_oom_options const& options_;
     oom_survival                found_{};
     std::uint64_t               number_ = 0;
-    /// Live bytes after a run in which no request was refused.
+    /// Live bytes after the second run, in which no request was refused.
     std::size_t steady_ = 0;
 };
 

@@ -16,12 +16,11 @@
 namespace vram {
 namespace detail {
 
-/// The figures of one owner: a tag, a line or a thread. The sum of the live bytes of all owners has
-/// had peaks, which are numbered. `at_peak` is the owner's live bytes at the peak with the number
-/// `moment`. If there was a later peak, the owner has neither allocated nor freed since, so `live`
-/// is its value at that peak.
+/// The figures of one owner: a tag, a line or a thread. Each new peak of the live bytes of all
+/// owners together has a number. At the peak with the number `moment`, this owner had `at_peak`
+/// live bytes. At any later peak it had `live`, because it has neither allocated nor freed since.
 struct owner_sums {
-    std::size_t   live        = 0; ///< live bytes
+    std::size_t   live        = 0;
     std::size_t   blocks      = 0;
     std::size_t   peak        = 0; ///< the largest value of `live`
     std::size_t   at_peak     = 0;
@@ -100,7 +99,8 @@ struct owner_account {
         while (tag_sums* const each = tags) { tags = each->next, delete each; }
     }
 
-    /// Returns the figures of a line and a tag. Throws `std::bad_alloc`. The lock must be held.
+    /// Returns the figures of a line and a tag, and creates them if there are none. The caller
+    /// holds the lock. Throws `std::bad_alloc`.
     [[nodiscard]] site_sums& find(std::uint64_t key, memory_tag owner, call_site at) {
         if (last != nullptr && last->key == key) [[likely]] { return *last; }
         site_sums* found = site_map.find(key);

@@ -36,7 +36,7 @@ public:
     }
 
     /// Counts a block of the thread with the number `thread`. Returns the figures of its owner,
-    /// which must be passed to `refund`.
+    /// which must be passed to `refund`, or null if there is no host memory.
     [[nodiscard]] site_sums* charge(unsigned thread, memory_tag owner, call_site at,
                                     std::size_t bytes) noexcept {
         owner_account& account = account_of(thread);
@@ -55,7 +55,7 @@ public:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
-    /// Counts the free of a block. `crossed` is true if it was freed on another stream.
+    /// Counts the free of a block. `crossed` is true if the stream is not that of the allocation.
     void refund(site_sums& site, std::size_t bytes, bool crossed, call_site at) noexcept {
         owner_account&      account = *site.account;
         auto const          held    = account.lock.hold();
@@ -71,7 +71,7 @@ public:
         if (account.pending < -limit) { settle(account); }
     }
 
-    /// Calls `visit(account)` for each account, with its lock.
+    /// Calls `visit(account)` for each account, while holding its lock.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (auto& each : accounts_) {
@@ -94,8 +94,8 @@ public:
         return moment_.load(std::memory_order_relaxed);
     }
 
-    /// Writes the tags with the most live bytes to `n.holders`, or the lines if there is only one
-    /// tag. Allocates nothing.
+    /// Writes the tags with the most live bytes to `n.holders`, or the lines if fewer than two tags
+    /// have live bytes. Allocates nothing.
     void name_holders(shortage& n) const noexcept {
         std::size_t const tags = list<tag_sums>(n, &owner_account::tags, &owner_account::tag_map);
         if (tags < 2) { list<site_sums>(n, &owner_account::sites, &owner_account::site_map); }
@@ -105,7 +105,8 @@ private:
     static constexpr auto        limit   = static_cast<std::ptrdiff_t>(slack);
     static constexpr std::size_t threads = 1024;
 
-    /// Returns a key that differs for each pair of a tag and a line.
+    /// Returns a key for a pair of a tag and a line. Two pairs with the same key (improbable) are
+    /// counted as one.
     [[nodiscard]] static std::uint64_t key_of(memory_tag owner, call_site at) noexcept {
         std::uint64_t line = 0;
         if constexpr (sizeof at == sizeof(std::uintptr_t)) {
@@ -129,7 +130,7 @@ private:
         return *before;
     }
 
-    /// Adds the pending bytes of an account to the sum of all. The account's lock must be held.
+    /// Adds the pending bytes of an account to the sum of all accounts. The caller holds its lock.
     void settle(owner_account& account) noexcept {
         total_.fetch_add(account.pending, std::memory_order_relaxed);
         account.pending = 0;
@@ -164,7 +165,7 @@ private:
                     auto const  held = other->lock.hold();
                     Node* const same = (other->*map).find(each->key);
                     if (same == nullptr) { continue; }
-                    // Otherwise the node of account `b` has already been counted for both.
+                    // If `b` < `a`, this tag or line was already counted at the account `b`.
                     first = b >= a;
                     h.bytes += same->sums.live;
                     h.blocks += same->sums.blocks;
@@ -177,7 +178,7 @@ private:
     [[nodiscard]] owner_account* at(std::size_t i) const noexcept {
         return i < threads ? accounts_[i].load(std::memory_order_acquire) : &spare_;
     }
-    /// Inserts `h` into the list of holders, which is sorted by bytes.
+    /// Inserts `h` into the list of holders, which is sorted by bytes. The smallest one drops out.
     static void insert(shortage& n, memory_holder h) noexcept {
         for (auto& each : n.holders) {
             if (h.bytes <= each.bytes) { continue; }
@@ -188,7 +189,7 @@ private:
     }
 
     std::atomic<owner_account*> accounts_[threads]{};
-    mutable owner_account       spare_{0}; ///< is used if there is no host memory for an account
+    mutable owner_account       spare_{0}; ///< used if there is no host memory for an account
     std::atomic<std::ptrdiff_t> total_{0};
     std::atomic<std::ptrdiff_t> peak_{0};
     std::atomic<std::uint32_t>  moment_{1};

@@ -29,11 +29,11 @@ namespace detail {
     return t.known() ? t.path() : "(no tag)";
 }
 
-/// The kind of the owners in a table, which is its first column.
+/// What each row of an owner table stands for: a tag, a line of the program, or a thread.
 enum class owner_kind : unsigned char { tag, site, thread };
 
 /// Returns a table of the first `rows` owners. The mark "<=" means that a peak is an upper bound.
-/// The last line counts the owners that are left out.
+/// If owners are left out, the last line has their number.
 [[nodiscard]] inline std::string owner_table(std::vector<tracked_owner> const& owners,
                                              owner_kind kind, std::size_t rows) {
     table text{8};

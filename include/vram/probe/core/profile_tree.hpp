@@ -30,7 +30,7 @@ concept times_events = requires(typename P::device d, typename P::event const& e
     P::elapsed(e, e);
 };
 
-/// A scope of the program, in the scope that contains it. `threads` has the figures of each thread.
+/// A scope of a `profile`, with the figures of each thread (`threads`) and the scopes within it.
 struct profile_scope {
     std::string                                 name{};
     std::vector<profile_row>                    threads{};
@@ -46,8 +46,8 @@ struct profile_scope {
 };
 
 /// The scopes of a profile. A scope that has ended on the host but not on the device waits in a
-/// list with its two events. The events are read without a wait if many are in the list, and after
-/// one for a table. The wait is made without the lock of the other functions.
+/// list with its two events. The events are read without a wait if the list has become long, and
+/// after a wait if a table is requested. Other functions can be called during the wait.
 ///
 /// Failure   Functions throw `std::bad_alloc` and errors of the platform.
 /// Threads   Any thread.
@@ -96,7 +96,8 @@ public:
         auto const held = lock_.hold();
         scope.of_thread(thread).merge(run);
     }
-    /// Adds the events of a run, of which the second is recorded.
+    /// Adds the two events of a run, which are both recorded, to the list of runs that may not have
+    /// ended on the device.
     void add(profile_scope& scope, unsigned thread, events&& of) {
         auto const held = lock_.hold();
         waiting_.push_back({&scope, thread, std::move(of)});
@@ -106,7 +107,7 @@ public:
     }
 
     /// Waits for the ends of all runs on the device, and returns the scopes in the order of their
-    /// first runs, each followed by those in it.
+    /// first runs, each followed by the scopes within it.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread) {
         auto const               one = reading_.hold();
         std::vector<profile_row> out;
@@ -116,7 +117,6 @@ public:
         for (auto const& each : top_.inner) { list(out, *each, 0, by_thread); }
         return out;
     }
-    /// Sets all figures to zero. Scopes that are open are counted when they end.
     void clear() {
         auto const one = reading_.hold();
         wait();
@@ -126,7 +126,7 @@ public:
     }
 
 private:
-    /// A run with an end on the device that was not read yet.
+    /// A run whose end event has not been read yet.
     struct unread {
         profile_scope* scope;
         unsigned       thread;
@@ -155,8 +155,8 @@ private:
             put_back();
         }
     }
-    /// Reads the events of the runs that have ended. Requires `lock_`. A run whose events cannot be
-    /// read stays in the list.
+    /// Reads the events of the runs that have ended on the device. The caller holds `lock_`. If an
+    /// event cannot be read, throws, and the run stays in the list.
     void read() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const internal;
@@ -192,9 +192,9 @@ private:
         for (auto const& each : scope.inner) { reset(*each); }
     }
 
-    platform_lock<Platform> reading_; ///< held by a function that waits, before `lock_`
+    platform_lock<Platform> reading_; ///< held by `rows` and `clear`, and taken before `lock_`
     platform_lock<Platform> lock_;
-    profile_scope           top_; ///< contains the scopes that no other one contains
+    profile_scope           top_; ///< its `inner` are the outermost scopes
     std::list<unread>       waiting_;
     std::vector<events>     spare_;
     std::size_t             enough_ = 64;

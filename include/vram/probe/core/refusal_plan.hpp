@@ -21,7 +21,8 @@
 namespace vram {
 namespace detail {
 
-/// A block that was allocated in a trial: live, or freed and its address not allocated again.
+/// A block that was allocated in a trial (one call of `survives_oom`): live, or freed and its
+/// address not allocated again.
 struct tried_block {
     void*         address   = nullptr;
     std::size_t   bytes     = 0;
@@ -34,7 +35,7 @@ struct tried_block {
     call_site     freed_at{}; ///< line of the free
 };
 
-/// An invalid free in a trial.
+/// A free of a block that is already free, or a free with a wrong size.
 struct tried_free {
     enum class mistake : unsigned char { none, twice, wrong_size };
 
@@ -60,7 +61,7 @@ public:
     refusal_plan(refusal_plan&&) = delete;
     ~refusal_plan()              = default;
 
-    /// Begins a trial, in which no request is refused until `begin_run`. Returns its number.
+    /// Begins a trial. Its first run begins with `begin_run`. Returns the number of the trial.
     std::uint64_t begin_trial() {
         auto const held = lock_.hold();
         forget();
@@ -70,7 +71,7 @@ public:
         active_.store(true, std::memory_order_release);
         return number_;
     }
-    /// Ends the trial: the layer forwards every call.
+    /// Ends the trial: the layer forwards every call to its upstream from now on.
     void end_trial() noexcept {
         auto const held = lock_.hold();
         active_.store(false, std::memory_order_release);
@@ -89,10 +90,10 @@ public:
         wrong_                = {};
     }
 
-    /// Returns true while a trial is in progress.
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
 
-    /// Counts a request of the calling thread. Returns true if the layer must refuse it.
+    /// Counts a request if the calling thread belongs to the trial. Returns true if the layer must
+    /// refuse it.
     [[nodiscard]] bool refuses(std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (bytes == 0) { return false; }
         auto const held = lock_.hold();
@@ -127,9 +128,9 @@ public:
         } catch (std::bad_alloc const&) {} // the block is not tracked
     }
 
-    /// Records a free before the upstream gets it. Returns false if the block is already free, so
-    /// that the free must not be passed on. Sets `bytes` and `alignment` to those of the
-    /// allocation.
+    /// Records a free before the upstream gets it. Returns false if the block is known to be free
+    /// already, so that the free must not be passed on. Sets `bytes` and `alignment` to those of
+    /// the allocation if it is known.
     [[nodiscard]] bool freeing(void* p, std::size_t& bytes, std::size_t& alignment,
                                call_site at) noexcept {
         if (p == nullptr) { return true; }
@@ -152,7 +153,7 @@ public:
         return true;
     }
 
-    /// Forgets the freed blocks, so that their number does not grow with that of the runs.
+    /// Erases the records of freed blocks. Otherwise their number would grow with each run.
     void forget_freed() noexcept {
         auto const held = lock_.hold();
         for (std::size_t i = records_.size(); i-- != 0;) {
@@ -162,43 +163,37 @@ public:
         }
     }
 
-    /// Returns the number of requests in the run.
     [[nodiscard]] std::uint64_t requests() const noexcept {
         auto const held = lock_.hold();
         return requests_;
     }
-    /// Returns the number of refused requests in the run.
     [[nodiscard]] std::uint64_t refusals() const noexcept {
         auto const held = lock_.hold();
         return refusals_;
     }
-    /// Returns the first refused request of the run.
+    /// Returns the first refused request of the present run, or an empty record.
     [[nodiscard]] tried_block first_refused() const noexcept {
         auto const held = lock_.hold();
         return first_;
     }
-    /// Returns the first invalid free of the run.
+    /// Returns the first invalid free of the present run, or an empty record.
     [[nodiscard]] tried_free wrong_free() const noexcept {
         auto const held = lock_.hold();
         return wrong_;
     }
-    /// Returns the bytes of all blocks of the trial that are live.
     [[nodiscard]] std::size_t live_bytes() const noexcept {
         auto const held = lock_.hold();
         return live_bytes_;
     }
-    /// Returns the number of blocks of the trial that are live.
     [[nodiscard]] std::size_t live_blocks() const noexcept {
         auto const held = lock_.hold();
         return live_blocks_;
     }
-    /// Returns the number of the run.
     [[nodiscard]] std::uint64_t run() const noexcept {
         auto const held = lock_.hold();
         return run_;
     }
-    /// Returns the first block that the run `run` allocated and that is still live, or an empty
-    /// one.
+    /// Returns the first live block that the run `run` allocated, or an empty record.
     [[nodiscard]] tried_block live_of(std::uint64_t run) const noexcept {
         auto const  held = lock_.hold();
         tried_block first;
@@ -275,7 +270,7 @@ public:
         refusal_plan* const plan = plan_.load(std::memory_order_acquire);
         return plan != nullptr && plan->active() ? plan : nullptr;
     }
-    /// Returns the plan, and makes it if there is none. One thread at a time.
+    /// Returns the plan, and creates it if there is none. To be called by one thread at a time.
     [[nodiscard]] refusal_plan& made() {
         if (plan_.load() == nullptr) { plan_.store(new refusal_plan); }
         return *plan_.load();

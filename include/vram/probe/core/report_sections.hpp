@@ -40,7 +40,7 @@ struct summary_row {
 struct report_sections {
     std::optional<memory_usage> usage{};
     std::optional<free_pieces>  free{};
-    /// Sums of the bytes of all allocations and of all frees.
+    /// Bytes of all allocations since the start, and of all frees.
     std::optional<std::uint64_t> allocated{}, freed{};
     std::optional<std::uint64_t> blocks{}, peak_blocks{}, allocations{}, frees{};
     std::optional<std::uint64_t> refused{}, retried{};
@@ -54,7 +54,7 @@ struct report_sections {
         if (!to.has_value()) { to = value; }
     }
 
-    /// Adds the figures of a layer `tracking`.
+    /// Adds the figures of a layer `tracking`, unless those of an outer one are already here.
     void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
         if (tracked) { return; }
         tracked           = true;
@@ -157,7 +157,7 @@ private:
         return text;
     }
 
-    /// Returns a table of the live blocks of each stream.
+    /// Returns a table of the streams, with the number and the bytes of their live blocks.
     [[nodiscard]] std::string streams() const {
         struct sums {
             stream_name name;

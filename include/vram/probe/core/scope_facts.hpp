@@ -31,27 +31,25 @@ class scope_facts {
 public:
     explicit scope_facts(R& memory) : delta_{memory}, sites_{memory} {}
 
-    /// States that no more bytes are live than at the start.
     [[nodiscard]] std::string no_leak() const {
         std::size_t const left = delta_.bytes();
         if (left == 0) { return {}; }
         return "the checked code leaks " + text_of_size(left) + lines(site_figure::live);
     }
-    /// States that exactly `expected` bytes more are live.
     [[nodiscard]] std::string delta_is(std::ptrdiff_t expected) const {
         std::ptrdiff_t const found = delta_.difference();
         if (found == expected) { return {}; }
         return "the checked code " + text_of_change(found) + ", not by " +
                text_of_signed(expected) + lines(site_figure::live);
     }
-    /// States that at most `most` bytes more are live.
     [[nodiscard]] std::string delta_at_most(std::ptrdiff_t most) const {
         std::ptrdiff_t const found = delta_.difference();
         if (found <= most) { return {}; }
         return "the checked code " + text_of_change(found) + ", by more than " +
                text_of_signed(most) + lines(site_figure::live);
     }
-    /// States that at no moment more than `most` bytes were live beyond those at the start.
+    /// Returns an empty text if the peak, or an upper bound of it, is at most `most` above the
+    /// start.
     [[nodiscard]] std::string peak_at_most(std::size_t most) const {
         std::size_t const found = delta_.peak();
         if (found <= most) { return {}; }
@@ -60,7 +58,6 @@ public:
                std::to_string(found) + " bytes), more than " + text_of_size(most) + " (" +
                std::to_string(most) + " bytes)" + lines(site_figure::allocations);
     }
-    /// States that exactly `expected` allocations were made.
     [[nodiscard]] std::string allocations_are(std::uint64_t expected) const {
         std::uint64_t const found = delta_.allocations();
         if (found == expected) { return {}; }
@@ -89,7 +86,7 @@ private:
     site_marks<R>   sites_;
 };
 
-/// States that no error was reported.
+/// Returns an empty text if no error was reported, otherwise the message of the failure.
 [[nodiscard]] inline std::string no_errors(error_count const& errors) {
     std::uint64_t const found = errors.count();
     if (found == 0) { return {}; }

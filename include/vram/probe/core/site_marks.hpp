@@ -24,8 +24,8 @@ concept knows_sites = requires(R const& r) {
     r.by_site().begin()->live;
 };
 
-/// Returns the layer of a stack that counts for each tag and line, or a null pointer to `void` if
-/// there is none.
+/// Returns a pointer to the layer that counts for each tag and line, or a null pointer to `void` if
+/// there is none above the first layer with two upstreams.
 template <class R>
 [[nodiscard]] auto layer_with_sites(R const& memory) noexcept {
     if constexpr (knows_sites<R>) {
@@ -60,7 +60,7 @@ class site_marks {
 public:
     explicit site_marks(R const&) noexcept {}
 
-    /// Returns an empty text: nothing is known.
+    /// Returns an empty text, because no layer of this stack counts for each tag and line.
     [[nodiscard]] std::string   risen(site_figure) const { return {}; }
     [[nodiscard]] std::uint64_t crossed() const noexcept { return 0; }
 };
@@ -71,8 +71,8 @@ public:
     explicit site_marks(R const& memory)
         : layer_{detail::layer_with_sites(memory)}, before_{layer_->by_site()} {}
 
-    /// Returns one line of text for each site with a figure `which` that has risen since the start,
-    /// at most five.
+    /// Returns one line of text for each site of which the figure `which` has risen since the
+    /// start, at most five, and "..." if there are more.
     [[nodiscard]] std::string risen(site_figure which) const {
         std::string out;
         unsigned    lines = 0;
@@ -84,7 +84,7 @@ public:
         }
         return out;
     }
-    /// Returns the number of frees in the scope on another stream than that of the allocation.
+    /// Returns the number of frees since the start on another stream than that of the allocation.
     [[nodiscard]] std::uint64_t crossed() const {
         std::uint64_t sum = 0;
         for (auto const& now : layer_->by_site()) { sum += raised(now, site_figure::crossed); }

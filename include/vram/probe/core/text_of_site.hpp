@@ -15,7 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// Returns a size with its unit.
+/// Returns a number of bytes with a unit, such as "64.0 MiB".
 [[nodiscard]] inline std::string text_of_size(std::size_t count) {
     return bytes{count}.text().c_str();
 }
@@ -25,7 +25,8 @@ namespace detail {
     return owner.known() ? " of tag \"" + std::string{owner.path()} + "\"" : std::string{};
 }
 
-/// Returns `words` and the line without its folder, or an empty text if the line is not known.
+/// Returns `words`, the file without its folder, and the line, such as " at app.cpp:42". Returns an
+/// empty text if the line is not known.
 [[nodiscard]] inline std::string text_of_site(char const* words, call_site at) {
     if (!at.known()) { return ""; }
     std::string_view const path{at.file()};

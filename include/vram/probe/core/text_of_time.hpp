@@ -19,7 +19,7 @@ namespace detail {
     static constexpr char const* units[] = {"ns", "us", "ms", "s"};
     auto                         value   = static_cast<double>(nanoseconds);
     std::size_t                  unit    = 0;
-    // 999.5 and more would print four digits.
+    // 999.5 and more would be printed with four digits.
     while (value >= 999.5 && unit != 3) {
         value /= 1000;
         ++unit;

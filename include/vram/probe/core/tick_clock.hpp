@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// A clock for events. `now()` reads a counter of the processor, which takes a third of the time of
+/// A fast clock. `now()` reads a counter of the processor, which takes a third of the time of
 /// `steady_clock::now()`. An object converts the ticks of the counter to the time since 1970: it
-/// reads the counter and the system's clock at its construction and in `conversion()`.
+/// reads the counter and the clocks of the system at its construction and in `conversion()`.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may call. The counters of all cores agree on current processors.
