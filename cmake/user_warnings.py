@@ -4,7 +4,8 @@
 
 Some warnings (-Wmaybe-uninitialized) appear only with optimisation, and the tests are compiled without.
 
-    user_warnings.py --compiler CXX [--toolkit DIR:DIR] FILE...    prints the warnings of each compiler (exit 1)
+    user_warnings.py --compiler CXX [--toolkit DIR:DIR] FILE...    prints the warnings of each program (exit 1)
+    user_warnings.py --compiler CXX [...] --together FILE...          compiles the programs as one, which is quicker
     user_warnings.py --compiler CXX --self-test                    a planted warning is found
 """
 import argparse
@@ -55,11 +56,17 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--toolkit", default="")
+    parser.add_argument("--together", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("sources", nargs="*", type=pathlib.Path)
     args = parser.parse_args()
     if args.self_test:
         sys.exit(self_test(args.compiler))
+    if args.together:
+        folder = tempfile.TemporaryDirectory()
+        joined = pathlib.Path(folder.name) / "together.cpp"
+        subprocess.run([sys.executable, "-B", TOP / "cmake/together.py", joined, *args.sources], check=True)
+        args.sources = [joined]
     failed = 0
     for source in args.sources:
         text = said(args.compiler, [d for d in args.toolkit.split(":") if d], source)
