@@ -31,6 +31,23 @@ foreach(cccl IN ITEMS toolkit wheel)
   endif()
 endforeach()
 
+# Every way to end a process with objects of these libraries.
+foreach(cccl IN ITEMS toolkit wheel)
+  if(NOT only_threads AND TARGET vram-cccl-${cccl} AND TARGET vram-cudart-double)
+    add_executable(exit-programs-${cccl} exit/interop.cpp)
+    target_link_libraries(exit-programs-${cccl} PRIVATE vram-cccl-${cccl} vram-cudart-double vram_warnings)
+    add_test(NAME exit/interop-${cccl} COMMAND exit-programs-${cccl})
+    set_tests_properties(exit/interop-${cccl} PROPERTIES TIMEOUT 300)
+  endif()
+endforeach()
+if(VRAM_ON_DEVICE AND TARGET vram-cccl-toolkit)
+  add_executable(exit-programs-interop exit/interop.cpp)
+  target_link_libraries(exit-programs-interop PRIVATE vram-cccl-toolkit vram::cuda vram_warnings)
+  add_test(NAME exit/interop
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:exit-programs-interop> -P ${CMAKE_CURRENT_SOURCE_DIR}/on_device.cmake)
+  set_tests_properties(exit/interop PROPERTIES TIMEOUT 900 RESOURCE_LOCK device SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
+endif()
+
 set(rmm_library ${VRAM_RMM_WHEEL_DIR}/librmm/lib64/librmm.so)
 set(rmm_logger ${VRAM_RMM_WHEEL_DIR}/rapids_logger/lib64/librapids_logger.so)
 if(EXISTS ${rmm_library} AND TARGET vram-cccl-wheel)

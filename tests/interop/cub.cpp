@@ -9,6 +9,7 @@
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
 
 namespace cub_tests {
 
@@ -60,6 +61,20 @@ TEST_CASE("cub: an error of either phase, and a refusal, are exceptions") {
                             }),
                     over_limit);
     CHECK(memory.used() == 0);
+}
+
+TEST_CASE("cub: the storage is that of the stack, also for a stream of another device") {
+    machine const here;
+    if (!tests::two_devices()) { return; }
+    cuda_stream const                   there{cuda_device{1}};
+    pool<stream_ordered<cuda_resource>> memory; // of device 0
+    cub_run(memory, there, [&](void* storage, std::size_t& bytes) {
+        bytes = 100;
+        CHECK((storage == nullptr || memory.owns(storage)));
+        return cudaSuccess;
+    });
+    CHECK(memory.usage().live == 0);
+    CHECK(memory.usage().reserved != 0);
 }
 
 #if CCCL_VERSION >= 3004000

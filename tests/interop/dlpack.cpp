@@ -280,6 +280,26 @@ TEST_CASE("dlpack: memory goes to another stream and is freed on it") {
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("dlpack: a tensor may be used on, and freed to, a stream of another device") {
+    sim_node                           node{{.devices = 2, .peer_access = true}};
+    sim_stream const                   producer, consumer{sim_device{1}};
+    pool<stream_ordered<sim_resource>> memory; // of device 0
+    auto                               numbers = make_array<float>(memory, producer, 1000);
+    void*                              block   = numbers.data();
+    sim_launch(producer, {.name = "fill", .writes = {{block, 4000}}, .duration = sim_time{5000}});
+    auto* const tensor = to_dlpack(std::move(numbers), consumer);
+    CHECK(tensor->dl_tensor.device.device_id == 0); // the device of the memory
+    sim_launch(consumer, {.name = "read", .reads = {{block, 4000}}, .duration = sim_time{9000}});
+    tensor->deleter(tensor);
+    void* const next = memory.allocate(producer, 4000);
+    sim_launch(producer, {.name = "again", .writes = {{next, 4000}}});
+    memory.deallocate(producer, next, 4000);
+    consumer.synchronize();
+    producer.synchronize();
+    CHECK(memory.usage().live == 0);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("dlpack: the deleter of an imported tensor is called after the work of its stream") {
     sim_node                  node;
     sim_stream const          stream, other;

@@ -3,6 +3,7 @@
 
 #include "../cuda/machine.hpp"
 #include "../laws/resource.hpp"
+#include "misuse.hpp"
 
 #include <vram/cuda/cuda_async_resource.hpp>
 #include <vram/cuda/cuda_resource.hpp>
@@ -15,6 +16,7 @@
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
 
 #if __has_include(<cuda/memory_pool>)
 #define VRAM_WITH_CCCL_POOLS
@@ -286,6 +288,20 @@ TEST_CASE("mr: a stack keeps the laws of a resource through CCCL's reference") {
         laws::obeyed_by(through, {.operations = 300});
     }
     CHECK(memory.used() == 0);
+}
+
+TEST_CASE(
+    "mr: a pool keeps the laws of a resource through CCCL's reference, on other devices too") {
+    machine const                       here;
+    pool<stream_ordered<cuda_resource>> memory;
+    {
+        auto lent = as_mr(memory);
+        mr   through{device_ref{lent}};
+        laws::obeyed_by(through, {.operations = 300});
+        misuse::other_devices(through, memory);
+        misuse::alignments(through);
+    }
+    CHECK(memory.usage().live == 0);
 }
 
 TEST_CASE("mr: layers of vram work over a CCCL reference to a stack of vram") {

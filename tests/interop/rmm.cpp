@@ -3,6 +3,7 @@
 
 #include "../cuda/machine.hpp"
 #include "../laws/resource.hpp"
+#include "misuse.hpp"
 
 #include <vram/cuda/cuda_async_resource.hpp>
 #include <vram/cuda/cuda_resource.hpp>
@@ -154,6 +155,19 @@ TEST_CASE("rmm: the resource of a stack keeps the laws of a resource") {
         laws::obeyed_by(by_handle, {.operations = 200});
     }
     CHECK(memory.used() == 0);
+}
+
+TEST_CASE("rmm: a pool keeps the laws of a resource through RMM, on other devices too") {
+    machine const                       here;
+    pool<stream_ordered<cuda_resource>> memory;
+    {
+        auto lent = as_rmm(memory);
+        mr   through{rmm::device_async_resource_ref{lent}};
+        laws::obeyed_by(through, {.operations = 200});
+        misuse::other_devices(through, memory);
+        misuse::alignments(through);
+    }
+    CHECK(memory.usage().live == 0);
 }
 
 TEST_CASE("rmm: a stack of vram works over its adaptors, and their refusal is an out_of_memory") {

@@ -5,10 +5,13 @@
 
 #include <vram/base/bytes.hpp>
 #include <vram/cuda/cuda_async_resource.hpp>
+#include <vram/cuda/cuda_device_guard.hpp>
 #include <vram/cuda/cuda_stream.hpp>
 #include <vram/cuda/cuda_thread.hpp>
 #include <vram/handle/current_resource_guard.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
 
 #include <memory>  // allocator_traits
 #include <utility> // move
@@ -61,6 +64,31 @@ TEST_CASE("thrust_allocator: memory comes from the stack that it refers to or ow
     CHECK(rebound.get_stream() == s.view());
     CHECK(thrust_allocator<int>{handle} !=
           thrust_allocator<int>{shared{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}}});
+}
+
+TEST_CASE(
+    "thrust_allocator: the memory is that of the stack, also for a stream of another device") {
+    machine const here;
+    if (!tests::two_devices()) { return; }
+    cuda_stream const                   there{cuda_device{1}};
+    pool<stream_ordered<cuda_resource>> memory; // of device 0
+    {
+        thrust_allocator<double> allocator{memory, there};
+        for (int const current : {0, 1}) {
+            cuda_device_guard const on{cuda_device{current}};
+            auto const              p = allocator.allocate(1000);
+            CHECK(memory.owns(thrust::raw_pointer_cast(p)));
+            allocator.deallocate(p, 1000);
+        }
+    }
+    struct alignas(4096) large {
+        char bytes[4096];
+    };
+    thrust_allocator<large> aligned{memory, there};
+    auto const              p = aligned.allocate(3); // in the alignment of its elements
+    CHECK(is_aligned(thrust::raw_pointer_cast(p), 4096));
+    aligned.deallocate(p, 3);
+    CHECK(memory.usage().live == 0);
 }
 
 TEST_CASE("thrust_allocator: without a resource it uses the device's current one") {

@@ -79,6 +79,34 @@ TEST_CASE("torch: memory of a recorded stream is used again once its work is com
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("torch: a block that a stream of another device uses is freed after that work") {
+    sim_node node{{.devices = 2, .peer_access = true, .on_report = sim_on_report::collect}};
+    {
+        sim_device const d{0};
+        sim_stream const s{d}, other{sim_device{1}};
+        allocator        memory{make_stack};
+        // The memory of `d` also serves a stream of another device.
+        void* const far = memory.allocate(d, other, bytes);
+        CHECK(memory.stack(d).owns(far));
+        memory.deallocate(d, other, far, bytes);
+
+        void* const block = memory.allocate(d, s, bytes);
+        follow(other, s);
+        sim_launch(other,
+                   {.name = "read", .reads = {{block, bytes}}, .duration = sim_time{90'000}});
+        memory.record_stream(block, other);
+        memory.deallocate(d, s, block, bytes);
+        void* const next = memory.allocate(d, s, bytes);
+        sim_launch(s, {.name = "write", .writes = {{next, bytes}}, .duration = sim_time{100}});
+        s.synchronize();
+        CHECK(node.now() < sim_time{90'000}); // the host did not wait for the other device
+        memory.deallocate(d, s, next, bytes);
+        other.synchronize();
+        s.synchronize();
+    }
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("torch: each device has its own stack, and 0 bytes have no block") {
     sim_node         node{{.devices = 2}};
     std::vector<int> made;

@@ -202,10 +202,13 @@ private:
             return;
         } catch (...) { detail::report_failed_call("ordering the free of a block of PyTorch"); }
         platform::synchronize(here.where);
+        for (stream const other : late.others) {
+            platform::synchronize(platform::device_of(other));
+        }
         here.stack->deallocate(late.on, late.p, late.bytes);
     }
     static void join(part& here, stream s) {
-        typename platform::event end{here.where};
+        typename platform::event end{platform::device_of(s)}; // it may be another than the block's
         platform::record(end, s);
         platform::wait(here.joined.view(), end);
     }
