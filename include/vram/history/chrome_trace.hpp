@@ -17,7 +17,7 @@ namespace vram {
 
 namespace detail {
 
-/// Writes events of Chrome's trace format.
+/// Writes a record as events of Chrome's trace format.
 class chrome_events {
 public:
     chrome_events(history_record const& from, byte_file& to) : from_{from}, to_{to}, json_{to} {}
@@ -52,7 +52,7 @@ private:
         }
         if (sums.live_changed()) {
             bool const added = step.what == story_step::action::allocated;
-            event("i", "[memory]", e, [&] { // This event is the same as that of PyTorch's profiler.
+            event("i", "[memory]", e, [&] { // an event as PyTorch's profiler writes it
                 number("Addr", step.memory);
                 json_.key("Bytes");
                 if (!added) { to_ << '-'; }
@@ -96,7 +96,7 @@ private:
         json_.key(key);
         json_.number(value);
     }
-    /// Writes microseconds with three decimals.
+    /// Writes a time in microseconds with three decimals; a negative one as 0.
     void time(std::int64_t nanoseconds) {
         auto const ns   = static_cast<std::uint64_t>(nanoseconds < 0 ? 0 : nanoseconds);
         auto const part = static_cast<unsigned>(ns % 1000);
@@ -112,8 +112,8 @@ private:
 } // namespace detail
 
 /// A `history_format`: Chrome's JSON for chrome://tracing, ui.perfetto.dev and TensorBoard. It has
-/// a counter "memory", a counter for each tag, and an event "[memory]" for each block, as PyTorch's
-/// profiler writes them. `perfetto_trace` is a tenth of the size and has units.
+/// a counter "memory", a counter for each tag, and for each allocation and free an event "[memory]"
+/// as PyTorch's profiler writes it. Files of `perfetto_trace` have a tenth of the size, and units.
 ///
 ///     memory.observer().write("run.json", chrome_trace);
 ///

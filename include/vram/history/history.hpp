@@ -24,12 +24,14 @@ namespace vram {
 
 /// Options of a `history`.
 struct history_options {
-    /// Number of events that are kept. Each takes 64 bytes of host memory once it is in use.
+    /// Number of events that are kept, at least. Each takes 64 bytes of host memory once it is in
+    /// use.
     std::size_t events = 1 << 18;
     /// Number of the device in the files that are written.
     std::uint32_t device = 0;
-    /// Number of frames of the call stack that each event has. With frames an event takes 72 bytes,
-    /// and about 40 ns more for 8 frames, or some microseconds at a new place of the program.
+    /// Number of frames of the call stack that are stored with each event. With frames an event
+    /// takes 72 bytes, and about 40 ns more for 8 frames, or some microseconds at a new place of
+    /// the program.
     unsigned frames = 0;
 };
 
@@ -47,8 +49,9 @@ using history_format = void (*)(history_record const&, detail::byte_file&);
 ///     memory.observer().write("run.pickle", viewer_pickle); // for pytorch.org/memory_viz
 ///
 /// If more events occur than are kept, the oldest are overwritten, and each file states their
-/// number, except that of `rmm_csv`. The chunks of the resources are always complete. A
-/// `history_trigger` writes at the end of the process, after a refusal, or on a signal.
+/// number, except that of `rmm_csv`. A record lists all chunks of the resources, also those that
+/// are older than its events. A `history_trigger` writes a file at the end of the process, after a
+/// refusal, or on a signal.
 ///
 /// Failure   `observe` never throws: an event for which there is no host memory counts as
 ///           overwritten. `write` throws `file_error`, and then leaves no part of a file.
@@ -77,15 +80,15 @@ public:
     /// Returns a copy of the kept events, in order of time.
     [[nodiscard]] history_record record() const { return state_->record(); }
 
-    /// Returns the number of events so far.
+    /// Returns the number of events since the construction, including overwritten ones.
     [[nodiscard]] std::uint64_t events() const noexcept { return state_->ring().appended(); }
     /// Returns the number of events that were overwritten.
     [[nodiscard]] std::uint64_t overwritten() const noexcept {
         return state_->ring().overwritten();
     }
 
-    /// Writes the kept events to the file `path` in a format. If it exists, the file is replaced
-    /// once the new one is complete.
+    /// Writes the kept events to the file `path` in a format. A file of this name is replaced once
+    /// the new one is complete.
     void write(std::string path, history_format format) const {
         detail::byte_file out{std::move(path)};
         format(record(), out);

@@ -109,11 +109,11 @@ private:
     }
 
     history_record const& from_;
-    /// Number of bits at the end that are zero in all addresses.
+    /// Number of low bits that are zero in all addresses.
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
-    bool          escaped_    = false; ///< a size is stored after `escape`
+    bool          escaped_    = false; ///< a size is too large to be stored without `escape`
     std::string   contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;

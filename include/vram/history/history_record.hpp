@@ -14,8 +14,8 @@
 
 namespace vram {
 
-/// The events of a `history` up to one moment, and the tables to which they refer. Each table
-/// begins with an empty entry.
+/// The events of a `history` up to one moment, and the tables to which they refer: `tags`, `sites`,
+/// `resources` and `stacks`. Each table begins with an empty entry.
 ///
 ///     history_record const last = log.record();
 ///     for (history_record::event const& e : last.events) {
@@ -25,18 +25,19 @@ namespace vram {
 ///     }
 ///     for (history_record::chunk const& c : last.chunks) { reserved += c.bytes; }
 struct history_record {
-    /// One event of a `history_record`. Members that end in a name of a table are indices of it.
+    /// One event of a `history_record`. `tag`, `site`, `resource` and `stack` are indices in its
+    /// tables.
     struct event {
         memory_event_kind kind{};
         bool              has_stream = false; ///< false for functions without a stream
         std::uint16_t     thread     = 0;     ///< small number of the thread, reused after its end
         std::uint32_t     tag        = 0;     ///< index in `tags`; 0 is the empty tag
         std::uint32_t     site       = 0;     ///< index in `sites`; 0 is the unknown line
-        std::uint32_t     resource   = 0;     ///< index in `resources`; for a mark, its text
+        std::uint32_t     resource   = 0;     ///< index in `resources`; of a mark: that of its text
         std::uint32_t     stack      = 0;     ///< index in `stacks`; 0 is the empty stack
         std::int64_t      time       = 0;     ///< nanoseconds since 1970
         std::uint64_t     memory     = 0;     ///< address of the block or chunk
-        std::uint64_t     bytes      = 0;     ///< size that the caller requested
+        std::uint64_t     bytes      = 0;     ///< requested size of the block, or size of the chunk
         std::uint64_t     stream     = 0;     ///< handle or id of the stream
 
         friend bool operator==(event const&, event const&) = default;
@@ -64,7 +65,7 @@ struct history_record {
         std::uint64_t memory   = 0;
         std::uint64_t bytes    = 0;
         std::uint32_t resource = 0; ///< index in `resources`
-        /// True for virtual memory, which grows in parts and is removed as a whole.
+        /// True if the chunk is virtual memory, which grows in parts and is removed as a whole.
         bool grows = false;
 
         friend bool operator==(chunk const&, chunk const&) = default;
@@ -78,7 +79,7 @@ struct history_record {
     std::vector<resource>    resources = {{}};
     /// Return addresses of each call stack, innermost first.
     std::vector<std::vector<std::uint64_t>> stacks = {{}};
-    std::uint64_t overwritten = 0; ///< number of events before `events` that were overwritten
+    std::uint64_t overwritten = 0; ///< number of earlier events that are missing
     std::uint32_t device      = 0; ///< number of the device, from `history_options`
 
     friend bool operator==(history_record const&, history_record const&) = default;

@@ -35,21 +35,22 @@ public:
     history_trigger(history const& log, std::string path, history_format format)
         : state_{log.state_}, file_{std::move(path), format} {}
 
-    /// Writes when `exit` is called or `main` returns. `abort` and `_exit` write nothing.
+    /// Writes the file when `exit` is called or `main` returns, but not after `abort` or `_exit`.
     history_trigger& at_exit() {
         at_end::add(state_, file_);
         return *this;
     }
-    /// Writes after each refusal of a resource, but at most once a second. The thread that made the
-    /// request writes the file before its request continues: other resources may still grant it.
+    /// Writes the file after each refusal of a resource, but at most once a second. The thread that
+    /// made the request writes it before the request continues: other resources may still grant it.
     history_trigger& on_refusal() {
         state_->write_on_refusal(file_);
         return *this;
     }
 #if __has_include(<semaphore.h>)
-    /// Writes when the process receives the signal. The handler that was installed before runs
-    /// after that. If there was none, the process ends, except for SIGUSR1, SIGUSR2, real-time
-    /// signals, and those that end no process. A forked process writes nothing.
+    /// Writes the file when the process receives the signal. The handler that was installed before
+    /// runs after that. If there was none, and the signal was not ignored, the process ends, except
+    /// for SIGUSR1, SIGUSR2, real-time signals, and those that end no process. A forked process
+    /// writes nothing.
     history_trigger& on_signal(int signal) {
         detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
         return *this;

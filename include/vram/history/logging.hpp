@@ -32,10 +32,11 @@ namespace vram {
 ///     logging_options const rotating{.most_bytes = 1_GiB, .older_files = 3};
 ///     logging               mr{pool{cuda_resource{}}, "run.csv", rotating};
 struct logging_options {
-    /// Size at which the file is renamed to PATH.1 and a new one begins; 0 for no limit.
+    /// Largest size of the file in bytes: a line that does not fit begins a new file, and the old
+    /// one is renamed to PATH.1. 0 means no limit.
     std::size_t most_bytes = 0;
-    /// Number of older files that are kept: PATH.1 is the newest of them. With 0 the file begins
-    /// again.
+    /// Number of older files that are kept: PATH.1 is the newest of them. If 0, the file is emptied
+    /// instead of renamed.
     unsigned older_files = 1;
 };
 
@@ -112,8 +113,8 @@ public:
         return made.got(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment));
     }
 
-    /// Returns memory of the upstream that the stream may use without a wait, or null if there is
-    /// none. A null result is not logged, because it is no refusal.
+    /// Returns memory that the stream `s` may use without a wait, or null if the upstream has none.
+    /// A null result is not logged, because it is no refusal.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -141,7 +142,8 @@ public:
     [[nodiscard]] std::uint64_t lost() const noexcept { return file_->lost(); }
 
 private:
-    /// A request in progress. The destructor logs a refusal, unless `got` was called with a block.
+    /// A request in progress. The destructor logs a refusal, unless `got` was called with a block
+    /// or the request has 0 bytes.
     class attempt {
     public:
         attempt(logging& owner, std::size_t bytes, stream const* on, call_site at) noexcept

@@ -18,12 +18,14 @@ namespace vram {
 
 namespace detail {
 
-/// Writes packets of the messages of perfetto's protos/perfetto/trace/.
+/// Writes the packets of a Perfetto trace. The numbers are those of the fields of its messages in
+/// Perfetto's protos/perfetto/trace/.
 class perfetto_packets {
 public:
     explicit perfetto_packets(byte_file& to) : to_{to} {}
 
-    /// Describes a track. `unit` is 3 for a counter of bytes; 0 means that the track has events.
+    /// Writes the description of a track. `unit` is 3 for a counter of bytes, and 0 for a track of
+    /// events.
     void track(std::uint64_t uuid, std::uint64_t parent, std::string const& name, unsigned unit) {
         protobuf_message descriptor;
         descriptor.number(1, uuid).text(2, utf8_text(name));

@@ -25,7 +25,7 @@ namespace vram {
 
 namespace detail {
 
-/// Decodes the bytes of a file. `path` is its name in errors.
+/// Decodes the bytes of a file that `history_columns` wrote. `path` is its name in errors.
 class column_decoder {
 public:
     column_decoder(std::string_view bytes, std::string const& path) : from_{bytes, path} {
@@ -138,7 +138,8 @@ private:
     column_reader                      from_;
     history_record                     made_;
     std::vector<history_record::event> contexts_;
-    bool                               escaped_ = false; ///< the file has `magic_with_escape`
+    /// the file begins with `magic_with_escape`
+    bool escaped_ = false;
 };
 
 /// Returns the bytes of the file `path`.

@@ -13,10 +13,10 @@
 
 namespace vram {
 
-/// A `history_format`: one line for each allocation, free and refusal, with RMM's columns
-/// (`Thread,Time,Action,Pointer,Size,Stream`) and then `Tag,File,Line`. The example `replay` and
-/// RMM's replay benchmark read the file. Frees of blocks that are older than the record are left
-/// out.
+/// A `history_format`: one line for each allocation and free of the outermost resources, and for
+/// each refusal, with RMM's columns (`Thread,Time,Action,Pointer,Size,Stream`) and then
+/// `Tag,File,Line`. The example `replay` and RMM's replay benchmark read the file. Frees of blocks
+/// that are older than the record are left out.
 ///
 ///     memory.observer().write("run.csv", rmm_csv);
 ///

@@ -23,10 +23,11 @@
 namespace vram {
 namespace detail {
 
-/// The events of a record as steps: blocks of the outermost resources, and chunks of the innermost
-/// ones, called segments. If a resource gets a chunk from another observed resource, neither that
-/// chunk nor the block of the upstream appears. Each freed block was allocated before, or is older
-/// than the record. A refused free does not appear. Blocks that end with their chunk are freed.
+/// Turns the events of a record into steps: blocks of the outermost resources, and chunks of the
+/// innermost ones, called segments. If a resource gets a chunk from another observed resource,
+/// neither that chunk nor the block of the upstream appears. Each freed block was allocated before,
+/// or is older than the record. A refused free does not appear. Live blocks of a chunk that is
+/// removed are freed.
 ///
 /// Failure   Throws `std::bad_alloc`. Any record is accepted, also one with contradictions.
 /// Threads   One thread at a time.
@@ -37,9 +38,10 @@ class block_story {
 
 public:
     struct block {
-        std::uint64_t memory  = 0;
-        std::uint64_t bytes   = 0;
-        std::uint32_t event   = 0;     ///< index of the event that allocated or freed it
+        std::uint64_t memory = 0;
+        std::uint64_t bytes  = 0;
+        /// index of the event that allocated it, or freed it if `pending`
+        std::uint32_t event   = 0;
         bool          pending = false; ///< freed, and a stream may still use it
     };
     struct segment {
@@ -87,7 +89,7 @@ private:
     static constexpr std::size_t   first_step    = ~std::size_t{0};
     static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
-    /// A block that is a chunk of another resource. `resource` is the resource of the block if
+    /// A block that another resource has as a chunk. `resource` is the resource of the block if
     /// `lender` is true, and otherwise the resource that had the chunk.
     struct lent {
         std::uint32_t resource;
@@ -109,8 +111,9 @@ private:
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
     }
 
-    /// If the event `order[i]` is an allocation, and the free of the same memory follows it in the
-    /// record, moves the free before it: two threads may have notified in the wrong order.
+    /// If the event `order[i]` allocates memory that is still live, two threads may have notified
+    /// in the wrong order: moves the free of that memory before it. If none of the next 63 events
+    /// is that free, frees the live block.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
@@ -157,7 +160,8 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // If the second segment was added last, that step was a growth of the first.
+            // If the second segment was added after the last growth of the first, that step is a
+            // growth.
             if (next->second.step != first_step && its->second.last < next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -246,7 +250,7 @@ private:
                    std::uint32_t i, bool seen) {
         chunks_[{resource, memory}] = bytes;
         auto const above            = live_.upper_bound(memory);
-        if (above != live_.begin()) { // the block of another resource that contains the chunk
+        if (above != live_.begin()) { // a block of another resource may contain the chunk
             auto const held = std::prev(above);
             if (held->second.resource != resource && memory - held->first < held->second.bytes) {
                 steps_[held->second.step].what = action::none;
@@ -260,7 +264,7 @@ private:
             std::uint64_t const distance = memory - before->first;
             range&              r        = before->second;
             if (r.resource == resource && growing_.contains(resource) && distance <= r.bytes) {
-                // The chunk contains removed parts of the segment, and perhaps more at its end.
+                // The chunk maps removed parts of the segment again, and may extend it.
                 std::uint64_t const back = std::min(bytes, r.bytes - distance);
                 std::uint64_t const more = bytes - back;
                 std::uint64_t const end  = before->first + r.bytes;
@@ -272,9 +276,10 @@ private:
                 }
                 return;
             }
-            if (distance < r.bytes) { return; } // in a block of another resource
+            if (distance < r.bytes) { return; } // the chunk lies within a segment
         }
-        if (after != ranges_.end() && after->first - memory < bytes) { return; } // overlapping
+        // the chunk overlaps the next segment
+        if (after != ranges_.end() && after->first - memory < bytes) { return; }
         ranges_[memory] = {bytes, resource};
         if (seen) {
             push(action::segment_added, i, memory, bytes);
@@ -313,7 +318,7 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // If there is no such segment, an observed upstream frees its block next.
+        // If the chunk is in no segment of the resource, an observed upstream frees its block next.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
     /// Lists the segments with their blocks, and finds the frees that are not complete.
@@ -358,15 +363,17 @@ private:
     std::uint64_t           first_reserved_ = 0;
     std::uint64_t           first_live_     = 0;
 
-    std::unordered_set<std::uint32_t>              completing_; ///< resources with `free_completed`
-    std::unordered_set<std::uint32_t>              growing_;    ///< resources with virtual memory
-    std::map<std::uint64_t, live_block>            live_;
-    std::unordered_map<std::uint64_t, live_block>  undo_;    ///< blocks as they were when freed
-    std::unordered_map<std::uint64_t, std::size_t> freed_;   ///< step of the last free
-    std::unordered_map<std::uint64_t, lent>        lent_;    ///< blocks that are chunks as well
-    std::unordered_map<std::uint64_t, std::size_t> invalid_; ///< number of invalid frees
+    std::unordered_set<std::uint32_t>   completing_; ///< resources with events `free_completed`
+    std::unordered_set<std::uint32_t>   growing_;    ///< resources with virtual memory
+    std::map<std::uint64_t, live_block> live_;
+    /// freed blocks, to undo a refused free
+    std::unordered_map<std::uint64_t, live_block>  undo_;
+    std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
+    std::unordered_map<std::uint64_t, lent>        lent_;  ///< blocks that are also chunks
+    /// invalid frees that are not refused yet
+    std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
-    std::map<std::uint64_t, range>                 ranges_; ///< the segments now
+    std::map<std::uint64_t, range>                 ranges_; ///< the present segments
 };
 
 } // namespace detail

@@ -39,7 +39,7 @@ class byte_file {
 public:
     explicit byte_file(std::string path) : path_{std::move(path)}, room_(1 << 16) {
         std::string const beginning = path_ + "." + std::to_string(::getpid()) + "-";
-        do { // A file of this name may be left of an earlier process.
+        do { // A file of this name may be left of an earlier process with the same id.
             part_ = beginning + std::to_string(files_.fetch_add(1)) + ".part";
             file_ = std::fopen(part_.c_str(), "wbx");
         } while (file_ == nullptr && errno == EEXIST);
@@ -61,7 +61,6 @@ public:
         put(&c, 1);
         return *this;
     }
-    /// Writes a number in decimal.
     template <std::integral Number>
     byte_file& operator<<(Number n) {
         reserve(24);
@@ -69,7 +68,6 @@ public:
         used_          = static_cast<std::size_t>(end.ptr - room_.data());
         return *this;
     }
-    /// Writes "0x" and the number in hexadecimal.
     byte_file& hexadecimal(std::uint64_t n) {
         *this << "0x";
         reserve(24);
@@ -90,7 +88,7 @@ public:
         room_[used_++] = static_cast<char>(static_cast<std::uint8_t>(value));
     }
 
-    /// Writes the buffered bytes, and gives the file its name.
+    /// Writes the buffered bytes, and renames the file to the wanted name.
     void close() {
         flush();
         std::FILE* const file = file_;
@@ -122,7 +120,7 @@ private:
             {errno != 0 ? errno : EIO, std::generic_category()}, path_, written_, wanted, done};
     }
 
-    static inline constinit std::atomic<unsigned> files_{0}; ///< number of ".part" files so far
+    static inline constinit std::atomic<unsigned> files_{0}; ///< number of ".part" files begun
 
     std::string       path_;
     std::string       part_;

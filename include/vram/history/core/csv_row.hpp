@@ -69,7 +69,6 @@ private:
     void digits(std::uint64_t n, std::uint64_t scale) noexcept {
         for (; scale != 0; scale /= 10) { put(static_cast<char>('0' + n / scale % 10)); }
     }
-    /// Writes hours, minutes, seconds and microseconds.
     void time(std::int64_t nanoseconds) noexcept {
         auto const us = static_cast<std::uint64_t>(nanoseconds < 0 ? 0 : nanoseconds) / 1000;
         auto const s  = us / 1'000'000;

@@ -20,8 +20,8 @@ namespace detail {
 
 /// Keeps at least the last `capacity` records of `width` words; later ones overwrite the oldest.
 /// The first word of a record is its time. The memory is divided into pages. Each thread fills a
-/// page of its own; when it is full, the thread takes the page that was full first. Thus the page
-/// of an idle thread keeps records that are older than overwritten ones: see `horizon`.
+/// page; when it is full, the thread takes an unused one, or else the page that became full first.
+/// Thus the page of an idle thread keeps records that are older than overwritten ones (`horizon`).
 ///
 ///     event_ring ring{1 << 18, 2};
 ///     ring.append(thread_number(), [&](event_ring::place to) {
@@ -47,7 +47,6 @@ public:
     event_ring(event_ring const&)            = delete;
     event_ring& operator=(event_ring const&) = delete;
 
-    /// Returns the number of words of each record.
     [[nodiscard]] std::size_t width() const noexcept { return width_; }
 
     /// Stores a record of the calling thread, which has the number `number`. `fill(to)` stores all
@@ -74,8 +73,8 @@ public:
         word* at_;
     };
 
-    /// Calls `take(words)` for each record. The records of one page come in order. The words are
-    /// valid during the call.
+    /// Calls `take(words)` for each stored record, except those of pages that are overwritten
+    /// meanwhile. The records of one page come in order. The words are valid during the call.
     template <class Take>
     void read(Take const& take) const {
         std::vector<std::uint64_t> copy(width_ * page_records_);
@@ -94,8 +93,9 @@ public:
         }
     }
 
-    /// Returns the time of the latest record that was overwritten, or 0. If the call happens after
-    /// a `read`, that `read` passed all records after this time that were stored before it.
+    /// Returns the time of the latest overwritten record, or 0 if there is none. A `read` before
+    /// this call has passed all records that are later than that time and were stored before the
+    /// `read`.
     [[nodiscard]] std::uint64_t horizon() const noexcept {
         return horizon_.load(std::memory_order_acquire);
     }
@@ -120,7 +120,7 @@ private:
         std::atomic<std::uint64_t> lap{0}; ///< how often the page was reused
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
-        /// The page that was full after this one; guarded by `turn_`.
+        /// The page that became full next after this one; guarded by `turn_`.
         page*                   later = nullptr;
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
@@ -164,7 +164,8 @@ private:
         return owners_[group].get();
     }
 
-    /// Gives the writer `w` an unused page, or else the page that was full first.
+    /// Gives the writer `w` an unused page, or else the page that became full first. Returns false
+    /// if there is no host memory and no full page.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
         std::lock_guard const held{turn_};
         if (w.into != nullptr) {
@@ -187,7 +188,7 @@ private:
             horizon_.store(std::max(horizon(), last), std::memory_order_release);
         }
         found.left.store(page_records_, std::memory_order_release);
-        // A reader that sees a word of this lap also sees its number.
+        // A reader that sees a word of the page's new use also sees the new value of `lap`.
         found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
         w.into = &found;
@@ -208,9 +209,9 @@ private:
     std::uint32_t              page_records_;
     std::vector<page>          pages_;
     std::mutex                 turn_;
-    std::size_t                used_   = 0;       ///< pages that a writer has had; by `turn_`
-    page*                      oldest_ = nullptr; ///< the full pages; guarded by `turn_`
-    page*                      newest_ = nullptr; ///< the last of them; guarded by `turn_`
+    std::size_t                used_   = 0;       ///< pages that writers got; guarded by `turn_`
+    page*                      oldest_ = nullptr; ///< first full page; guarded by `turn_`
+    page*                      newest_ = nullptr; ///< last full page; guarded by `turn_`
     std::atomic<std::uint64_t> horizon_{0};
     std::atomic<std::uint64_t> overwritten_{0};
     writer                     first_[most_first];

@@ -31,7 +31,7 @@
 namespace vram {
 namespace detail {
 
-/// The words of an event in the ring. The last one exists only in a history with call stacks.
+/// The words of an event in an `event_ring`. Only a history with call stacks has the last one.
 struct history_words {
     enum index : std::size_t { time, about, memory, bytes, stream, resource, name, site, stack };
 
@@ -46,7 +46,7 @@ struct history_words {
                std::uint64_t{thread & 0xFFFFU} << 16 | std::uint64_t{tag} << 32;
     }
 
-    /// Returns a word that stands for a call stack, and the call stack of such a word.
+    /// Returns the word for a call stack. `stack_of` returns the call stack of the word.
     [[nodiscard]] static std::uint64_t pack(call_stack of) noexcept {
         return std::bit_cast<std::uintptr_t>(of);
     }
@@ -54,7 +54,8 @@ struct history_words {
         return std::bit_cast<call_stack>(static_cast<std::uintptr_t>(word));
     }
 
-    /// Returns a word that stands for a line of the program, and the line of such a word.
+    /// Returns the word for a line of the program. `line` returns the line of the word. If the
+    /// lines do not fit into a word, all are unknown.
     [[nodiscard]] static std::uint64_t pack(call_site at) noexcept {
         if constexpr (sizeof(call_site) == sizeof(std::uint64_t)) {
             return std::bit_cast<std::uint64_t>(at);
@@ -90,7 +91,7 @@ struct history_file {
 
 /// The part of a `history` that its triggers share with it.
 ///
-/// Failure   `add` never throws. `record` throws `std::bad_alloc`.
+/// Failure   `append` and `append_rare` never throw. `record` throws `std::bad_alloc`.
 /// Threads   Any thread may call any function.
 class history_state {
 public:
@@ -127,7 +128,7 @@ public:
         }
     }
 
-    /// From now on, each refusal also writes `which`, but at most once a second.
+    /// After this call, each refusal also writes the file `which`, but at most once a second.
     void write_on_refusal(history_file which) {
         auto const held = lock_.hold();
         on_refusal_.push_back(std::move(which));
@@ -137,8 +138,8 @@ public:
     [[nodiscard]] unsigned          frames() const noexcept { return frames_; }
     [[nodiscard]] event_ring const& ring() const noexcept { return ring_; }
 
-    /// Returns the events until now, in order of time. Without gaps: all are later than the events
-    /// that were overwritten.
+    /// Returns the events up to now in order of time, without gaps: events that are older than an
+    /// overwritten one are left out.
     [[nodiscard]] history_record record() const {
         history_record    made;
         interned          names{made};
@@ -298,7 +299,7 @@ private:
             }
             auto const name             = static_cast<std::uintptr_t>(words[w::name]);
             chunks_[{resource, memory}] = {words[w::bytes], std::bit_cast<char const*>(name)};
-        } catch (...) {} // no host memory: the record lacks the chunk once its event is overwritten
+        } catch (...) {} // no host memory: `history_record::chunks` lacks the chunk
     }
     void refused() noexcept {
         if (!writes_on_refusal_.load(std::memory_order_acquire)) { return; }

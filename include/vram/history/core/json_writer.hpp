@@ -14,10 +14,7 @@
 namespace vram {
 namespace detail {
 
-/// Writes one value as JSON, with the functions of `pickle_writer`.
-///
-/// Failure   Throws `file_error`. Bytes that are not valid UTF-8 are written as '?'.
-/// Threads   One thread at a time.
+/// Writes one value as JSON, with the same functions as `pickle_writer`.
 class json_writer {
 public:
     explicit json_writer(byte_file& to) : to_{to} {}
@@ -90,7 +87,7 @@ public:
     void finish() { to_ << '\n'; }
 
 private:
-    /// Returns true if the character stands for itself in a string.
+    /// Returns true for an ASCII character that JSON strings contain unescaped.
     [[nodiscard]] static bool is_plain(char c) noexcept {
         auto const byte = static_cast<unsigned char>(c);
         return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';

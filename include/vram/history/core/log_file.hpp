@@ -103,8 +103,8 @@ private:
             throw;
         }
     }
-    /// Removes the bytes of the file, unless another log has mapped it: an access to a page that a
-    /// file no longer has ends the process. File systems without locks are not checked.
+    /// Empties the file. If another log has it open, throws: an access to a mapped page that a file
+    /// no longer has would end the process. File systems without locks are not checked.
     void empty() {
         int why = 0;
         if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {

@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// The sums after each step. Blocks that are older than the record, and not freed in it, are not
-/// counted as live, and those that are freed in it belong to no tag.
+/// The sums of bytes after each step of a `block_story`. A block that is older than the record is
+/// counted as live only if it is freed in the record, and for no tag.
 ///
 /// Failure   Throws `std::bad_alloc` at construction.
 /// Threads   One thread at a time.
@@ -65,10 +65,10 @@ public:
     [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
     [[nodiscard]] std::uint64_t reserved() const noexcept { return reserved_; }
     [[nodiscard]] std::uint64_t of_tag(std::uint32_t tag) const noexcept { return of_tag_[tag]; }
-    /// Returns true if the last step changed `live()`, or `reserved()`.
-    [[nodiscard]] bool live_changed() const noexcept { return live_changed_; }
-    [[nodiscard]] bool reserved_changed() const noexcept { return reserved_changed_; }
-    /// Returns the tag of the block of the last step; 0 if it has none.
+    [[nodiscard]] bool          live_changed() const noexcept { return live_changed_; }
+    [[nodiscard]] bool          reserved_changed() const noexcept { return reserved_changed_; }
+    /// Returns the index of the tag if the last step allocated or freed a block with a tag,
+    /// otherwise 0.
     [[nodiscard]] std::uint32_t tag() const noexcept { return tag_; }
 
 private:
@@ -81,8 +81,8 @@ private:
     std::uint32_t              tag_              = 0;
 };
 
-/// Returns the name of the event of a step that changes no memory, for profilers. Returns null for
-/// all other events.
+/// Returns a name for profilers if the event of the step is a refusal, a retry, a wait or a mark,
+/// otherwise null.
 [[nodiscard]] inline char const* name_of_instant(history_record const& from,
                                                  story_step const&     step) noexcept {
     history_record::event const& e = from.events[step.event];

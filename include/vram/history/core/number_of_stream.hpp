@@ -11,8 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the handle of the stream if its platform has handles, otherwise its id; 0 if the stream
-/// does not exist any more.
+/// Returns the handle of the stream if its platform has handles, otherwise its id. Returns 0 if
+/// there is neither, as for a stream that does not exist any more.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may call.

@@ -31,7 +31,7 @@ class pickle_writer {
 public:
     explicit pickle_writer(byte_file& to) : to_{to} { to_ << "\x80\x02"; }
 
-    /// Writes a list. `elements()` calls `item(element)` for each.
+    /// Writes a list. `elements()` calls `item(element)` for each element.
     template <class Elements>
     void list(Elements const& elements) {
         to_ << ']';

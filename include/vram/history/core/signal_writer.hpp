@@ -28,9 +28,8 @@ namespace detail {
 /// thread, which calls them. If the signal ends a process without a handler (SIGTERM, SIGSEGV,
 /// SIGHUP, ...), the handler waits for the thread for at most ten seconds. Then it calls the
 /// handler that was installed before; if there was none, it raises the signal again without a
-/// handler.
-/// SIGUSR1, SIGUSR2 and real-time signals do not end the process. In a forked process the thread
-/// does not exist, and only the handler that was installed before is called.
+/// handler. SIGUSR1, SIGUSR2 and real-time signals do not end the process. In a forked process the
+/// thread does not exist, and only the handler that was installed before is called.
 ///
 /// Failure   `add` throws `std::system_error` if the signal has no handler (SIGKILL), and
 ///           `std::bad_alloc`.
@@ -50,7 +49,7 @@ public:
         if (done) {
             sigemptyset(&action.sa_mask);
             action.sa_flags = SA_RESTART;
-            if (has_handler(before)) { // It runs with the mask and on the stack that it expects.
+            if (has_handler(before)) { // The earlier handler runs with its mask and on its stack.
                 action.sa_mask  = before.sa_mask;
                 action.sa_flags = before.sa_flags & ~SA_RESETHAND;
             }
@@ -93,8 +92,8 @@ private:
         throw std::system_error{why, std::generic_category(), "vram: a handler of a signal"};
     }
 
-    /// Returns true if the signal ends a process that has no handler for it, except for the signals
-    /// that programs use to request a file.
+    /// Returns true if the signal ends a process without a handler. Returns false also for SIGUSR1,
+    /// SIGUSR2 and real-time signals, by which programs request a file.
     [[nodiscard]] static bool ends_the_process(int signal) noexcept {
         switch (signal) {
         case SIGUSR1:
@@ -125,7 +124,7 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Wakes the thread, and waits for it if the process may end after that.
+    /// Wakes the thread. If the signal may end the process, waits up to ten seconds for the thread.
     void write(int signal) noexcept {
         unsigned const turn = done_[signal].load();
         wanted_[signal].store(true);
@@ -140,7 +139,8 @@ private:
         struct sigaction& before  = before_[signal];
         struct sigaction  earlier = before;
         if (has_handler(earlier)) {
-            if ((earlier.sa_flags & SA_RESETHAND) != 0) { // It expects to be called once.
+            // The earlier handler expects to be called once.
+            if ((earlier.sa_flags & SA_RESETHAND) != 0) {
                 before            = {};
                 before.sa_handler = SIG_DFL;
             }

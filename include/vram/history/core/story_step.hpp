@@ -14,9 +14,9 @@ namespace detail {
 /// One step of a `block_story`.
 struct story_step {
     enum class action : unsigned char {
-        none, ///< no step: it is left out
+        none, ///< a step to be skipped
         allocated,
-        freed,          ///< a free that is complete at once
+        freed,          ///< a free, complete at once
         free_requested, ///< a free after which a stream may still use the block
         free_completed,
         segment_added,
@@ -31,7 +31,8 @@ struct story_step {
 
     action        what  = action::none;
     std::uint32_t event = 0; ///< index of the event that caused the step
-    /// Index of the event that allocated the block; `unknown` if it is older than the record.
+    /// Index of the event that allocated the block. `unknown` if the block is older than the
+    /// record, or if the step concerns no block.
     std::uint32_t origin = unknown;
     std::uint64_t memory = 0;
     std::uint64_t bytes  = 0;

@@ -17,8 +17,8 @@ namespace vram {
 namespace detail {
 
 /// Writes the document of PyTorch's memory viewer with a `pickle_writer` or a `json_writer`:
-/// segments with their blocks, and one trace for the device. A block has a frame for its line, and
-/// one for its tag.
+/// segments with their blocks, and one trace for the device. The frames of a block are the line,
+/// the call stack and the tag of its allocation, as far as known, and its resource.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -171,8 +171,8 @@ private:
         });
     }
 
-    /// Writes the list of frames of an event: its call stack or its line, its tag, and the
-    /// resource.
+    /// Writes the frames of an event: its line, call stack and tag, as far as known, and its
+    /// resource or the text of a mark.
     void frames(history_record::event const& e) {
         bool const          mark = e.kind == memory_event_kind::marked;
         std::uint64_t const which =
