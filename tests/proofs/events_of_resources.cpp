@@ -8,6 +8,7 @@
 
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/observed.hpp>
+#include <vram/layer/retrying.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
 
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace events_of_resources {
@@ -76,6 +78,84 @@ TEST_CASE("every pool: blocks, chunks, waits and refusals are notified") {
             CHECK_MESSAGE(r.kind == sim_mistake::foreign_free, r.text());
         }
     });
+}
+
+/// Returns a letter for each kind of event that the resource `name` sent, and `-` for each other
+/// kind: allocated, freed, free refused, all freed, chunk added and removed, pages mapped and
+/// unmapped, stream waited, free completed, refused, retried, marked.
+std::string kinds_of(log const& in, std::string const& name) {
+    std::string found = "afxrcdmuwoRtM";
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (in.count(static_cast<kind>(i), name) == 0) { found[i] = '-'; }
+    }
+    return found;
+}
+
+/// Causes each kind of event that a resource can send.
+template <class Resource>
+void provoke(Resource& mr, log& seen) {
+    sim_stream s, t;
+    void*      p = mr.allocate(s, 1_MiB);
+    CHECK(mr.try_allocate(s, 1_GiB) == nullptr);
+    doubles::busy(s, p, 1_MiB, 5ms);
+    mr.deallocate(s, p, 1_MiB);
+    p = mr.allocate(t, 1_MiB);
+    mr.deallocate(t, p, 1_MiB);
+    (void)mr.trim();
+    mr.deallocate(s, &seen, 1_MiB); // a foreign pointer
+    if (auto* const large = mr.try_allocate(s, 4_MiB)) {
+        void* const more = mr.allocate(s, 4_MiB);
+        mr.deallocate(s, large, 4_MiB);
+        (void)mr.trim(); // pages of the chunk are unmapped
+        mr.deallocate(s, more, 4_MiB);
+    }
+}
+
+/// A policy that asks for one more attempt.
+struct once_more {
+    static constexpr unsigned max_tries = 1;
+    template <class Resource>
+    bool operator()(Resource&, failed_attempt const&) const {
+        return true;
+    }
+};
+
+TEST_CASE("the table of the resources and the kinds of events that they send") {
+    doubles::mishaps const told;
+    sim_options const      options{
+             .capacity = 64_MiB, .compute_slots = 2, .on_report = sim_on_report::collect};
+    auto const kinds = [&](std::string const& name, auto upstream, auto make) {
+        sim_node const node{options};
+        log            seen;
+        {
+            auto mr = make(observed{upstream(), std::ref(seen)});
+            provoke(mr, seen);
+        }
+        CHECK(seen.wrong == std::vector<std::string>{});
+        return kinds_of(seen, name);
+    };
+    auto const plain  = [] { return stream_ordered{sim_resource{}}; };
+    auto const paged  = [] { return sim_virtual_resource{{.handle_size = 2_MiB}}; };
+    auto const shared = [] { return sim_resource{}; };
+    proofs::for_pools_over_any([&](std::string const& name, auto make) {
+        auto const made = [&](auto up) { return make(std::move(up), {}); };
+        CHECK(kinds(name, plain, made) ==
+              (name == "monotonic" ? "afxrcd--w-R--" : "afx-cd--w-R--"));
+    });
+    CHECK(kinds("pool", paged, [](auto up) { return pool{std::move(up)}; }) == "afx-cdmuw-R--");
+    // The shards of an arena do not map pages of their own.
+    CHECK(kinds("arena", paged, [](auto up) { return arena{std::move(up), {.count = 1}}; }) ==
+          "afx-cd--w-R--");
+    auto const over = [](auto up) { return stream_ordered{std::move(up)}; };
+    CHECK(kinds("stream_ordered", shared, over) == "afx-cd--woR--");
+    CHECK(kinds("limiting", plain, [](auto up) { return limiting{std::move(up), 2_MiB}; }) ==
+          "----------R--");
+    CHECK(kinds("retrying", plain, [](auto up) { return retrying{std::move(up), once_more{}}; }) ==
+          "-----------t-");
+    log            seen;
+    sim_node const node;
+    observed{sim_resource{}, std::ref(seen)}.mark("step");
+    CHECK(kinds_of(seen, "step") == "------------M");
 }
 
 TEST_CASE("stream_ordered: blocks, waits, completed frees and refusals are notified") {
