@@ -138,7 +138,7 @@ private:
     column_reader                      from_;
     history_record                     made_;
     std::vector<history_record::event> contexts_;
-    /// the file begins with `magic_with_escape`
+    /// True if the file begins with `magic_with_escape`.
     bool escaped_ = false;
 };
 

@@ -19,7 +19,8 @@
 
 namespace vram {
 
-/// Runs both phases of an algorithm of CUB, of any version, with temporary storage from `memory`.
+/// Calls `algorithm` twice, as CUB requires: for the size of its temporary storage, and then with
+/// storage from `memory`. For CUB of any version.
 ///
 ///     cub_run(memory, stream, [&](void* storage, std::size_t& bytes) {
 ///         return cub::DeviceReduce::Sum(storage, bytes, in, out, n, stream);
@@ -46,7 +47,8 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
 
 #if CCCL_VERSION >= 3004000
 
-/// The stream of an algorithm of CUB (of CCCL 3.4 and newer) and the memory of its storage.
+/// An environment for an algorithm of CUB (CCCL 3.4 or newer): its stream, and the resource of its
+/// temporary storage.
 ///
 ///     cub_environment const env{memory, stream};
 ///     cuda_check(cub::DeviceReduce::Sum(in, out, n, env));

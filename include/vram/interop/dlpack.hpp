@@ -25,14 +25,14 @@
 
 namespace vram {
 
-/// DLPack's structure since 1.0, in a Python capsule named "dltensor_versioned". The types of a
-/// `dlpack.h` serve as well.
+/// DLPack's structure since 1.0, in a Python capsule named "dltensor_versioned". The structures of
+/// the program's own `dlpack.h` can be used instead.
 using dlpack_versioned = detail::dlpack_versioned;
 /// DLPack's structure before 1.0, in a Python capsule named "dltensor".
 using dlpack_unversioned = detail::dlpack_unversioned;
 
 /// Thrown for a tensor that cannot be used as requested: of another DLPack version, device or
-/// element type, with gaps between its elements, or read-only.
+/// element type, with gaps between its elements, not aligned, or read-only.
 class dlpack_error : public std::exception {
 public:
     /// Makes an error with a text that begins with "vram: a DLPack tensor ".
@@ -62,7 +62,7 @@ private:
 /// Threads   The library may call the deleter on any thread. The resource must permit that.
 /// Streams   `consumer` is the stream on which the library uses the tensor: of `__dlpack__(stream)`
 ///           in Python. It waits for the work of the present stream of `data`, and the memory is
-///           freed on it. A raw stream must outlive the tensor.
+///           freed on `consumer`. A raw stream must outlive the tensor.
 /// Cost      One host allocation of the structure, one of the shape, and one event if the streams
 ///           differ.
 template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memory Data>
@@ -81,7 +81,7 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
     return &made.release()->managed;
 }
 
-/// A tensor of another library, whose memory kernels and copies use without a copy of it.
+/// A tensor of another library, whose memory the program uses without a copy.
 ///
 ///     dlpack     input{tensor, stream};           // a dlpack_versioned* or dlpack_unversioned*
 ///     auto const values = input.as<float const>(); // a span; dlpack_error for other elements
@@ -160,7 +160,7 @@ public:
     ~dlpack() { give_back(); }
 
     /// Returns the elements. Throws `dlpack_error` if the tensor has another element type, gaps
-    /// between its elements, or is read-only and `Element` is not const.
+    /// between its elements, too little alignment, or is read-only and `Element` is not const.
     template <detail::dlpack_element Element>
     [[nodiscard]] std::span<Element> as() const {
         constexpr detail::dlpack_type wanted = detail::dlpack_type_of<Element>;
@@ -190,8 +190,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// Returns the number of elements in each dimension.
     [[nodiscard]] std::span<std::int64_t const> shape() const noexcept { return shape_; }
-    /// Returns the distance of neighbours in each dimension, in elements. It is empty if the owner
-    /// gave none, because the rows have no gaps.
+    /// Returns the distance between neighbours in each dimension, in elements. It is empty if the
+    /// owner of the tensor gave none: the rows then have no gaps.
     [[nodiscard]] std::span<std::int64_t const> strides() const noexcept { return strides_; }
     /// Returns true if the elements lie row by row without gaps.
     [[nodiscard]] bool contiguous() const noexcept {

@@ -97,7 +97,7 @@ template <class Error>
 }
 
 #if CCCL_VERSION >= 3004000
-/// True for a resource that can be copied; a compiler prints the message for another one.
+/// `value` is true if `R` can be copied. Otherwise the compiler prints the message.
 template <class R>
 struct copied_by_cccl {
     static_assert(std::copyable<R>, "CCCL copies resources, and a stack cannot be copied: write "
@@ -106,8 +106,8 @@ struct copied_by_cccl {
 };
 #endif
 
-/// `Handle`, with functions whose addresses CCCL can take: versions 3.2 and 3.3 do so, and ignore
-/// parameters with a default.
+/// For CCCL 3.2 and 3.3, which take the addresses of these functions: `Handle`, with functions that
+/// have no parameter for the line of the call.
 #if CCCL_VERSION >= 3002000 && CCCL_VERSION < 3004000
 template <class Handle>
 class addressable : public Handle {
@@ -161,8 +161,8 @@ public:
     using stream     = cuda_stream_view;
     using properties = detail::properties_of<Resource>;
 
-    /// Stores `resource`, a resource or handle of CCCL or RMM. A template, because CCCL's references
-    /// can be made from any resource, so also from this class: a copy would be two things.
+    /// Stores `resource`, a resource or handle of CCCL or RMM. This is a template because CCCL's
+    /// references can be made from any resource, also from an `mr`: a copy would be ambiguous.
     template <class From>
         requires(!std::same_as<std::remove_cvref_t<From>, mr>) &&
                 std::convertible_to<From, Resource>
@@ -322,7 +322,7 @@ template <resource R>
 [[nodiscard]] mr_view<R> as_mr(R& stack) noexcept {
     return mr_view<R>{stack};
 }
-/// Returns a handle for CCCL and RMM that keeps the stack of `handle` alive.
+/// Returns a handle for CCCL and RMM. It keeps the stack of a `shared` or `any_resource` alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] mr_handle<Handle> as_mr(Handle handle) noexcept {

@@ -16,12 +16,12 @@ namespace vram {
 
 /// Options of `nvtx_counters`.
 struct nvtx_counters_options {
-    /// Begins the name of each counter, to tell several stacks apart: "GPU 1 " gives "GPU 1 pool".
+    /// A prefix of all names, to tell several stacks apart: "GPU 1 " gives "GPU 1 pool".
     std::string name;
-    /// Samples only changes of at least this many bytes since the last sample. The values that the
-    /// tool shows are wrong by less than that; peaks are exact when they are sampled.
+    /// A change of less than this number of bytes since the last sample is not sampled. The values
+    /// that the tool shows are wrong by less than that; peaks are exact when they are sampled.
     std::size_t step = 0;
-    /// Counts each tag as well.
+    /// If true, each tag has counters too.
     bool tags = true;
 };
 
@@ -49,7 +49,7 @@ struct nvtx_counters_options {
 ///           option `step` reduces the number of samples. Host memory: 60 bytes for a live block.
 class nvtx_counters {
 public:
-    /// Creates an observer without counters: they are registered with the first chunk.
+    /// Creates an observer. The first chunk of a resource registers its counters.
     explicit nvtx_counters(nvtx_counters_options options = {})
         : books_{std::make_shared<detail::nvtx_counter_books>(
               std::move(options.name), static_cast<std::int64_t>(options.step), options.tags)} {}
@@ -60,7 +60,7 @@ public:
         books_->follow(e);
     }
 
-    /// Returns true for the events that are not counted: without a tool all except those of chunks.
+    /// Returns true for an event that is not counted: without a tool, any except `chunk_added`.
     [[nodiscard]] bool skips(memory_event_kind kind) const noexcept {
         return kind != memory_event_kind::chunk_added && !books_->attached();
     }

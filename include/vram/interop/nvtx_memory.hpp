@@ -39,7 +39,7 @@ namespace vram {
 ///           and a call of the tool.
 class nvtx_memory {
 public:
-    /// Creates an observer without heaps: they are registered with the chunks.
+    /// Creates an observer. Each chunk that is added later is registered as a heap.
     nvtx_memory() : books_{std::make_shared<detail::nvtx_heap_books>()} {}
 
     /// Registers or removes the block or chunk of the event `e`.
@@ -47,8 +47,8 @@ public:
     void observe(memory_event<Stream> const& e) noexcept {
         if (!skips(e.kind)) { books_->follow(e); }
     }
-    /// Returns true for the events that need no call: without a tool all except those of new
-    /// chunks.
+    /// Returns true for an event that `observe` ignores: while no tool checks a chunk, any except
+    /// `chunk_added` and `pages_mapped`.
     [[nodiscard]] bool skips(memory_event_kind kind) const noexcept {
         return kind != memory_event_kind::chunk_added && !books_->active() &&
                kind != memory_event_kind::pages_mapped;

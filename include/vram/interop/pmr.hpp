@@ -44,7 +44,7 @@ class pmr final : public std::pmr::memory_resource {
 public:
     using resource_type = std::remove_reference_t<R>;
 
-    /// Stores the resource `mr`, or a reference to it.
+    /// Stores the resource `mr`, or a reference to it if `R` is a reference.
     explicit pmr(R mr) : mr_{std::forward<R>(mr)} {}
     pmr(pmr&&) = delete; // not movable, because containers point to it
 
@@ -108,7 +108,7 @@ public:
         try {
             return memory_->allocate(bytes, alignment);
         } catch (out_of_memory const&) {
-            throw; // An exception of vram's own resources has more numbers.
+            throw; // This exception has more numbers than a new one would have.
         } catch (std::bad_alloc const&) { throw refused(bytes, alignment); }
     }
     void deallocate_sync(void* p, std::size_t bytes,

@@ -100,7 +100,7 @@ template <resource R>
 [[nodiscard]] rmm_resource<resource_ref_of<R>> as_rmm(R& stack) noexcept {
     return rmm_resource<resource_ref_of<R>>{resource_ref_of<R>{stack}};
 }
-/// Returns a resource for RMM that keeps the stack of `handle` alive.
+/// Returns a resource for RMM. It keeps the stack of a `shared` or `any_resource` alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] rmm_resource<Handle> as_rmm(Handle handle) noexcept {

@@ -22,7 +22,7 @@
 namespace vram {
 
 namespace detail {
-/// A stack that a `thrust_host_allocator` can borrow; see `lent_stack`.
+/// A stack of host memory that cannot be copied, so that a `thrust_host_allocator` borrows it.
 template <class R>
 concept lent_host_stack = requires { typename R::platform; } &&
                           resource_for<R, cuda_platform, host_accessible> && !std::copyable<R>;

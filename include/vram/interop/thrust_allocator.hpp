@@ -26,8 +26,9 @@
 namespace vram {
 
 namespace detail {
-/// A stack that a `thrust_allocator` can borrow. The member `platform` is tested first: for
-/// Thrust's own types, the test if the type is copyable would lead to this concept again.
+/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. The member `platform` is
+/// tested first: for Thrust's own types, the test if the type is copyable would lead to this
+/// concept again.
 template <class R, bool Universal>
 concept lent_stack =
     requires { typename R::platform; } && resource_for<R, cuda_platform, device_accessible> &&
@@ -66,7 +67,7 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
     using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
 
     VRAM_THRUST_CALL thrust_system(cudaStream_t s = nullptr) : base{s} {}
-    /// Makes an execution policy from Thrust's device tag, to copy elements of any device vector.
+    /// Makes an execution policy for the default stream from Thrust's device tag.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
     // Thrust calls this to select the policy for a copy to a new vector: that of the new vector,

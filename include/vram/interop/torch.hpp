@@ -68,7 +68,7 @@ public:
     explicit torch_allocator(Make make)
         : make_{[make](device d) { return std::unique_ptr<R>{new R(make(d))}; }} {}
     torch_allocator(torch_allocator&&) = delete;
-    /// Waits for the devices, and completes the frees that still wait.
+    /// Waits for the devices, and makes the frees that captures have delayed.
     ~torch_allocator() {
         for (auto& each : parts_) {
             part* const it = each.load();
@@ -132,7 +132,8 @@ public:
     }
 
 private:
-    /// A free that waits for the work of `others`, and of its own stream `on`.
+    /// The free of a block on the stream `on`, which also waits for the work of the streams
+    /// `others`.
     struct late_free {
         void*               p     = nullptr;
         std::size_t         bytes = 0;
@@ -146,7 +147,7 @@ private:
 
         device                        where;
         std::unique_ptr<R>            stack;
-        typename platform::own_stream joined; ///< waits for a block's other streams, and frees it
+        typename platform::own_stream joined; ///< waits for all streams of a block
         std::mutex                    mutex;
         std::vector<late_free>        late; ///< frees that are kept until the end of a capture
         std::atomic<std::size_t>      waiting{0};
@@ -208,7 +209,7 @@ private:
         here.stack->deallocate(late.on, late.p, late.bytes);
     }
     static void join(part& here, stream s) {
-        typename platform::event end{platform::device_of(s)}; // it may be another than the block's
+        typename platform::event end{platform::device_of(s)}; // not always the device of the block
         platform::record(end, s);
         platform::wait(here.joined.view(), end);
     }

@@ -26,7 +26,7 @@ namespace vram {
 struct tracked_owner {
     memory_tag owner{}; ///< the tag; empty in `by_thread`
     call_site  at{};    ///< the line that allocates; known in `by_site` only
-    /// number of the thread, in `by_thread` and `by_tag_and_thread`
+    /// Number of the thread, in `by_thread` and `by_tag_and_thread`.
     unsigned      thread      = 0;
     std::size_t   live        = 0;      ///< live bytes
     std::size_t   blocks      = 0;      ///< number of live blocks

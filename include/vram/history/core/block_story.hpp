@@ -40,7 +40,7 @@ public:
     struct block {
         std::uint64_t memory = 0;
         std::uint64_t bytes  = 0;
-        /// index of the event that allocated it, or freed it if `pending`
+        /// Index of the event that allocated the block, or freed it if `pending`.
         std::uint32_t event   = 0;
         bool          pending = false; ///< freed, and a stream may still use it
     };
@@ -278,7 +278,7 @@ private:
             }
             if (distance < r.bytes) { return; } // the chunk lies within a segment
         }
-        // the chunk overlaps the next segment
+        // The chunk overlaps the next segment.
         if (after != ranges_.end() && after->first - memory < bytes) { return; }
         ranges_[memory] = {bytes, resource};
         if (seen) {
@@ -366,11 +366,11 @@ private:
     std::unordered_set<std::uint32_t>   completing_; ///< resources with events `free_completed`
     std::unordered_set<std::uint32_t>   growing_;    ///< resources with virtual memory
     std::map<std::uint64_t, live_block> live_;
-    /// freed blocks, to undo a refused free
+    /// Freed blocks, to undo a free that is refused.
     std::unordered_map<std::uint64_t, live_block>  undo_;
     std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
     std::unordered_map<std::uint64_t, lent>        lent_;  ///< blocks that are also chunks
-    /// invalid frees that are not refused yet
+    /// Invalid frees whose refusal is still to come.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
     std::map<std::uint64_t, range>                 ranges_; ///< the present segments

@@ -25,7 +25,7 @@ namespace detail {
 /// Cost      O(log chunks) for each event of a chunk.
 [[nodiscard]] inline std::vector<history_record::chunk> first_chunks(history_record const& from) {
     using kind = memory_event_kind;
-    // by resource and address
+    // Bytes of the chunks, by resource and address.
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> at;
     for (history_record::chunk const& c : from.chunks) { at[{c.resource, c.memory}] = c.bytes; }
     for (std::size_t i = from.events.size(); i-- != 0;) {

@@ -36,7 +36,7 @@ public:
         }
     }
 
-    /// Adds the block at `p`. If a block is known there, that one has ended.
+    /// Adds the block at `p`. An earlier block at `p` is removed.
     template <class Change>
     void add(void* p, std::size_t bytes, Owner* owner, Change const& change) noexcept {
         std::int64_t before = 0;
@@ -65,7 +65,8 @@ public:
         if (before != 0) [[unlikely]] { change(whose, -before); }
         change(owner, static_cast<std::int64_t>(bytes));
     }
-    /// Removes the block at `p`, which is freed with the size `bytes`.
+    /// Removes the block at `p`. If `bytes` is not its size, its record stays, because the free may
+    /// be refused.
     template <class Change>
     void free(void* p, std::size_t bytes, Change const& change) noexcept {
         std::int64_t freed = 0;
@@ -86,7 +87,7 @@ public:
         }
         if (freed != 0) { change(whose, -freed); }
     }
-    /// A free of the block at `p` was refused.
+    /// Makes the block at `p` live again, the free of which was refused.
     template <class Change>
     void refuse(void* p, Change const& change) noexcept {
         std::int64_t back  = 0;
@@ -141,8 +142,8 @@ private:
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// The index of the shard is independent of the high bits of `scramble(key)`, which select a
-    /// cell in the hash table of a shard.
+    /// Returns the shard for an address. Its index is independent of the high bits of
+    /// `scramble(key)`, which select a cell in the hash table of a shard.
     [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
         std::uint64_t const mixed = scramble(at);
         return shards_[static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58)];

@@ -106,7 +106,8 @@ struct dlpack_export {
         }
     }
 
-    /// Returns the device of the memory: the device of its resource, or else of its stream.
+    /// Returns the DLPack device of the memory. If it is device or managed memory, the number is
+    /// that of the device of its resource, or else of its stream.
     static dlpack_device device_of(Data& of) {
         memory_kind kind = memory_kind::device;
         if constexpr (has_property<resource, host_accessible>) {

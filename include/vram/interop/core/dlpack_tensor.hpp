@@ -71,7 +71,7 @@ struct dlpack_versioned {
 static_assert(sizeof(dlpack_tensor) == 48 && sizeof(dlpack_unversioned) == 64 &&
               sizeof(dlpack_versioned) == 80);
 
-/// One of the two structures above, or that of the program's own `dlpack.h`.
+/// `dlpack_unversioned`, `dlpack_versioned`, or a structure of the program's own `dlpack.h`.
 template <class Managed>
 concept dlpack_managed = requires(Managed& m) {
     m.dl_tensor.byte_offset;

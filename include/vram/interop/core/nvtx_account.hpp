@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Live, reserved and peak bytes. The last sample that the tool gets has the last values: if
-/// several threads change them at the same time, one of them samples for all.
+/// Counts live, reserved and peak bytes, and samples them for a tool of NVTX. If several threads
+/// change them at the same time, one of them samples for all.
 ///
 /// Failure   The constructor does not throw. Without a tool nothing is sampled.
 /// Threads   Any thread may call any function.
@@ -34,7 +34,7 @@ public:
     /// Returns true if a tool takes the samples.
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
-    /// Adds to the live and to the reserved bytes.
+    /// Adds to the live and to the reserved bytes, and samples the values.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
         std::int64_t const now  = live_.fetch_add(live, std::memory_order_relaxed) + live;
         std::int64_t       peak = peak_.load(std::memory_order_relaxed);
@@ -49,7 +49,7 @@ public:
         }
         publish();
     }
-    /// Samples the values if the last sample had others.
+    /// Samples the values if the last sample had other live or reserved bytes.
     void flush() noexcept {
         if (sampled_live_.load() != live_.load() || sampled_reserved_.load() != reserved_.load()) {
             publish();
@@ -64,7 +64,7 @@ private:
         std::int64_t const by = value - sampled.load(std::memory_order_relaxed);
         return -step_ < by && by < step_;
     }
-    /// Samples the values, unless another thread does: that thread then samples once more.
+    /// Samples the values. If another thread is sampling them, makes that thread sample once more.
     void publish() noexcept {
         if (waiting_.fetch_add(1, std::memory_order_acq_rel) != 0) { return; }
         unsigned seen = 1;
@@ -72,7 +72,7 @@ private:
             sample();
             seen = waiting_.fetch_sub(seen, std::memory_order_acq_rel) - seen;
         }
-        // The next change samples the rest, so that this thread need not work for the others.
+        // After 64 rounds the next change samples, so that this thread does not sample forever.
         if (seen != 0) { waiting_.store(0, std::memory_order_release); }
     }
     void sample() noexcept {

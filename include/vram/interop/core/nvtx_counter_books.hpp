@@ -24,7 +24,7 @@
 namespace vram {
 namespace detail {
 
-/// The accounts of the resources with one name: one of them together, and one for each tag.
+/// The accounts of the resources with one name: one for all of them, and one for each tag.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. If there is no host memory for the account of
 ///           a tag, its bytes are counted only in `total`.
@@ -67,7 +67,7 @@ public:
         } catch (std::bad_alloc const&) { return; }
         reserve(whose, static_cast<std::int64_t>(bytes));
     }
-    /// A range was removed: several chunks that are adjacent, or a part of one.
+    /// Ends the blocks and chunks in a range: several adjacent chunks, or a part of one.
     void chunk_removed(void* p, std::size_t bytes) noexcept {
         all_freed(p, bytes);
         std::uintptr_t const begin = number(p), end = begin + bytes;
@@ -103,7 +103,8 @@ private:
     [[nodiscard]] static std::uintptr_t number(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Adds to the live bytes of all, and of a tag.
+    /// Adds `by` to the live bytes of the resource, and of the tag of the account `whose` if not
+    /// null.
     struct live_change {
         nvtx_account& total;
 
@@ -139,7 +140,8 @@ private:
         }
         return {to - from, whole.whose};
     }
-    /// Returns the account of a tag; null for the empty tag.
+    /// Returns the account of a tag. Returns null for the empty tag, if tags are not counted, or if
+    /// there is no host memory.
     [[nodiscard]] nvtx_account* account_of(memory_tag tag) noexcept {
         if (!tags_ || !tag.known()) { return nullptr; }
         auto const* const block = of_tags_[tag.id() / block_size].load(std::memory_order_acquire);
@@ -255,8 +257,8 @@ private:
         }
         return each;
     }
-    /// Returns the books of the resources `name`, which it makes if there are none. Returns null if
-    /// there is no tool.
+    /// Returns the books of the resources `name`, and creates them if there are none. Returns null
+    /// if there is no tool or no host memory.
     [[nodiscard]] nvtx_resource_books* add(char const* name) noexcept {
         if (nvtx_resource_books* const known = find(name)) { return known; }
         std::lock_guard const held{mutex_};
@@ -275,7 +277,7 @@ private:
     }
 
     std::atomic<nvtx_resource_books*> first_{nullptr};
-    std::atomic<bool>                 no_tool_{false}; ///< true once the first group found none
+    std::atomic<bool>                 no_tool_{false}; ///< no tool was there for the first group
     std::string                       prefix_;
     std::int64_t                      step_;
     bool                              tags_;

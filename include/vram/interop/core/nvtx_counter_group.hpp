@@ -20,7 +20,7 @@
 namespace vram {
 namespace detail {
 
-/// A group of counters of a tool: live, reserved and peak bytes, which have one time in common.
+/// A group of counters of a tool: live, reserved and peak bytes, which are sampled together.
 ///
 /// Threads   Any thread may call `add`. One thread at a time may call `sample` for a group.
 /// Cost      `sample` is one call of the tool.

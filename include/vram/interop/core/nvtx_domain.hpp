@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// The first call of a part of NVTX looks for a tool. A thread makes such a call with this mutex
-/// held: two threads that made it at the same time would race within NVTX.
+/// The first call of a part of NVTX looks for a tool. A thread makes such a call while it holds
+/// this mutex: two threads that made it at the same time would race within NVTX.
 inline constinit std::mutex nvtx_registration{};
 
 /// Returns the domain of vram, the name of its rows in a tool. Null if there is no tool.

@@ -80,7 +80,7 @@ private:
         address     end        = 0;
         char const* resource   = "";
         unsigned    frees      = 0;    ///< frees with another size that were not refused
-        bool        has_region = true; ///< false: it lies in memory of `kept_`
+        bool        has_region = true; ///< false if its memory is in `kept_`
     };
     /// A chunk of a resource that lies in a heap.
     struct inner_chunk {
@@ -157,8 +157,8 @@ private:
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Ends the heaps in which memory lies that has no record, so that the tool reports no valid
-    /// use of it: also those of a block that lies in one of them and in others.
+    /// For memory without a record: ends the heaps that overlap [from, to), and those that share a
+    /// block with them, so that the tool reports no valid use of the memory.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -201,8 +201,9 @@ private:
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
     }
-    /// A capture may use memory again that it has freed: then the graph accesses both the old and
-    /// the new block. Unites such memory with [from, to). Returns false if there is none.
+    /// For a block that a capture allocates in memory that it has freed: the graph accesses both
+    /// blocks. Unites the kept memory that overlaps [from, to) with it. Returns false if there is
+    /// none.
     [[nodiscard]] bool reuse_kept(address from, address to) {
         address begin = from, end = to;
         bool    any = false;
@@ -213,7 +214,8 @@ private:
         });
         if (!any) { return false; }
         auto const first = kept_.find(begin);
-        if (first != kept_.end() && first->second == end) { return true; } // one contains all
+        // One region contains all.
+        if (first != kept_.end() && first->second == end) { return true; }
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
         kept_.insert_or_assign(begin, end);
         add_regions(begin, end);
@@ -235,7 +237,7 @@ private:
         if (b->second.frees == 0 && b->second.end == to) { return end_block(b); }
         if (b->second.frees++ == 0 && b->second.has_region) { remove_regions(from, b->second.end); }
     }
-    /// A free of the block at `from` was refused.
+    /// Restores the block at `from`, the free of which was refused.
     void restore(address from, char const* name) noexcept {
         auto const b = blocks_.find(from);
         if (b == blocks_.end() || !same(b->second.resource, name) || b->second.frees == 0) {
@@ -251,7 +253,7 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
-        // It is a block of another resource, which is not used as a whole.
+        // The chunk is a block of another resource, which is not used as a whole.
         for_overlapping(blocks_, from, from + 1, [&](auto b) { end_block(b); });
     }
     /// Registers the parts of [from, to) that are in no heap.

@@ -186,7 +186,7 @@ public:
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            // errors for one tag and line each
+            // Number of errors for one tag and line each.
             constexpr std::size_t      most = 20;
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());

@@ -140,7 +140,7 @@ private:
         mutable brief_lock lock;
         address_map<node>  live;
         node*              unused = nullptr;
-        /// number of frees; modulo 16, an index of `freed`
+        /// Number of frees; modulo 16, an index of `freed`.
         unsigned     next = 0;
         freed_record freed[recent]{};
     };
