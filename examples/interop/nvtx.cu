@@ -7,6 +7,7 @@
 #include <vram/cuda/cuda.hpp>
 #include <vram/interop/nvtx_counters.hpp>
 #include <vram/interop/nvtx_memory.hpp>
+#include <vram/interop/nvtx_tagged.hpp>
 #include <vram/vram.hpp>
 
 using namespace vram;
@@ -24,8 +25,8 @@ int main() {
                   with::observed(nvtx_counters{nvtx_counters_options{.name = "GPU 0 "}}) |
                   with::pool;
     for (int step = 0; step != 100; ++step) {
-        tagged const scope{"activations"}; // rows "GPU 0 pool" and "GPU 0 pool: activations"
-        void* const  p = memory.allocate(stream, 64_MiB);
+        nvtx_tagged const scope{"activations"}; // a range, and a row "GPU 0 pool: activations"
+        void* const       p = memory.allocate(stream, 64_MiB);
         memory.deallocate(stream, p, 64_MiB);
     }
     // [/counters]

@@ -58,10 +58,10 @@ TEST_CASE("nvtx_memory: the regions of every pool are its live blocks") {
             {
                 auto           memory = make(seen);
                 constexpr bool paged  = requires { memory.upstream().page_size(); };
-                nvtx_tests::play(memory, seed, 600, [&](nvtx_tests::blocks const& live, auto&) {
+                nvtx_tests::play(memory, seed, 400, [&](nvtx_tests::blocks const& live, auto&) {
                     REQUIRE(difference(live, paged) == "");
                 });
-                CHECK(tool.calls > 600);
+                CHECK(tool.calls > 400);
             }
             CHECK(tool.heaps.empty());
             CHECK(tool.names.empty());

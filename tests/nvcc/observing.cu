@@ -17,10 +17,15 @@
 #if __has_include(<nvtx3/nvToolsExtCounters.h>) // CUDA 13.0 and later
 #include <vram/interop/nvtx_counters.hpp>
 #include <vram/interop/nvtx_memory.hpp>
+#include <vram/interop/nvtx_tagged.hpp>
 template class vram::pool<
     vram::observed<vram::stream_ordered<vram::cuda_resource>, vram::nvtx_counters>>;
 template class vram::pool<
     vram::observed<vram::stream_ordered<vram::cuda_resource>, vram::nvtx_memory>>;
+TEST_CASE("nvcc: a range of NVTX names the memory that its scope allocates") {
+    vram::nvtx_tagged const scope{"nvcc"};
+    CHECK(vram::current_tag().name() == std::string{"nvcc"});
+}
 #endif
 
 #include <filesystem> // temp_directory_path, remove
