@@ -93,20 +93,17 @@ inline auto sizes_in(size_counts& table) { return with::layer<counting_sizes>(&t
 } // namespace with_our
 
 /// The stack of this program over any source. A test passes a pool with other options.
-template <class Source, class Pool = with::pool_word>
+template <class Source, class Pool = decltype(with::pool)>
 auto our_stack(Source source, Pool over = with::pool) {
     return std::move(source) | with::stream_ordered | over | with_our::sizes;
 }
 
 /// A layer with another resource as its second type argument: requests that the source refuses go to
 /// host memory that the device can read.
-using to_pinned = with::pending_of<fallback, sim_pinned_resource>::made_of<sim_pinned_resource>;
-to_pinned spilling() {
-    return with::layer_of<fallback, sim_pinned_resource>(sim_pinned_resource{});
-}
+auto spilling() { return with::layer_of<fallback, sim_pinned_resource>(sim_pinned_resource{}); }
 
 /// A layer without its upstream is a value, which can be stored and used for several stacks.
-constexpr with::pending<limiting, std::size_t> limit_of_a_test = with::layer<limiting>(1_MiB);
+constexpr auto limit_of_a_test = with::layer<limiting>(1_MiB);
 
 } // namespace
 

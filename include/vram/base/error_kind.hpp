@@ -28,7 +28,6 @@ enum class error_kind {
     /// A byte next to a block of `guarded`, or a byte of a freed block, was written.
     overrun,
 };
-using mishap = error_kind; ///< former name of `error_kind`
 
 /// Returns the words with which the message of an error of this kind begins.
 [[nodiscard]] constexpr char const* name(error_kind kind) noexcept {

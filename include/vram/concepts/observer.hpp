@@ -83,7 +83,9 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
 /// skipped, and the observer gets all of them.
 ///
 ///     struct refusals {
-///         bool skips(memory_event_kind k) const noexcept { return k != memory_event_kind::refused; }
+///         bool skips(memory_event_kind k) const noexcept {
+///             return k != memory_event_kind::refused;
+///         }
 ///         ...
 ///     };
 ///     static_assert(skipping_observer<refusals>);

@@ -36,12 +36,6 @@ struct values_of<First, Rest...> {
     values_of<Rest...> rest;
 };
 
-} // namespace detail
-
-/// For each layer `x` there is a function object `with::x`. Called with the arguments of the layer,
-/// it returns an object that creates the layer when it is joined with an upstream by `|`.
-namespace with {
-
 /// The arguments of a layer before its upstream is known. `Layer` is the class template, `More`
 /// are its type arguments after the upstream. `upstream | made` (an object of `made_of`) creates
 /// the layer `Layer<Upstream, More...>`, also if the upstream is itself a `Layer` (class template
@@ -50,7 +44,7 @@ template <template <class...> class Layer, class... More>
 struct pending_of {
     template <class... Args>
     struct made_of {
-        detail::values_of<Args...> args;
+        values_of<Args...> args;
 
         template <synchronous_resource Upstream>
         friend Layer<Upstream, More...> operator|(Upstream upstream, made_of self) {
@@ -66,25 +60,31 @@ struct pending_of {
 template <template <class...> class Layer, class... Args>
 using pending = typename pending_of<Layer>::template made_of<Args...>;
 
+} // namespace detail
+
+/// For each layer `x` there is a function object `with::x`. Called with the arguments of the layer,
+/// it returns an object that creates the layer when it is joined with an upstream by `|`.
+namespace with {
+
 /// Returns an object that creates a `Layer` with the arguments `args` when it is joined with an
 /// upstream by `|`: `source | layer<vram::limiting>(limit)`.
 template <template <class...> class Layer, class... Args>
 [[nodiscard]] constexpr auto layer(Args... args) {
-    return pending<Layer, Args...>{detail::values_of<Args...>{std::move(args)...}};
+    return detail::pending<Layer, Args...>{detail::values_of<Args...>{std::move(args)...}};
 }
 
 /// Returns an object that creates a `Layer<Upstream, More...>` with the arguments `args` when it is
 /// joined with an upstream by `|`: `source | layer_of<vram::fallback, Other>(std::move(other))`.
 template <template <class...> class Layer, class... More, class... Args>
 [[nodiscard]] constexpr auto layer_of(Args... args) {
-    return typename pending_of<Layer, More...>::template made_of<Args...>{
+    return typename detail::pending_of<Layer, More...>::template made_of<Args...>{
         detail::values_of<Args...>{std::move(args)...}};
 }
 
 /// The type of `with::x` for a layer `x` that needs no arguments: `source | with::x` creates the
 /// layer, and `source | with::x({.option = 1})` creates it with options.
 template <template <class...> class Layer, class... Options>
-struct word : pending<Layer> {
+struct word : detail::pending<Layer> {
     [[nodiscard]] constexpr auto operator()() const { return layer<Layer>(); }
     [[nodiscard]] constexpr auto operator()(Options... options) const
         requires(sizeof...(Options) != 0)

@@ -247,18 +247,21 @@ private:
     core core_;
 };
 
+namespace detail {
+/// The type of `with::pool`, which also accepts the size of the first chunk.
+struct pool_word : with::word<vram::pool, pool_options> {
+    using with::word<vram::pool, pool_options>::operator();
+    /// Returns a pool without an upstream. When `|` gives it one, it reserves `initial_size` bytes.
+    [[nodiscard]] auto operator()(std::size_t initial_size) const {
+        return with::layer<vram::pool>(pool_options{.initial_size = initial_size});
+    }
+};
+} // namespace detail
+
 namespace with {
 /// Puts a pool over the resource before it: `source | with::pool`. Options may follow, as in
 /// `with::pool({.max_size = 8_GiB})`, or the size of the first chunk: `with::pool(1_GiB)`.
-struct pool_word : word<vram::pool, pool_options> {
-    using word<vram::pool, pool_options>::operator();
-    /// Returns a pool without an upstream. When `|` gives it one, it reserves `initial_size` bytes.
-    [[nodiscard]] auto operator()(std::size_t initial_size) const {
-        return layer<vram::pool>(pool_options{.initial_size = initial_size});
-    }
-};
-/// Puts a pool over the resource before it: `source | with::pool`; see `pool_word`.
-inline constexpr pool_word pool{};
+inline constexpr detail::pool_word pool{};
 } // namespace with
 
 } // namespace vram
