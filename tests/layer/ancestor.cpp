@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/ancestor.hpp> // first: the header stands alone
 
+#include <vram/handle/shared.hpp>
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/locked.hpp>
@@ -37,6 +38,13 @@ TEST_CASE("ancestor: of two upstreams the first is searched first") {
                    limiting{statistics{doubles::archetype<>{}}, 20}};
     CHECK(ancestor<limiting>(stack).limit() == 10);
     CHECK(&ancestor<statistics>(stack) == &stack.secondary().upstream());
+}
+
+TEST_CASE("ancestor: the resource of a shared handle is searched") {
+    shared const stack{limiting{statistics{shared{limiting{doubles::archetype<>{}, 20}}}, 10}};
+    CHECK(&ancestor<limiting>(stack) == &stack.get());
+    CHECK(ancestor<limiting>(ancestor<statistics>(stack)).limit() == 20);
+    static_assert(!has_ancestor<shared<doubles::archetype<>>, limiting>);
 }
 
 TEST_CASE("ancestor: a program can test if a stack has the layer") {

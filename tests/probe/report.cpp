@@ -5,6 +5,7 @@
 
 #include <vram/handle/any_resource.hpp>
 #include <vram/handle/current.hpp>
+#include <vram/handle/current_resource_guard.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/fallback.hpp>
@@ -19,6 +20,7 @@
 #include <vram/pool/slab.hpp>
 #include <vram/pressure/calling.hpp>
 #include <vram/pressure/trim_upstream.hpp>
+#include <vram/probe/explain.hpp>
 #include <vram/probe/tracking.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/source/region_resource.hpp>
@@ -27,6 +29,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 using namespace vram;
 
@@ -159,7 +162,7 @@ TEST_CASE("report: the full report of a resource without figures is that of its 
     CHECK(report(host_resource{}, report_kind::full) == report(host_resource{}));
 }
 
-TEST_CASE("report: behind a handle that hides the type, the name and the usage are shown") {
+TEST_CASE("report: the layers behind a handle that hides the type are shown") {
     limiting                              below{doubles::archetype<>{}, 64_KiB};
     any_resource_of<doubles::archetype<>> memory{doubles::archetype<>{}};
     void* const                           p = memory.allocate_sync(3_KiB);
@@ -176,6 +179,58 @@ TEST_CASE("report: behind a handle that hides the type, the name and the usage a
     CHECK(report(ref).find("\n  limiting ") != std::string::npos);
     auto const current = current_resource<host_platform>();
     CHECK(report(current).find("\n  host_resource") != std::string::npos);
+    any_resource_of<doubles::archetype<>> const moved{std::move(memory)};
+    CHECK(report(memory) == "layer\nany_resource\n  nothing\n");
+}
+
+TEST_CASE(
+    "report: a stack behind any_resource, shared, resource_ref or current has all its layers and "
+    "sections") {
+    using source = doubles::archetype<>;
+    auto stack = source{} | with::limiting(64_MiB) | with::pool | with::retrying(trim_upstream{}) |
+                 with::statistics | with::tracking;
+    using stack_type = decltype(stack);
+    any_resource_of<source> any{shared<stack_type>{std::move(stack)}};
+    void*                   p = nullptr;
+    {
+        tagged const scope{"report/behind"};
+        p = any.allocate(source::stream{}, 3000);
+    }
+    CHECK_THROWS_AS((void)any.allocate(source::stream{}, 100_MiB), out_of_memory);
+    auto const complete = [&](auto const& memory) {
+        std::string const text = report(memory, report_kind::full);
+        CAPTURE(text);
+        for (char const* part :
+             {"\n1 out of memory", " retried, ", "\nscattered: ", "\nstream ",
+              "\nreport/behind  2.93 KiB       1 ", "\nnumber of blocks ", " tracking ",
+              " statistics ", " retrying", " pool ", " limiting ", " archetype "}) {
+            CAPTURE(part);
+            CHECK(text.find(part) != std::string::npos);
+        }
+    };
+    complete(any);
+    complete(resource_ref{any});
+    complete(limiting{resource_ref{any}, 1_GiB});
+    current_resource_guard<host_platform> const now{any};
+    complete(current_resource<host_platform>());
+    any.deallocate(source::stream{}, p, 3000);
+}
+
+TEST_CASE("report: the holders of memory behind handles are named in out_of_memory") {
+    using source = doubles::archetype<>;
+    any_resource_of<source> any{source{} | with::limiting(64_KiB) | with::tracking};
+    statistics              over{resource_ref{any}};
+    void*                   p = nullptr;
+    {
+        tagged const scope{"holders/behind"};
+        p = over.allocate({}, 60_KiB);
+    }
+    std::string text;
+    try {
+        (void)over.allocate({}, 8_KiB);
+    } catch (out_of_memory const& e) { text = explain(e); }
+    CHECK(text.find("60.0 KiB in 1 block for \"holders/behind\"") != std::string::npos);
+    over.deallocate({}, p, 60_KiB);
 }
 
 TEST_CASE("report: retries are counted") {

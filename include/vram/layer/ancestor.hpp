@@ -18,6 +18,11 @@ inline constexpr bool is_layer = false;
 template <template <class...> class Layer, class... Args>
 inline constexpr bool is_layer<Layer, Layer<Args...>> = true;
 
+/// A handle of a resource with a known type: `shared`.
+template <class Stack>
+concept is_handle =
+    requires(Stack& s) { typename std::remove_cvref_t<decltype(s.get())>::platform; };
+
 /// Returns true if `Stack` is a layer made from the class template `Layer`, or contains one.
 template <template <class...> class Layer, class Stack>
 consteval bool stands_on() {
@@ -26,6 +31,8 @@ consteval bool stands_on() {
         return true;
     } else if constexpr (requires(Stack& s) { s.upstream(); }) {
         return stands_on<Layer, decltype(std::declval<Stack&>().upstream())>();
+    } else if constexpr (is_handle<Stack>) {
+        return stands_on<Layer, decltype(std::declval<Stack&>().get())>();
     } else if constexpr (requires(Stack& s) { s.first(), s.second(); }) {
         return stands_on<Layer, decltype(std::declval<Stack&>().first())>() ||
                stands_on<Layer, decltype(std::declval<Stack&>().second())>();
@@ -41,7 +48,8 @@ template <class Stack, template <class...> class Layer>
 concept has_ancestor = detail::stands_on<Layer, Stack>();
 
 /// Returns a reference to the outermost layer in `stack` that is made from the class template
-/// `Layer`. Under a layer with two upstreams, the first one is searched first.
+/// `Layer`. Under a layer with two upstreams, the first one is searched first. The resource of a
+/// `shared` handle is searched too.
 ///
 ///     pool<statistics<limiting<cuda_resource>>> memory;
 ///     ancestor<limiting>(memory).used();
@@ -55,6 +63,8 @@ template <template <class...> class Layer, has_ancestor<Layer> Stack>
         return stack;
     } else if constexpr (requires(Stack& s) { s.upstream(); }) {
         return ancestor<Layer>(stack.upstream());
+    } else if constexpr (detail::is_handle<Stack>) {
+        return ancestor<Layer>(stack.get());
     } else if constexpr (has_ancestor<decltype(stack.first()), Layer>) {
         return ancestor<Layer>(stack.first());
     } else {

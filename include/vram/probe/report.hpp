@@ -8,86 +8,23 @@
 #include <vram/base/bytes.hpp>                 // bytes
 #include <vram/base/core/heap_array.hpp>       // heap_array
 #include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/concepts/powers.hpp>            // measured_resource, surveyed_resource
-#include <vram/concepts/resource.hpp>          // resource, synchronous_resource
-#include <vram/layer/layer_base.hpp>           // layer_base
+#include <vram/concepts/resource.hpp>          // synchronous_resource
+#include <vram/handle/core/layer_facts.hpp>    // layer_facts, layer_visitor, visit_layers
+#include <vram/probe/core/owner_lists.hpp>     // owner_lists
 #include <vram/probe/core/report_sections.hpp> // report_sections
 #include <vram/probe/core/table.hpp>           // table
-#include <vram/probe/layer_name.hpp>           // layer_name
+#include <vram/probe/tracked_block.hpp>        // tracked_order
+#include <vram/probe/tracked_owner.hpp>        // tracked_owner
 
-#include <array>       // array
-#include <concepts>    // same_as
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
-#include <optional>    // optional
-#include <string>      // string, to_string
-#include <string_view> // string_view
-#include <type_traits> // remove_cvref_t
-#include <utility>     // move
+#include <array>   // array
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <string>  // string, to_string
+#include <utility> // move
 
 namespace vram {
 
 namespace detail {
-
-/// A layer over one upstream.
-template <class R>
-concept standing_on_one = requires(R const& r) { r.upstream(); };
-
-/// A layer over two upstreams.
-template <class R>
-concept standing_on_two = requires(R const& r) { r.first(), r.second(); };
-
-/// A layer that counts allocations: `statistics`.
-template <class R>
-concept counting = requires(R const& r) {
-    r.overall().bytes.value;
-    r.overall().refusals;
-};
-
-/// A layer with a limit of its own: `limiting`.
-template <class R>
-concept budgeted = requires(R const& r) {
-    { r.used() } -> std::same_as<std::size_t>;
-    { r.limit() } -> std::same_as<std::size_t>;
-};
-
-/// A layer that inherits `usage()` from `layer_base` and so returns the figures of its upstream.
-/// The report does not repeat these.
-template <class R>
-concept passing_on = standing_on_one<R> && requires {
-    requires std::same_as<decltype(&R::usage),
-                          memory_usage (layer_base<typename R::upstream_type>::*)() const>;
-};
-
-/// A handle of a resource with a known type: `shared`.
-template <class R>
-concept handing_on =
-    requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
-
-/// A layer or resource with figures of its own: `usage()` is not just that of its upstreams.
-template <class R>
-concept measuring_itself =
-    measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
-
-/// A layer that knows the owners of memory: `tracking`.
-template <class R>
-concept naming_owners = requires(R const& r) {
-    r.by_tag();
-    r.blocks();
-};
-
-/// A layer that repeats requests: `retrying`.
-template <class R>
-concept repeating = requires(R const& r) {
-    { r.retries() } -> std::same_as<std::uint64_t>;
-};
-
-/// A handle of a resource whose type is not known: `resource_ref`, `any_resource`.
-template <class R>
-concept hiding_the_type = requires(R const& r) {
-    { r.resource_name() } -> std::same_as<std::string_view>;
-    { r.usage() } -> std::same_as<std::optional<memory_usage>>;
-};
 
 /// The columns of a report, after the first one, which has the name of the layer.
 enum class column : unsigned char {
@@ -157,108 +94,83 @@ private:
     std::array<figure, columns.size()> figures_{};
 };
 
-/// Sets the figures of `row` to `layer.usage()`. `memory_usage` has 0 for a figure that the layer
-/// does not count: such a 0 is blank in the report.
-template <class R>
-void set_usage(layer_row& row, R const& layer) {
-    memory_usage const u        = layer.usage();
-    constexpr bool     is_layer = standing_on_one<R>;
-    constexpr bool     ordered  = is_layer && resource<R>;
+/// Sets the figures of `row` to those of `layer.usage`. `memory_usage` has 0 for a figure that the
+/// layer does not count: such a 0 is blank in the report.
+inline void set_usage(layer_row& row, layer_facts const& layer) {
+    memory_usage const& u = *layer.usage;
     row.set(column::live, u.live);
     row.set(column::peak_live, u.peak_live, u.live == 0);
     row.set(column::reserved, u.reserved, u.live == 0);
     row.set(column::peak_reserved, u.peak_reserved, u.reserved == 0 && u.live == 0);
-    row.set(column::largest_free, u.largest_free, surveyed_resource<R>);
-    row.set(column::pending, u.pending, ordered);
+    row.set(column::largest_free, u.largest_free, layer.is_surveyed);
+    row.set(column::pending, u.pending, layer.is_ordered);
     row.set(column::allocations, u.allocations, u.peak_live == 0);
-    row.set(column::upstream_calls, u.upstream, is_layer);
-    row.set(column::events, u.events, ordered);
-    row.set(column::waits, u.waits, ordered);
+    row.set(column::upstream_calls, u.upstream, layer.is_layer);
+    row.set(column::events, u.events, layer.is_ordered);
+    row.set(column::waits, u.waits, layer.is_ordered);
 }
 
-/// Adds a row for the resource behind a handle that hides its type: its name and its usage.
-template <class R>
-void add_hidden(heap_array<layer_row>& rows, R const& handle, std::size_t depth) {
-    layer_row row{std::string(2 * depth, ' ').append(handle.resource_name())};
-    if (std::optional<memory_usage> const u = handle.usage()) {
-        row.set(column::live, u->live);
-        row.set(column::peak_live, u->peak_live, u->live == 0);
-        row.set(column::reserved, u->reserved, u->live == 0);
-        row.set(column::peak_reserved, u->peak_reserved, u->reserved == 0 && u->live == 0);
-        row.set(column::largest_free, u->largest_free, false);
-        row.set(column::pending, u->pending, false);
-        row.set(column::allocations, u->allocations, u->peak_live == 0);
-        row.set(column::upstream_calls, u->upstream, false);
-        row.set(column::events, u->events, false);
-        row.set(column::waits, u->waits, false);
-    }
-    rows.push(std::move(row));
-}
+/// Makes a row for each layer, and collects the sections of the whole stack.
+class report_rows final : public layer_visitor {
+public:
+    explicit report_rows(bool full) : layer_visitor{full ? facts::all : facts::own} {}
 
-/// Adds the figures of a layer, and of those below it, to the sections of the report.
-template <class R>
-void add_sections(report_sections& all, R const& layer) {
-    if constexpr (counting<R>) {
-        auto const sums = layer.overall();
-        all.keep(all.allocated, sums.bytes.total);
-        all.keep(all.freed, sums.bytes.total - static_cast<std::uint64_t>(sums.bytes.value));
-        all.keep(all.blocks, static_cast<std::uint64_t>(sums.blocks.value));
-        all.keep(all.peak_blocks, static_cast<std::uint64_t>(sums.blocks.peak));
-        all.keep(all.allocations, sums.blocks.total);
-        all.keep(all.frees, sums.blocks.total - static_cast<std::uint64_t>(sums.blocks.value));
-        all.keep(all.refused, sums.refusals);
+    void visit(layer_facts const& layer) override {
+        add_row(layer);
+        if (wanted() == facts::all) { add_sections(layer); }
     }
-    if constexpr (naming_owners<R>) { all.add_owners(layer.by_tag(), layer.blocks()); }
-    if constexpr (repeating<R>) { all.keep(all.retried, layer.retries()); }
-    if constexpr (measured_resource<R>) { all.keep(all.usage, layer.usage()); }
-    if constexpr (surveyed_resource<R> && !hiding_the_type<R>) {
-        all.keep(all.free, layer.free_memory());
-    }
-    if constexpr (hiding_the_type<R>) {
-        if (auto const u = layer.usage()) { all.keep(all.usage, *u); }
-        if (auto const f = layer.free_memory()) { all.keep(all.free, *f); }
-    }
-    if constexpr (standing_on_one<R>) { add_sections(all, layer.upstream()); }
-    if constexpr (handing_on<R>) { add_sections(all, layer.get()); }
-    if constexpr (standing_on_two<R>) {
-        add_sections(all, layer.first());
-        add_sections(all, layer.second());
-    }
-}
 
-template <class R>
-void add_layer(heap_array<layer_row>& rows, R const& layer, std::size_t depth) {
-    layer_row row{std::string(2 * depth, ' ').append(layer_name<R>())};
-    if constexpr (counting<R>) {
-        auto const all = layer.overall();
-        row.set(column::live, static_cast<std::uint64_t>(all.bytes.value));
-        row.set(column::peak_live, static_cast<std::uint64_t>(all.bytes.peak));
-        row.set(column::allocations, all.blocks.total);
-        row.set(column::refused, all.refusals);
-    } else if constexpr (naming_owners<R>) { // `usage()` is that of the upstream
-        std::uint64_t live = 0, allocations = 0;
-        for (auto const& each : layer.by_tag()) {
-            live += each.live;
-            allocations += each.allocations;
+    [[nodiscard]] heap_array<layer_row> const& rows() const noexcept { return rows_; }
+    [[nodiscard]] report_sections const&       sections() const noexcept { return sections_; }
+
+private:
+    void add_row(layer_facts const& layer) {
+        layer_row row{std::string(2 * layer.depth, ' ').append(layer.name)};
+        if (layer.counted.has_value()) {
+            row.set(column::live, layer.counted->live);
+            row.set(column::peak_live, layer.counted->peak);
+            row.set(column::allocations, layer.counted->allocations);
+            row.set(column::refused, layer.counted->refused);
+        } else if (layer.owners != nullptr) { // `usage` is that of the upstream
+            std::uint64_t live = 0, allocations = 0;
+            for (tracked_owner const& each : layer.owners->by_tag()) {
+                live += each.live;
+                allocations += each.allocations;
+            }
+            row.set(column::live, live);
+            row.set(column::allocations, allocations);
+        } else if (layer.measures_itself && layer.usage.has_value()) {
+            set_usage(row, layer);
         }
-        row.set(column::live, live);
-        row.set(column::allocations, allocations);
-    } else if constexpr (measuring_itself<R>) {
-        set_usage(row, layer);
+        if (layer.limited.has_value()) {
+            row.set(column::live, layer.limited->used);
+            row.set(column::limit, layer.limited->limit);
+        }
+        rows_.push(std::move(row));
     }
-    if constexpr (budgeted<R>) {
-        row.set(column::live, layer.used());
-        row.set(column::limit, layer.limit());
+    void add_sections(layer_facts const& layer) {
+        report_sections& all = sections_;
+        if (auto const& sums = layer.counted) {
+            all.keep(all.allocated, sums->allocated);
+            all.keep(all.freed, sums->allocated - sums->live);
+            all.keep(all.blocks, sums->blocks);
+            all.keep(all.peak_blocks, sums->peak_blocks);
+            all.keep(all.allocations, sums->allocations);
+            all.keep(all.frees, sums->allocations - sums->blocks);
+            all.keep(all.refused, sums->refused);
+        }
+        if (layer.owners != nullptr && !all.tracked) {
+            all.add_owners(layer.owners->by_tag(),
+                           layer.owners->blocks(tracked_order::oldest_first));
+        }
+        if (layer.retries.has_value()) { all.keep(all.retried, *layer.retries); }
+        if (layer.usage.has_value()) { all.keep(all.usage, *layer.usage); }
+        if (layer.free.has_value()) { all.keep(all.free, *layer.free); }
     }
-    rows.push(std::move(row));
-    if constexpr (standing_on_one<R>) { add_layer(rows, layer.upstream(), depth + 1); }
-    if constexpr (handing_on<R>) { add_layer(rows, layer.get(), depth + 1); }
-    if constexpr (hiding_the_type<R>) { add_hidden(rows, layer, depth + 1); }
-    if constexpr (standing_on_two<R>) {
-        add_layer(rows, layer.first(), depth + 1);
-        add_layer(rows, layer.second(), depth + 1);
-    }
-}
+
+    heap_array<layer_row> rows_;
+    report_sections       sections_;
+};
 
 } // namespace detail
 
@@ -280,9 +192,8 @@ enum class report_kind : unsigned char {
 /// layer. A cell is blank if its layer does not have the figure: most layers that only forward to
 /// their upstream have none. A column is left out if no layer has the figure; the columns from
 /// *largest free* to *waits*, except *allocations*, also if every figure is 0. `locked`
-/// repeats the figures of its upstream. Below a handle whose resource has a known type (`shared`)
-/// all layers are shown; below `resource_ref` and `any_resource`, such as that of `current`, the
-/// name and the usage of the resource.
+/// repeats the figures of its upstream. The layers below a handle are shown too: below `shared`,
+/// `any_resource` and `resource_ref`, such as that of `current`.
 ///
 /// `report_kind::full` begins with the sections of PyTorch's memory_summary (allocated, active,
 /// requested, reserved and non-releasable bytes, blocks, refusals, retries), then the figures of
@@ -296,24 +207,22 @@ enum class report_kind : unsigned char {
 /// Cost      One call of `usage()` for each layer, and the strings.
 template <synchronous_resource Resource>
 [[nodiscard]] std::string report(Resource const& memory, report_kind kind = report_kind::layers) {
-    detail::heap_array<detail::layer_row> rows;
-    detail::add_layer(rows, memory, 0);
+    detail::report_rows all{kind == report_kind::full};
+    detail::visit_layers(memory, all);
 
     detail::table text{1 + detail::columns.size()};
     text.add("layer");
     for (auto const& each : detail::columns) { text.add(each.heading); }
-    for (auto const& row : rows) {
+    for (auto const& row : all.rows()) {
         text.add(row.name());
         for (std::size_t c = 0; c < detail::columns.size(); ++c) {
             bool shown = false;
-            for (auto const& each : rows) { shown = shown || each.any(c); }
+            for (auto const& each : all.rows()) { shown = shown || each.any(c); }
             text.add(shown ? row.text(c) : "");
         }
     }
     if (kind == report_kind::layers) { return text.text(); }
-    detail::report_sections all;
-    detail::add_sections(all, memory);
-    std::string const sections = all.text();
+    std::string const sections = all.sections().text();
     return sections.empty() ? text.text() : sections + "\n" + text.text();
 }
 

@@ -13,6 +13,7 @@
 #include <vram/layer/layer_base.hpp>        // layer_base
 #include <vram/layer/with.hpp>              // with::word
 #include <vram/probe/core/block_books.hpp>  // block_books
+#include <vram/probe/core/owner_lists.hpp>  // owner_lists
 #include <vram/probe/core/owner_table.hpp>  // owner_table
 #include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
 #include <vram/probe/tracked_owner.hpp>     // tracked_owner
@@ -159,6 +160,9 @@ public:
     [[nodiscard]] std::vector<tracked_owner> by_tag_and_thread() const {
         return books_->by_tag_and_thread();
     }
+
+    /// Returns the lists without the type of the upstream, for `report`.
+    [[nodiscard]] detail::owner_lists const& owners() const noexcept { return *books_; }
 
     /// Returns a table of the tags and a table of the lines of the program, each of at most `rows`.
     [[nodiscard]] std::string text(std::size_t rows = 20) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/probe/core/balance_facts.hpp> // first: the header must stand alone
 
+#include <vram/handle/any_resource.hpp>
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
@@ -15,7 +16,8 @@ using namespace vram;
 
 namespace balance_test {
 
-using memory_type = statistics<tracking<pool<stream_ordered<sim_resource>>>>;
+using sim_stack   = tracking<pool<stream_ordered<sim_resource>>>;
+using memory_type = statistics<sim_stack>;
 
 bool contains(std::string const& text, char const* words) {
     return text.find(words) != std::string::npos;
@@ -85,6 +87,20 @@ TEST_CASE("balance_facts: a free on another stream than that of the allocation i
     memory.deallocate(one, q, 3_KiB);
     CHECK(contains(facts.unbalanced(),
                    "frees 2 blocks on another stream than that of the allocation:\n  1 frees"));
+}
+
+TEST_CASE("balance_facts: blocks behind a handle that hides the type are compared") {
+    sim_node                    node;
+    sim_stream                  one;
+    any_resource_of<sim_stack>  memory{sim_stack{}};
+    detail::balance_facts const facts{memory};
+    void* const                 p = memory.allocate(one, 3_KiB);
+    CHECK(contains(facts.unbalanced(), "does not free 1 block that it allocates, 3.00 KiB"));
+    memory.deallocate(one, p, 3_KiB);
+    CHECK(facts.unbalanced() == "");
+    any_resource_of<sim_stack>  plain{stream_ordered{sim_resource{}}};
+    detail::balance_facts const none{plain};
+    CHECK(none.unbalanced() == "the checked resource has no layer tracking");
 }
 
 TEST_CASE("balance_facts: at most five blocks are listed") {

@@ -26,33 +26,23 @@ using detail::site_marks;
 
 namespace site_marks_test {
 
-struct owner_figures {
-    memory_tag    owner{};
-    call_site     at{};
-    std::size_t   live        = 0;
-    std::uint64_t allocations = 0;
-    std::uint64_t crossed     = 0;
-    call_site     crossed_at{};
-};
-
 /// A layer with the figures that the test sets.
-struct with_sites : statistics<doubles::archetype<>> {
-    std::vector<owner_figures> sites;
+struct with_sites : statistics<doubles::archetype<>>, detail::owner_lists {
+    std::vector<tracked_owner> sites;
 
-    [[nodiscard]] std::vector<owner_figures> by_site() const { return sites; }
+    [[nodiscard]] std::vector<tracked_owner> by_tag() const override { return {}; }
+    [[nodiscard]] std::vector<tracked_owner> by_site() const override { return sites; }
+    [[nodiscard]] std::vector<tracked_block> blocks(tracked_order) const override { return {}; }
+    [[nodiscard]] detail::owner_lists const& owners() const { return *this; }
 };
 
 bool holds(std::string const& text, char const* words) {
     return text.find(words) != std::string::npos;
 }
 
-static_assert(detail::has_sites<with_sites> && detail::has_sites<limiting<with_sites>> &&
-              detail::has_sites<shared<limiting<with_sites>>> &&
-              !detail::has_sites<statistics<doubles::archetype<>>>);
-
 TEST_CASE("site_marks: a stack without the layer has no lines") {
-    doubles::archetype<>             memory;
-    site_marks<doubles::archetype<>> marks{memory};
+    doubles::archetype<> memory;
+    site_marks           marks{memory};
     CHECK(marks.risen(site_figure::live).empty());
     CHECK(marks.crossed() == 0);
 }
@@ -99,9 +89,8 @@ TEST_CASE("site_marks: a stack with tracking names tags and lines") {
     sim_node                                                 node;
     sim_stream                                               one;
     statistics<tracking<pool<stream_ordered<sim_resource>>>> memory;
-    static_assert(detail::has_sites<decltype(memory)>);
-    detail::scope_facts const facts{memory};
-    void*                     left = nullptr;
+    detail::scope_facts const                                facts{memory};
+    void*                                                    left = nullptr;
     {
         tagged const scope{"cache"};
         left = memory.allocate(one, 3_KiB);

@@ -137,6 +137,11 @@ public:
                a.calls_->equal(a.target_, b.target_);
     }
 
+    /// Calls `to` with each layer of the resource, for reports.
+    friend void visit_hidden(erased const& handle, layer_visitor& to, std::size_t depth) {
+        handle.calls_->visit(handle.target_, to, depth);
+    }
+
 protected:
     using calls_type = resource_calls<Platform>;
 

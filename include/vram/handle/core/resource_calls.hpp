@@ -11,6 +11,7 @@
 #include <vram/base/error.hpp>      // error_kind
 #include <vram/concepts/powers.hpp> // resource and its powers
 #include <vram/concepts/sited.hpp>
+#include <vram/handle/core/layer_facts.hpp> // layer_visitor, visit_layers
 #include <vram/pool/free_pieces.hpp>
 
 #include <concepts>    // same_as
@@ -53,6 +54,7 @@ struct resource_calls {
     void         (*raise_peaks) (void* mr, memory_usage const& before);
     void         (*forget_captures)(void* mr);
 
+    void (*visit)(void const* mr, layer_visitor& to, std::size_t depth);
     bool (*equal)(void const* mr, void const* other);
     // clang-format on
 
@@ -121,6 +123,9 @@ struct calls_to {
     static void raise_peaks(void* mr, memory_usage const& before) { at(mr).raise_peaks(before); }
     static void forget_captures(void* mr) { at(mr).forget_captures(); }
 
+    static void visit(void const* mr, layer_visitor& to, std::size_t depth) {
+        detail::visit_layers(at(mr), to, depth);
+    }
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
     // A static function of this class is only compiled if the table lists it, so `R` may lack the
@@ -144,6 +149,7 @@ struct calls_to {
                                        .reset_peaks        = nullptr,
                                        .raise_peaks        = nullptr,
                                        .forget_captures    = nullptr,
+                                       .visit              = visit,
                                        .equal              = equal,
                                        .name               = type_name<R>()};
         if constexpr (owning_resource<R>) { calls.owns = owns; }
@@ -200,6 +206,8 @@ struct calls_to_nothing {
             .reset_peaks        = nullptr,
             .raise_peaks        = nullptr,
             .forget_captures    = nullptr,
+            .visit              = [](void const*, layer_visitor& to,
+                        std::size_t depth) { to.visit({.name = "nothing", .depth = depth}); },
             .equal              = [](void const*, void const*) { return true; },
             .name               = "nothing"};
     }

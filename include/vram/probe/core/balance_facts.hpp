@@ -4,8 +4,10 @@
 /// \file
 /// `balance_facts` compares the live blocks at the start and the end of a scope.
 
-#include <vram/probe/core/site_marks.hpp>   // site_marks, has_sites, layer_with_sites
+#include <vram/probe/core/owner_lists.hpp>  // owner_lists, owners_of, may_have_owners
+#include <vram/probe/core/site_marks.hpp>   // site_marks
 #include <vram/probe/core/text_of_site.hpp> // text_of_size, text_of_owner, text_of_site
+#include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
 
 #include <algorithm>  // sort, set_difference
 #include <cstddef>    // size_t
@@ -13,7 +15,7 @@
 #include <functional> // less
 #include <iterator>   // back_inserter
 #include <string>     // string, to_string
-#include <utility>    // declval
+#include <vector>     // vector
 
 namespace vram {
 namespace detail {
@@ -25,27 +27,19 @@ namespace detail {
 /// Cost      A copy of the list of live blocks at the start and at the end.
 template <class R>
 class balance_facts {
-    static_assert(has_sites<R>,
+    static_assert(may_have_owners<R>(),
                   "VRAM_CHECK_BALANCED needs the layer tracking in the stack, which knows the "
                   "stream of each block: write tracking<pool<...>>");
 
 public:
-    explicit balance_facts(R const&) noexcept {}
-    [[nodiscard]] std::string unbalanced() const { return {}; }
-};
-
-template <has_sites R>
-class balance_facts<R> {
-public:
     explicit balance_facts(R const& memory)
-        : layer_{detail::layer_with_sites(memory)},
-          before_{sorted(layer_->blocks())},
-          sites_{memory} {}
+        : lists_{detail::owners_of(memory)}, before_{sorted()}, sites_{memory} {}
 
     /// Returns an empty text if all blocks that were allocated since the start, and no others, were
     /// freed, each on the stream of its allocation. Otherwise returns the message of the failure.
     [[nodiscard]] std::string unbalanced() const {
-        list const now = sorted(layer_->blocks());
+        if (lists_ == nullptr) { return "the checked resource has no layer tracking"; }
+        list const now = sorted();
         if (list const kept = without(now, before_); !kept.empty()) {
             return "the checked code does not free " + text_of(kept, "it allocates");
         }
@@ -61,19 +55,19 @@ public:
     }
 
 private:
-    using layer = decltype(detail::layer_with_sites(std::declval<R const&>()));
-    using list  = decltype(std::declval<layer>()->blocks());
+    using list = std::vector<tracked_block>;
 
     /// Returns true if `a` comes before `b` in a list that is sorted by address. The time
     /// distinguishes two blocks that had one address.
     struct earlier {
-        template <class Block>
-        bool operator()(Block const& a, Block const& b) const noexcept {
+        bool operator()(tracked_block const& a, tracked_block const& b) const noexcept {
             if (a.memory != b.memory) { return std::less<>{}(a.memory, b.memory); }
             return a.ticks < b.ticks;
         }
     };
-    [[nodiscard]] static list sorted(list blocks) {
+    [[nodiscard]] list sorted() const {
+        list blocks;
+        if (lists_ != nullptr) { blocks = lists_->blocks(tracked_order::oldest_first); }
         std::sort(blocks.begin(), blocks.end(), earlier{});
         return blocks;
     }
@@ -87,12 +81,12 @@ private:
     /// Returns the number and size of the blocks as text, and a line for each of the first five.
     [[nodiscard]] static std::string text_of(list const& blocks, char const* which) {
         std::size_t sum = 0;
-        for (auto const& each : blocks) { sum += each.bytes; }
+        for (tracked_block const& each : blocks) { sum += each.bytes; }
         std::string out = std::to_string(blocks.size()) +
                           (blocks.size() == 1 ? " block that " : " blocks that ") + which + ", " +
                           text_of_size(sum) + ":";
         unsigned lines = 0;
-        for (auto const& each : blocks) {
+        for (tracked_block const& each : blocks) {
             if (++lines > 5) { return out + "\n  ..."; }
             out += "\n  " + text_of_size(each.bytes) + text_of_owner(each.owner) +
                    text_of_site(" allocated at ", each.at);
@@ -100,9 +94,9 @@ private:
         return out;
     }
 
-    layer         layer_;
-    list          before_;
-    site_marks<R> sites_;
+    owner_lists const* lists_;
+    list               before_;
+    site_marks         sites_;
 };
 
 } // namespace detail

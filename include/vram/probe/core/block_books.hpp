@@ -12,6 +12,7 @@
 #include <vram/probe/core/block_shards.hpp>      // block_shards
 #include <vram/probe/core/owner_accounts.hpp>    // owner_accounts
 #include <vram/probe/core/owner_list.hpp>        // merged_owners, sorted_owners
+#include <vram/probe/core/owner_lists.hpp>       // owner_lists
 #include <vram/probe/tracked_block.hpp>          // tracked_block
 #include <vram/probe/tracked_owner.hpp>          // tracked_owner
 #include <vram/probe/tracking_options.hpp>       // tracking_options
@@ -36,7 +37,7 @@ namespace detail {
 ///           texts throw `std::bad_alloc`.
 /// Threads   Any thread may call any function.
 template <class Platform>
-class block_books {
+class block_books final : public owner_lists {
 public:
     using stream = typename Platform::stream;
     using record = block_record<stream>;
@@ -114,7 +115,7 @@ public:
         return all;
     }
 
-    [[nodiscard]] std::vector<tracked_block> blocks(tracked_order order) const {
+    [[nodiscard]] std::vector<tracked_block> blocks(tracked_order order) const override {
         auto const                 conversion = clock_.conversion();
         std::int64_t const         now        = conversion.nanoseconds(tick_clock::now());
         std::vector<record>        all        = records();
@@ -160,13 +161,13 @@ public:
         });
         return sorted_owners(std::move(all));
     }
-    [[nodiscard]] std::vector<tracked_owner> by_tag() const {
+    [[nodiscard]] std::vector<tracked_owner> by_tag() const override {
         return sorted_owners(merged_owners(tags_of_threads()));
     }
     [[nodiscard]] std::vector<tracked_owner> by_tag_and_thread() const {
         return sorted_owners(tags_of_threads());
     }
-    [[nodiscard]] std::vector<tracked_owner> by_site() const {
+    [[nodiscard]] std::vector<tracked_owner> by_site() const override {
         std::vector<tracked_owner> all;
         owners_.for_each([&](owner_account const& a) {
             for (site_sums const* each = a.sites; each != nullptr; each = each->next) {

@@ -4,47 +4,17 @@
 /// \file
 /// `site_marks` compares the figures of each tag and line at the start and the end of a scope.
 
-#include <vram/concepts/resource.hpp>       // synchronous_resource
+#include <vram/probe/core/owner_lists.hpp>  // owner_lists, owners_of
 #include <vram/probe/core/text_of_site.hpp> // text_of_site
+#include <vram/probe/tracked_owner.hpp>     // tracked_owner
 
-#include <concepts>    // same_as
 #include <cstdint>     // uint64_t
 #include <string>      // string, to_string
 #include <string_view> // string_view
-#include <type_traits> // remove_cvref_t
-#include <utility>     // declval
+#include <vector>      // vector
 
 namespace vram {
 namespace detail {
-
-/// A layer that counts for each tag and line: `tracking`.
-template <class R>
-concept knows_sites = requires(R const& r) {
-    r.by_site().begin()->crossed;
-    r.by_site().begin()->live;
-};
-
-/// Returns a pointer to the layer that counts for each tag and line, or a null pointer to `void` if
-/// there is none above the first layer with two upstreams.
-template <class R>
-[[nodiscard]] auto layer_with_sites(R const& memory) noexcept {
-    if constexpr (knows_sites<R>) {
-        return &memory;
-    } else if constexpr (requires(R const& r) { r.upstream(); }) {
-        return detail::layer_with_sites(memory.upstream());
-    } else if constexpr (requires(R const& r) {
-                             requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>;
-                         }) {
-        return detail::layer_with_sites(memory.get());
-    } else {
-        return static_cast<void const*>(nullptr);
-    }
-}
-
-/// A stack with a layer that counts memory for each tag and line of the program.
-template <class R>
-concept has_sites =
-    !std::same_as<decltype(detail::layer_with_sites(std::declval<R const&>())), void const*>;
 
 /// A figure of a site (a tag and a line) that a message can list.
 enum class site_figure : unsigned char { live, allocations, crossed };
@@ -53,47 +23,36 @@ enum class site_figure : unsigned char { live, allocations, crossed };
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of the layer.
-/// Cost      None for a stack without such a layer. Otherwise a copy of the figures at the start,
-///           and one for each list.
-template <class R>
+/// Cost      None for a stack without a layer `tracking`. Otherwise a copy of the figures at the
+///           start, and one for each list.
 class site_marks {
 public:
-    explicit site_marks(R const&) noexcept {}
-
-    /// Returns an empty text, because no layer of this stack counts for each tag and line.
-    [[nodiscard]] std::string   risen(site_figure) const { return {}; }
-    [[nodiscard]] std::uint64_t crossed() const noexcept { return 0; }
-};
-
-template <has_sites R>
-class site_marks<R> {
-public:
-    explicit site_marks(R const& memory)
-        : layer_{detail::layer_with_sites(memory)}, before_{layer_->by_site()} {}
+    template <class R>
+    explicit site_marks(R const& memory) : lists_{detail::owners_of(memory)}, before_{now()} {}
 
     /// Returns one line of text for each site of which the figure `which` has risen since the
     /// start, at most five, and "..." if there are more.
     [[nodiscard]] std::string risen(site_figure which) const {
         std::string out;
         unsigned    lines = 0;
-        for (auto const& now : layer_->by_site()) {
-            auto const rise = raised(now, which);
+        for (tracked_owner const& each : now()) {
+            auto const rise = raised(each, which);
             if (rise == 0) { continue; }
             if (++lines > 5) { return out + "\n  ..."; }
-            out += "\n  " + line(now, rise, which);
+            out += "\n  " + line(each, rise, which);
         }
         return out;
     }
     /// Returns the number of frees since the start on another stream than that of the allocation.
     [[nodiscard]] std::uint64_t crossed() const {
         std::uint64_t sum = 0;
-        for (auto const& now : layer_->by_site()) { sum += raised(now, site_figure::crossed); }
+        for (tracked_owner const& each : now()) { sum += raised(each, site_figure::crossed); }
         return sum;
     }
 
 private:
-    template <class Owner>
-    [[nodiscard]] static std::uint64_t figure(Owner const& owner, site_figure which) noexcept {
+    [[nodiscard]] static std::uint64_t figure(tracked_owner const& owner,
+                                              site_figure          which) noexcept {
         switch (which) {
         case site_figure::live: return owner.live;
         case site_figure::allocations: return owner.allocations;
@@ -101,16 +60,14 @@ private:
         }
         return 0;
     }
-    template <class Owner>
-    [[nodiscard]] std::uint64_t raised(Owner const& now, site_figure which) const {
+    [[nodiscard]] std::uint64_t raised(tracked_owner const& now, site_figure which) const {
         std::uint64_t then = 0;
-        if (Owner const* const old = find(now)) { then = figure(*old, which); }
+        if (tracked_owner const* const old = find(now)) { then = figure(*old, which); }
         std::uint64_t const value = figure(now, which);
         return value > then ? value - then : 0;
     }
-    template <class Owner>
-    [[nodiscard]] Owner const* find(Owner const& now) const {
-        for (Owner const& each : before_) {
+    [[nodiscard]] tracked_owner const* find(tracked_owner const& now) const {
+        for (tracked_owner const& each : before_) {
             if (each.owner == now.owner && each.at.line() == now.at.line() &&
                 std::string_view{each.at.file()} == now.at.file()) {
                 return &each;
@@ -118,8 +75,8 @@ private:
         }
         return nullptr;
     }
-    template <class Owner>
-    [[nodiscard]] std::string line(Owner const& now, std::uint64_t rise, site_figure which) const {
+    [[nodiscard]] std::string line(tracked_owner const& now, std::uint64_t rise,
+                                   site_figure which) const {
         std::string out;
         switch (which) {
         case site_figure::live: out = detail::text_of_size(rise) + " more live"; break;
@@ -132,10 +89,12 @@ private:
         return out + text_of_owner(now.owner) + text_of_site(" allocated at ", now.at);
     }
 
-    using layer = decltype(detail::layer_with_sites(std::declval<R const&>()));
+    [[nodiscard]] std::vector<tracked_owner> now() const {
+        return lists_ != nullptr ? lists_->by_site() : std::vector<tracked_owner>{};
+    }
 
-    layer                                      layer_;
-    decltype(std::declval<layer>()->by_site()) before_;
+    owner_lists const*         lists_;
+    std::vector<tracked_owner> before_;
 };
 
 } // namespace detail

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `layer_facts` are the figures of one layer of a stack, for reports.
+
+#include <vram/base/core/type_name.hpp> // type_name
+#include <vram/base/memory_usage.hpp>   // memory_usage
+#include <vram/concepts/powers.hpp>     // measured_resource, surveyed_resource
+#include <vram/layer/layer_base.hpp>    // layer_base
+#include <vram/pool/free_pieces.hpp>    // free_pieces
+
+#include <concepts>    // same_as
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t
+#include <optional>    // optional
+#include <string_view> // string_view
+#include <type_traits> // remove_cvref_t
+
+namespace vram {
+namespace detail {
+
+class owner_lists;
+
+/// The figures of one layer. Figures that it does not have are empty.
+struct layer_facts {
+    /// The sums of a layer that counts allocations: `statistics`.
+    struct sums {
+        std::uint64_t live, peak, allocated;
+        std::uint64_t blocks, peak_blocks, allocations, refused;
+    };
+    /// The limit of a layer that has one of its own: `limiting`.
+    struct budget {
+        std::size_t used, limit;
+    };
+
+    std::string_view             name;                    ///< name of the class
+    std::size_t                  depth           = 0;     ///< number of layers above
+    bool                         is_layer        = false; ///< true if it has one upstream
+    bool                         is_ordered      = false; ///< true if it has one in stream order
+    bool                         is_surveyed     = false; ///< true if it has `free_memory()`
+    bool                         measures_itself = false; ///< false if `usage` is of its upstreams
+    std::optional<memory_usage>  usage{};
+    std::optional<free_pieces>   free{};
+    std::optional<sums>          counted{};
+    std::optional<budget>        limited{};
+    std::optional<std::uint64_t> retries{};
+    owner_lists const*           owners = nullptr; ///< the lists of a layer `tracking`
+};
+
+/// A function that is called for each layer of a stack.
+class layer_visitor {
+public:
+    /// The facts that are collected: `own` leaves out the free memory of pools, and `usage` of
+    /// layers that pass on that of their upstreams; `names` leaves out all figures.
+    enum class facts : unsigned char { names, own, all };
+
+    explicit layer_visitor(facts wanted) noexcept : wanted_{wanted} {}
+    layer_visitor(layer_visitor&&) = delete;
+
+    [[nodiscard]] facts wanted() const noexcept { return wanted_; }
+    virtual void        visit(layer_facts const& layer) = 0;
+
+protected:
+    ~layer_visitor() = default;
+
+private:
+    facts wanted_;
+};
+
+/// A layer over one upstream.
+template <class R>
+concept standing_on_one = requires(R const& r) {
+    requires synchronous_resource<std::remove_cvref_t<decltype(r.upstream())>>;
+};
+
+/// A layer over two upstreams.
+template <class R>
+concept standing_on_two = requires(R const& r) {
+    requires synchronous_resource<std::remove_cvref_t<decltype(r.first())>>;
+    requires synchronous_resource<std::remove_cvref_t<decltype(r.second())>>;
+};
+
+/// A handle of a resource with a known type: `shared`.
+template <class R>
+concept handing_on =
+    requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
+
+/// A handle of a resource whose type is not known: `resource_ref`, `any_resource`.
+template <class R>
+concept hiding_the_type = requires(R const& r, layer_visitor& v) { visit_hidden(r, v, 0); };
+
+/// A layer that inherits `usage()` from `layer_base` and so returns the figures of its upstream.
+/// The report does not repeat these.
+template <class R>
+concept passing_on = standing_on_one<R> && requires {
+    requires std::same_as<decltype(&R::usage),
+                          memory_usage (layer_base<typename R::upstream_type>::*)() const>;
+};
+
+/// A layer or resource with figures of its own: `usage()` is not just that of its upstreams.
+template <class R>
+concept measuring_itself =
+    measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
+
+/// A layer that counts allocations: `statistics`.
+template <class R>
+concept counting = requires(R const& r) {
+    r.overall().bytes.value;
+    r.overall().refusals;
+};
+
+/// A layer with a limit of its own: `limiting`.
+template <class R>
+concept budgeted = requires(R const& r) {
+    { r.used() } -> std::same_as<std::size_t>;
+    { r.limit() } -> std::same_as<std::size_t>;
+};
+
+/// A layer that repeats requests: `retrying`.
+template <class R>
+concept repeating = requires(R const& r) {
+    { r.retries() } -> std::same_as<std::uint64_t>;
+};
+
+/// A layer that knows the owners of memory: `tracking`.
+template <class R>
+concept naming_owners = requires(R const& r) {
+    { r.owners() } -> std::same_as<owner_lists const&>;
+};
+
+template <class R>
+void add_figures(layer_facts& facts, R const& layer, bool all) {
+    if constexpr (measured_resource<R>) {
+        if (measuring_itself<R> || all) { facts.usage = layer.usage(); }
+    }
+    if constexpr (surveyed_resource<R>) {
+        if (all) { facts.free = layer.free_memory(); }
+    }
+    if constexpr (counting<R>) {
+        auto const sums = layer.overall();
+        facts.counted   = {.live        = static_cast<std::uint64_t>(sums.bytes.value),
+                           .peak        = static_cast<std::uint64_t>(sums.bytes.peak),
+                           .allocated   = sums.bytes.total,
+                           .blocks      = static_cast<std::uint64_t>(sums.blocks.value),
+                           .peak_blocks = static_cast<std::uint64_t>(sums.blocks.peak),
+                           .allocations = sums.blocks.total,
+                           .refused     = sums.refusals};
+    }
+    if constexpr (budgeted<R>) { facts.limited = {.used = layer.used(), .limit = layer.limit()}; }
+    if constexpr (repeating<R>) { facts.retries = layer.retries(); }
+}
+
+/// Calls `to` with each layer of a stack, the outermost first. Handles are looked through.
+///
+/// Failure   Throws the exceptions of `usage()`, `free_memory()` and `to`.
+/// Threads   The rules are those of `usage()` of the layers.
+template <class R>
+void visit_layers(R const& layer, layer_visitor& to, std::size_t depth = 0) {
+    layer_facts facts{.name = type_name<R>(), .depth = depth};
+    facts.is_layer        = standing_on_one<R>;
+    facts.is_ordered      = standing_on_one<R> && resource<R>;
+    facts.is_surveyed     = surveyed_resource<R>;
+    facts.measures_itself = measuring_itself<R>;
+    if constexpr (naming_owners<R>) { facts.owners = &layer.owners(); }
+    if (to.wanted() != layer_visitor::facts::names) {
+        detail::add_figures(facts, layer, to.wanted() == layer_visitor::facts::all);
+    }
+    to.visit(facts);
+    if constexpr (standing_on_one<R>) { detail::visit_layers(layer.upstream(), to, depth + 1); }
+    if constexpr (handing_on<R>) { detail::visit_layers(layer.get(), to, depth + 1); }
+    if constexpr (hiding_the_type<R>) { visit_hidden(layer, to, depth + 1); }
+    if constexpr (standing_on_two<R>) {
+        detail::visit_layers(layer.first(), to, depth + 1);
+        detail::visit_layers(layer.second(), to, depth + 1);
+    }
+}
+
+} // namespace detail
+} // namespace vram
