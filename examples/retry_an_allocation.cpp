@@ -35,7 +35,7 @@ private:
 };
 static_assert(retry<drop_oldest, limiting<sim_resource>>);
 
-/// As `sleep_really`, but in simulated time: a test with the simulated device takes no real time.
+/// Sleeps in simulated time: a test with the simulated device takes no real time.
 struct sleep_in_virtual_time {
     void operator()(std::chrono::nanoseconds how_long) const { sim_work(how_long); }
 };
@@ -84,7 +84,7 @@ void wait_for_another_process() {
     sim_node node{{.capacity = 1_GiB}};
     node.take(0, 1_GiB); // another process has allocated all memory
 
-    wait_backoff<sleep_really> const in_real_time{1ms, 100ms}; // for a GPU
+    wait_backoff const in_real_time{1ms, 100ms}; // for a GPU
     static_cast<void>(in_real_time);
     wait_backoff const policy{1ms, 100ms, sleep_in_virtual_time{}};
     retrying           memory{sim_resource{}, policy};

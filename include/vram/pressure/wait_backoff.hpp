@@ -13,12 +13,14 @@
 
 namespace vram {
 
+namespace detail {
 /// A function object that suspends the calling thread in real time, not in simulated time.
 struct sleep_really {
     void operator()(std::chrono::nanoseconds how_long) const {
         std::this_thread::sleep_for(how_long);
     }
 };
+} // namespace detail
 
 /// Waits until another thread or process may have freed memory. The first wait takes `first`, each
 /// further one twice as long, at most `longest`. There are at most eight waits per request.
@@ -31,7 +33,7 @@ struct sleep_really {
 /// Failure   Throws the exceptions of `Sleep`.
 /// Threads   Any thread may call, as far as `Sleep` permits.
 /// Cost      With the defaults, at most 0.23 s before the refusal is passed on.
-template <class Sleep = sleep_really>
+template <class Sleep = detail::sleep_really>
 class wait_backoff {
 public:
     /// Largest number of times that `retrying` calls this retry policy for one request.
