@@ -24,8 +24,7 @@ namespace vram {
 
 /// Options of a `history`.
 struct history_options {
-    /// Number of events that are kept, at least. Each takes 64 bytes of host memory once it is in
-    /// use.
+    /// Least number of events that are kept. Each takes 64 bytes of host memory once it is in use.
     std::size_t events = 1 << 18;
     /// Number of the device in the files that are written.
     std::uint32_t device = 0;

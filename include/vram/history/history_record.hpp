@@ -46,7 +46,7 @@ struct history_record {
     /// A line of the program in a `history_record`.
     struct site {
         std::string file;     ///< empty if the line is unknown
-        std::string function; ///< empty if it is unknown
+        std::string function; ///< empty if the function is unknown
         unsigned    line = 0; ///< 0 if the line is unknown
 
         friend bool operator==(site const&, site const&) = default;
@@ -55,7 +55,7 @@ struct history_record {
     /// A resource of a `history_record`, or the text of a mark.
     struct resource {
         std::string   name;         ///< kind of the resource, such as "pool"; text of the mark
-        std::uint64_t identity = 0; ///< a number that differs for resources of one kind
+        std::uint64_t identity = 0; ///< distinguishes resources of one kind
 
         friend bool operator==(resource const&, resource const&) = default;
     };

@@ -65,7 +65,7 @@ class cub_environment {
 public:
     using memory_type = decltype(as_mr(std::declval<R&>())); ///< the handle that CUB copies
 
-    /// Makes an environment of the memory of `memory` and the stream `s`.
+    /// Makes an environment with temporary storage from `memory` on the stream `s`.
     cub_environment(R& memory, cuda_stream_view s) noexcept : memory_{as_mr(memory)}, stream_{s} {}
 
     /// Returns the stream. CUB calls this function.

@@ -306,7 +306,6 @@ public:
 ///
 ///     shared    memory{pool{stream_ordered{cuda_resource{}}}};
 ///     mr_handle lent = as_mr(memory);
-///
 template <resource Handle>
     requires std::copyable<Handle>
 class mr_handle : public detail::addressable<Handle>,

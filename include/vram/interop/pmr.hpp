@@ -82,8 +82,8 @@ pmr(R&) -> pmr<R&>;
 /// device_accessible, host_accessible>>`.
 ///
 /// Failure   Throws `out_of_memory` if the memory resource throws `std::bad_alloc`. Other
-///           exceptions pass through.
-///           `deallocate_sync` reports exceptions of the memory resource to the error sink.
+///           exceptions pass through. `deallocate_sync` reports exceptions of the memory resource
+///           to the error sink.
 /// Threads   The rules are those of the memory resource: most are for one thread at a time.
 /// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
 /// Cost      A virtual call.

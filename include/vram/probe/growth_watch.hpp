@@ -94,7 +94,7 @@ private:
         return info.total - info.free;
     }
     /// Stores the figures of this step. If 16 steps are then stored, drops every second one, and
-    /// doubles the distance of the next ones.
+    /// stores only half as often from then on.
     void mark(std::size_t live) {
         marks_.push(point{sizes_.steps(), live, detail::site_marks{*memory_}});
         if (marks_.size() == most_marks) {
@@ -111,7 +111,8 @@ private:
     detail::growth_envelope   sizes_;
     detail::heap_array<point> marks_;
     std::uint64_t             next_mark_ = 0;
-    std::uint64_t             distance_  = 4; ///< number of steps from one of `marks_` to the next
+    /// Number of steps from one store of the figures to the next.
+    std::uint64_t distance_ = 4;
 };
 
 } // namespace vram

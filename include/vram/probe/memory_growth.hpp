@@ -25,7 +25,7 @@ struct memory_growth {
     std::uint64_t since = 0;               ///< the last step before the growth
     std::uint64_t until = 0;               ///< the last step; equal to `since` if nothing grows
     std::size_t   bytes = 0;               ///< the growth from `since` to `until`
-    /// The growth of the live bytes of the resource in about the same steps; 0 if they decreased.
+    /// The growth of the live bytes of the resource since about step `since`; 0 if they decreased.
     std::size_t live = 0;
     /// Lines of text, each a tag and a line of the program of which the live bytes have risen since
     /// `since`, at most five. Empty if the stack has no layer `tracking`.

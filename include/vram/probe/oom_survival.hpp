@@ -41,7 +41,7 @@ struct oom_survival {
     oom_fault fault = oom_fault::none;
     /// Number of the refused request: 1 is the first of a run. 0 if none was refused.
     std::uint64_t refused = 0;
-    /// True if all requests after the refused one were refused too.
+    /// True if all requests after the refused one were refused too (up to `most_refusals`).
     bool for_good = false;
     /// Size of the refused request in bytes.
     std::size_t bytes = 0;

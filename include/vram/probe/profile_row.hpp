@@ -50,7 +50,7 @@ struct profile_row {
     times host{}; ///< durations on the host thread
 
     bool has_memory = false; ///< true if the memory of the scope was measured
-    /// Live bytes at the end of the runs minus those at their starts, the sum of all runs.
+    /// Live bytes at the end of a run minus those at its start, summed over all runs.
     std::ptrdiff_t live = 0;
     /// The largest rise of the live bytes over those at the start of a run.
     std::size_t   peak          = 0;

@@ -25,7 +25,7 @@ namespace vram {
 
 namespace detail {
 
-/// The type of the resource of a scope whose memory is not measured.
+/// Stands for the resource if the memory of a scope is not measured.
 struct no_memory {};
 
 /// Measures the memory that a scope allocates and frees, for its `profile_row`.

@@ -28,14 +28,15 @@ struct tracked_owner {
     call_site  at{};    ///< the line that allocates; known in `by_site` only
     /// Number of the thread, in `by_thread` and `by_tag_and_thread`.
     unsigned      thread      = 0;
-    std::size_t   live        = 0;      ///< live bytes
-    std::size_t   blocks      = 0;      ///< number of live blocks
-    std::size_t   peak        = 0;      ///< the highest number of live bytes of this owner
-    std::size_t   at_peak     = 0;      ///< live bytes when all owners together had their peak
-    std::uint64_t allocations = 0;      ///< number of allocations
-    std::uint64_t allocated   = 0;      ///< the sum of all allocations in bytes
-    std::uint64_t crossed     = 0;      ///< frees on another stream than that of the allocation
-    call_site     crossed_at{};         ///< line of such a free, if one is known
+    std::size_t   live        = 0; ///< live bytes
+    std::size_t   blocks      = 0; ///< number of live blocks
+    std::size_t   peak        = 0; ///< the highest number of live bytes of this owner
+    std::size_t   at_peak     = 0; ///< live bytes when all owners together had their peak
+    std::uint64_t allocations = 0; ///< number of allocations
+    std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
+    /// Number of frees on another stream than that of the allocation.
+    std::uint64_t crossed = 0;
+    call_site     crossed_at{};         ///< line of a free on another stream, if there is one
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound
 };
 

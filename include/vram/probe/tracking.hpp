@@ -38,11 +38,11 @@ namespace vram {
 ///     memory.blocks(tracked_order::largest_first);
 ///
 /// A wrong free has a pointer that is not a live block of the layer, or another size or alignment
-/// than the allocation. It is reported to the error sink, if they are known with the line that
-/// allocated the block and the line that freed it before, and is not passed to the upstream. The
-/// destructor of the layer reports the live blocks as leaks (see `report_leaks`). If the upstream
-/// refuses a request, the layer adds the tags with the most live bytes to the exception
-/// `out_of_memory`; `explain` prints them.
+/// than the allocation. It is reported to the error sink, with the lines that allocated the block
+/// and freed it before if they are known, and is not passed to the upstream. The destructor of the
+/// layer reports the live blocks as leaks (see `report_leaks`). If the upstream refuses a request,
+/// the layer adds the tags with the most live bytes to the exception `out_of_memory`; `explain`
+/// prints them.
 ///
 /// Failure   The functions fail as those of the upstream. If there is no host memory for a record,
 ///           the block is freed, and the allocation throws `std::bad_alloc` or returns null.
@@ -207,8 +207,8 @@ private:
         if (p != nullptr && !kept(p, bytes, alignment, s, at)) { throw std::bad_alloc{}; }
         return p;
     }
-    /// Adds a record of the block at `p`. Returns false if `p` is null, or if there is no host
-    /// memory for the record; then frees the block.
+    /// Adds a record of the block at `p`. Returns false if `p` is null. If there is no host memory
+    /// for the record, frees the block and returns false.
     [[nodiscard]] bool kept(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                             call_site at) noexcept {
         if (p == nullptr) { return false; }

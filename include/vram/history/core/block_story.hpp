@@ -41,8 +41,9 @@ public:
         std::uint64_t memory = 0;
         std::uint64_t bytes  = 0;
         /// Index of the event that allocated the block, or freed it if `pending`.
-        std::uint32_t event   = 0;
-        bool          pending = false; ///< freed, and a stream may still use it
+        std::uint32_t event = 0;
+        /// True if the block is freed, but a stream may still use it.
+        bool pending = false;
     };
     struct segment {
         std::uint64_t      memory   = 0;
@@ -98,9 +99,10 @@ private:
     struct range {
         std::uint64_t bytes;
         std::uint32_t resource;
-        std::uint64_t removed = 0;          ///< bytes of parts that were removed
-        std::size_t   step    = first_step; ///< step that added the segment
-        std::size_t   last    = 0;          ///< step of the last growth; `step` if there was none
+        std::uint64_t removed = 0; ///< bytes of parts of the segment that were removed
+        /// Step that added the segment; `first_step` if it is older than the record.
+        std::size_t step = first_step;
+        std::size_t last = 0; ///< step that last added to the segment; 0 if none
     };
 
     /// Adds the chunks at the start of the record.
@@ -129,7 +131,7 @@ private:
             std::rotate(at(i), at(j), at(j + 1));
             return;
         }
-        free_block(order[i], e.memory, found->second.bytes); // the event of the free is missing
+        free_block(order[i], e.memory, found->second.bytes); // the record lacks the free
     }
 
     void follow(std::uint32_t i) {
@@ -152,7 +154,7 @@ private:
         }
     }
 
-    /// If the block of `e` lies in two adjacent segments of its resource, joins the segments.
+    /// If the block of `e` lies in several adjacent segments of its resource, joins the segments.
     void join_ranges(history_record::event const& e) {
         auto next = ranges_.upper_bound(e.memory);
         if (next == ranges_.begin()) { return; }
@@ -160,8 +162,8 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // If the second segment was added after the last growth of the first, that step is a
-            // growth.
+            // If the second segment was added after the last growth of the first, its step is a
+            // growth of the first.
             if (next->second.step != first_step && its->second.last < next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -318,7 +320,8 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // If the chunk is in no segment of the resource, an observed upstream frees its block next.
+        // If the chunk is in no segment of the resource, it is a block of an observed upstream,
+        // whose free comes next.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
     /// Lists the segments with their blocks, and finds the frees that are not complete.
@@ -373,7 +376,7 @@ private:
     /// Invalid frees whose refusal is still to come.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
-    std::map<std::uint64_t, range>                 ranges_; ///< the present segments
+    std::map<std::uint64_t, range>                 ranges_; ///< the segments after the last step
 };
 
 } // namespace detail

@@ -120,7 +120,7 @@ private:
             {errno != 0 ? errno : EIO, std::generic_category()}, path_, written_, wanted, done};
     }
 
-    static inline constinit std::atomic<unsigned> files_{0}; ///< number of ".part" files begun
+    static inline constinit std::atomic<unsigned> files_{0}; ///< number of ".part" files
 
     std::string       path_;
     std::string       part_;

@@ -117,7 +117,7 @@ private:
     static constexpr unsigned most_first = 64;
 
     struct page {
-        std::atomic<std::uint64_t> lap{0}; ///< how often the page was reused
+        std::atomic<std::uint64_t> lap{0}; ///< how often a writer got the page
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
         /// The page that became full next after this one; guarded by `turn_`.

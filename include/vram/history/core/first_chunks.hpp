@@ -19,7 +19,7 @@ namespace vram {
 namespace detail {
 
 /// Returns the chunks that the resources had at the start of the record, sorted by address; of two
-/// at one address, the larger is first. Undoes the events in the list of chunks at the end.
+/// at one address, the larger is first. Begins with the chunks at the end, and undoes the events.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Cost      O(log chunks) for each event of a chunk.

@@ -196,7 +196,7 @@ private:
     unsigned    older_files_;
     lock        lock_;
     int         file_      = -1;
-    bool        direct_    = false;   ///< not a regular file
+    bool        direct_    = false;   ///< true for a pipe or a device
     char*       part_      = nullptr; ///< the mapped part
     std::size_t mapped_at_ = nowhere; ///< offset of the mapped part in the file
     /// Number of bytes of the file that contain lines.

@@ -129,9 +129,9 @@ private:
     struct node {
         std::int64_t  bytes = 0;
         Owner*        owner = nullptr;
-        unsigned      frees = 0; ///< frees with another size that were not refused
+        unsigned      frees = 0; ///< number of frees with another size that were not refused
         std::uint64_t at    = 0;
-        node*         next  = nullptr; ///< in an unused node: the next unused one of this shard
+        node*         next  = nullptr; ///< in an unused node: the next unused node of the shard
     };
     struct alignas(64) shard {
         brief_lock        lock;

@@ -34,7 +34,7 @@ public:
     /// Returns true if a tool takes the samples.
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
-    /// Adds to the live and to the reserved bytes, and samples the values.
+    /// Adds to the live and to the reserved bytes, and samples them if the change is not too small.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
         std::int64_t const now  = live_.fetch_add(live, std::memory_order_relaxed) + live;
         std::int64_t       peak = peak_.load(std::memory_order_relaxed);

@@ -87,7 +87,7 @@ public:
         }
     }
 
-    nvtx_resource_books* next = nullptr; ///< the books of another name
+    nvtx_resource_books* next = nullptr; ///< the next books in the list
 
 private:
     static constexpr std::size_t block_size = 1024;
@@ -236,7 +236,7 @@ public:
     }
 
 private:
-    /// Shows an event without a duration, with a number of bytes if that is not 0.
+    /// Adds an NVTX mark, with a number of bytes if that is not 0.
     static void mark(char const* text, std::size_t bytes) noexcept {
         nvtxEventAttributes_t event{};
         event.version       = NVTX_VERSION;
@@ -277,7 +277,7 @@ private:
     }
 
     std::atomic<nvtx_resource_books*> first_{nullptr};
-    std::atomic<bool>                 no_tool_{false}; ///< no tool was there for the first group
+    std::atomic<bool>                 no_tool_{false}; ///< true if the first group found no tool
     std::string                       prefix_;
     std::int64_t                      step_;
     bool                              tags_;

@@ -66,7 +66,7 @@ public:
         case kind::all_freed: return end_blocks(from, to);
         case kind::chunk_added: return add_chunk(from, to, e.name, e.resource);
         case kind::chunk_removed: return remove_chunk(from, to, e.name);
-        case kind::pages_mapped: return cover(from, to); // of a chunk that the tool refused before
+        case kind::pages_mapped: return cover(from, to); // parts that the tool refused
         default: return;
         }
     }
@@ -79,7 +79,7 @@ private:
     struct block {
         address     end        = 0;
         char const* resource   = "";
-        unsigned    frees      = 0;    ///< frees with another size that were not refused
+        unsigned    frees      = 0;    ///< number of frees with another size that were not refused
         bool        has_region = true; ///< false if its memory is in `kept_`
     };
     /// A chunk of a resource that lies in a heap.
@@ -253,7 +253,7 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
-        // The chunk is a block of another resource, which is not used as a whole.
+        // The block that contains the chunk is not used as a whole, so its region ends.
         for_overlapping(blocks_, from, from + 1, [&](auto b) { end_block(b); });
     }
     /// Registers the parts of [from, to) that are in no heap.

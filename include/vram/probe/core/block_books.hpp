@@ -187,7 +187,7 @@ public:
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            // Number of errors for one tag and line each.
+            // Largest number of errors that each report one tag and line.
             constexpr std::size_t      most = 20;
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());
@@ -218,7 +218,7 @@ public:
         return count;
     }
 
-    static constexpr char const* name = "tracking"; ///< the name of the layer in errors
+    static constexpr char const* name = "tracking"; ///< the name of the layer in error messages
 
 private:
     template <class Owns>
@@ -251,7 +251,7 @@ private:
         for (bool complete = false; !complete;) {
             complete = true;
             all.clear();
-            all.reserve(blocks_.size() + 64); // no allocation while a lock is held
+            all.reserve(blocks_.size() + 64); // nothing is allocated while a lock is held
             blocks_.for_each([&](record const& r) {
                 complete = complete && all.size() != all.capacity();
                 if (complete) { all.push_back(r); }

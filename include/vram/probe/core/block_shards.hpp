@@ -134,13 +134,13 @@ private:
 
     struct node {
         record is{};
-        node*  next = nullptr; ///< in an unused node: the next unused one of this shard
+        node*  next = nullptr; ///< in an unused node: the next unused node of the shard
     };
     struct alignas(64) shard {
         mutable brief_lock lock;
         address_map<node>  live;
         node*              unused = nullptr;
-        /// Number of frees; modulo 16, an index of `freed`.
+        /// Number of frees. The next one is recorded in `freed[next % 16]`.
         unsigned     next = 0;
         freed_record freed[recent]{};
     };

@@ -74,8 +74,8 @@ public:
     [[nodiscard]] oom_survival walk() {
         trial const open{plan_};
         number_ = open.number;
-        // The first run may fill caches. The second one is therefore compared with the bytes that
-        // are live after the first, and each later one with those after the second.
+        // The first run may fill caches. The live bytes after the second run are compared with
+        // those after the first, and those after each later run with those after the second.
         std::optional<value> const expected = run_first();
         std::size_t const          before   = live();
         if (!repeats(expected, before)) { return std::move(found_); }

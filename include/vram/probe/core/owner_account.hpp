@@ -84,7 +84,7 @@ struct site_sums {
     tag_sums*      of;
     owner_account* account;
     owner_sums     sums{};
-    std::uint64_t  crossed = 0;  ///< frees on another stream than that of the allocation
+    std::uint64_t  crossed = 0;  ///< number of frees on another stream than that of the allocation
     call_site      crossed_at{}; ///< line of the last free on another stream
 
     [[nodiscard]] call_site at() const noexcept { return line; }

@@ -189,7 +189,8 @@ private:
     }
 
     std::atomic<owner_account*> accounts_[threads]{};
-    mutable owner_account       spare_{0}; ///< used if there is no host memory for an account
+    /// Account of the threads for which no host memory was left.
+    mutable owner_account       spare_{0};
     std::atomic<std::ptrdiff_t> total_{0};
     std::atomic<std::ptrdiff_t> peak_{0};
     std::atomic<std::uint32_t>  moment_{1};

@@ -133,7 +133,7 @@ private:
         events         of;
     };
 
-    /// Waits for the ends of the runs that are in the list now.
+    /// Waits for the ends on the device of the runs that `waiting_` has now.
     void wait() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const own;
