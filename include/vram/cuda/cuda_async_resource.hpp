@@ -98,8 +98,8 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True if vram created the stream and its handle is still valid, even after the stream's
-        // end, because a resource holds it.
+        // True if vram created the stream and has not destroyed it yet. The program may have ended
+        // its `cuda_stream`: vram keeps the stream as long as a resource refers to it.
         bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         cudaError_t const status = give(block, s);
@@ -222,7 +222,7 @@ private:
                          .rounded   = rounded_size(bytes, alignment),
                          .alignment = alignment,
                          .limit     = pool_.limit()};
-        try { // the request is refused anyway; unknown figures stay zero
+        try { // If CUDA cannot return these figures, they stay zero.
             numbers.stream   = s.id();
             auto const held  = pool_.usage();
             numbers.live     = held.live;

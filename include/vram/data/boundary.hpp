@@ -73,7 +73,8 @@ constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t leng
         bool const           inside = at >= 0 && static_cast<std::size_t>(at) < extent;
         std::size_t const    place  = boundary_place(how, at, extent);
         std::size_t          count  = 1;
-        // no element is here: skip to the row's first element, or to the last position
+        // There is no element at this position: skip to the first element of the row, or to the
+        // end.
         if (place == nowhere) {
             count = at < 0 ? detail::smaller_of(length - i,
                                                 std::size_t{0} - static_cast<std::size_t>(at))

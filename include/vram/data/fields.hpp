@@ -94,7 +94,7 @@ public:
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
         constexpr std::size_t last = sizeof(field<count - 1>);
         if (bytes == 0) { return 0; }
-        // The result wraps around if the batch ends before the last field: tested below.
+        // If the batch is too short, this difference wraps around, and the next line throws.
         std::size_t const past = bytes - offsets_[count - 1];
         if (bytes <= offsets_[count - 1] || past % last != 0 || past / last > samples_) {
             throw layout_error{layout_error::reason::not_whole, bytes, batch_bytes()};

@@ -19,7 +19,7 @@ namespace vram {
 /// be shorter.
 ///
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
-///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut
+///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // keeps matches whole
 ///
 /// If the file was opened with `direct`, chunks with an offset and a size that are multiples of
 /// 4096 bytes bypass the page cache, because the platform's pinned memory is aligned to pages.

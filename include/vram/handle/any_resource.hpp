@@ -66,7 +66,8 @@ public:
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
 
-    /// Converts a handle for memory with more properties: takes over its share of the resource.
+    /// Converts from a handle whose memory has all of these properties. Takes over the reference of
+    /// `other` to the resource.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(any_resource<Platform, Others...> other)

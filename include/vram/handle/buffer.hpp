@@ -149,9 +149,9 @@ private:
         std::swap(fresh.data, data_);
         std::swap(fresh.bytes, capacity_);
     }
-    /// Frees the memory. `at` is the line of the call, or the line that made the buffer.
+    /// Frees the memory, if any. Reports name the line `at` of the program: that of the call, or
+    /// that which made the buffer.
     void give_back(call_site at) noexcept {
-        // There is nothing to free, and a moved-from buffer has no resource.
         if (data_ == nullptr) { return; }
         sited{mr_.get(), at}.deallocate(stream_, std::exchange(data_, nullptr),
                                         std::exchange(capacity_, 0), alignment_);

@@ -89,8 +89,8 @@ private:
     };
 
     /// One device with its default and its current resource. The slots of all devices form a list
-    /// that only grows. After `clear()` the slot has neither resource, and `read()` returns a null
-    /// target.
+    /// that only grows. After `clear()`, the slot has neither resource, and `read()` returns a null
+    /// pointer as the resource.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -103,8 +103,9 @@ private:
         /// The current resource of the device, written with the mutex locked.
         resource owner;
 
-        // The two words of `owner`, which `read` reads without the mutex (a seqlock). `turn` is odd
-        // during a change. If `read` sees an odd or a changed `turn`, it reads again.
+        // The addresses of the current resource and of its functions, for reading without the mutex
+        // (a seqlock). `turn` is odd during a change. A reader that finds `turn` odd or changed
+        // reads again.
         std::atomic<unsigned>                          turn{0};
         std::atomic<void*>                             target;
         std::atomic<typename words::calls_type const*> calls;
@@ -143,7 +144,8 @@ private:
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
-        // The release stores ensure that a reader that sees a new word also sees the odd `turn`.
+        // Publishes the current resource to readers without the mutex (a seqlock). The release
+        // stores ensure that a reader that sees a new address also sees the odd `turn`.
         void publish() noexcept {
             words const now{owner};
             turn.fetch_add(1, std::memory_order_relaxed);
@@ -160,7 +162,8 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        return there ? *found : made(d); // an empty slot (after `forget`) is filled by `made`
+        // After `forget`, the slot is empty, and `made` makes a new default resource.
+        return there ? *found : made(d);
     }
     /// Returns the slot of the device `d`, after making its default resource if there is none.
     [[nodiscard]] static slot& made(device d) {

@@ -22,7 +22,8 @@ struct split_options {
     unsigned grow_after = 0;
 };
 
-/// Runs work over `count` items in order. If a piece throws `out_of_memory`, half of it is tried.
+/// Runs work over `count` items in order, in pieces (ranges of items). If a piece throws
+/// `out_of_memory`, half of it is tried.
 ///
 ///     split_on_oom split{{.granule = 4_KiB}};
 ///     split(batch.size(), [&](std::size_t first, std::size_t count) { ... });

@@ -45,7 +45,8 @@ public:
     void add(void* to, void const* from, std::size_t bytes) {
         if (bytes == 0) { return; }
         if (to_.size() == to_.capacity()) { grow(); }
-        to_.push_back(to); // cannot throw, because `grow` has reserved room in all three vectors
+        // These three calls cannot throw, because all three vectors have reserved capacity.
+        to_.push_back(to);
         from_.push_back(from);
         bytes_.push_back(bytes);
         total_ += bytes;
@@ -104,10 +105,11 @@ private:
         std::size_t const room = detail::larger_of<std::size_t>(2 * to_.capacity(), 64);
         bytes_.reserve(room);
         from_.reserve(room);
-        to_.reserve(room); // reserved last, because `add` tests only this capacity
+        // Reserved last: `add` concludes from this capacity that all three vectors have room.
+        to_.reserve(room);
     }
 
-    /// The type depends on `Platform`, because nvcc would else compile the functions of the vectors
+    /// A type that depends on `Platform`. Otherwise nvcc would compile the functions of the vectors
     /// in each file that includes this header.
     template <class Element>
     struct list {

@@ -205,7 +205,7 @@ private:
 };
 
 /// The iterator of a loader. It waits for its batch when it is first dereferenced or compared, or
-/// incremented without that.
+/// when it is incremented before either.
 template <class Source, class Platform, class Device, class Pinned>
 class loader<Source, Platform, Device, Pinned>::iterator {
 public:
@@ -249,9 +249,9 @@ private:
 };
 
 namespace detail {
-/// The type in which a loader stores its source. Of an lvalue range it stores a reference, but
-/// copies a view; an rvalue range is moved in. A callable is copied or moved in. An lvalue that
-/// cannot be copied stays a reference, which `loader` refuses with a message.
+/// The type in which a loader stores its source. For an lvalue range this is a reference; a view is
+/// copied, and an rvalue range is moved. A callable is copied or moved. For any other lvalue that
+/// cannot be copied it is a reference too, and `loader` does not compile, with a message.
 template <class Source>
 struct kept_source {
     using type = kept_by_value<Source>;

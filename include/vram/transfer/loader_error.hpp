@@ -95,8 +95,8 @@ public:
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
     /// Returns the number of the batch or result that failed, from 0. If no batch could be taken,
-    /// this is the number of those received (or results sent) so far. 0 if the reason concerns
-    /// none.
+    /// this is the number of those received (or results sent) so far. 0 if the reason concerns no
+    /// batch.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
     /// Returns the index that the loader passed to the source for the batch, or `unknown` if there
     /// is none.

@@ -45,13 +45,13 @@ public:
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
     }
-    /// Returns true if a reset of the device after the life `of` (time between two resets) is
-    /// known. Makes no call of the driver.
+    /// Returns true if it is already known that the device was reset after `now` returned `of`.
+    /// Makes no call of the driver.
     [[nodiscard]] static bool over(life of) noexcept {
         return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
     }
-    /// Asks the driver, and returns true if the device was reset after the life `of` (time between
-    /// two resets). The first call that finds a reset reports it to the error sink.
+    /// Asks the driver, and returns true if the device was reset after `now` returned `of`. The
+    /// first call that finds a reset reports it to the error sink.
     [[nodiscard]] static bool ended(life of) noexcept {
         notice(cuda_device{of.device});
         if (!over(of)) [[likely]] { return false; }
@@ -63,8 +63,8 @@ public:
                       .advice = "Destroy vram's objects before the call of cudaDeviceReset."});
         return true;
     }
-    /// Returns true if a reset of the device was noticed, and the device has no context since,
-    /// because nothing has used it.
+    /// Returns true if a reset of the device was noticed, and nothing has used the device since, so
+    /// that it has no context.
     [[nodiscard]] static bool gone(cuda_device device) noexcept {
         notice(device);
         state const& its = state_of(device.ordinal());
@@ -155,7 +155,7 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        // The context is active, so the runtime keeps it without this reference.
+        // The context stays after this release: it is active, so the runtime has a reference too.
         (void)driver.release(device);
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;

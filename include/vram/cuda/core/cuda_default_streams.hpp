@@ -52,8 +52,7 @@ public:
         if (is_legacy(stream) && device < most_devices) {
             legacy_[device].store(id, std::memory_order_relaxed);
         }
-        // Removes an older id of this handle on this device, which is from before a reset of the
-        // device.
+        // If the device was reset, the handle has a new id. The entry with the old id is removed.
         for (named& each : own.known) {
             if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }
@@ -78,13 +77,14 @@ private:
     /// Number of devices for which the id of the legacy stream is stored.
     static constexpr int most_devices = 64;
 
-    /// An entry of a thread: the stream that the handle of a default stream means on one device.
+    /// The stream that one handle of a default stream means on one device.
     struct named {
         cudaStream_t stream = nullptr;
         /// The id and device of the stream; the entry is empty if the id is 0.
         cuda_stream_identity what;
     };
-    /// The entries of one thread: three handles on several devices. New entries replace old ones.
+    /// The default streams that one thread has used, of three handles and several devices. If the
+    /// table is full, a new entry replaces the oldest one.
     struct names {
         static constexpr std::size_t most = 24;
         named                        known[most];

@@ -71,7 +71,8 @@ public:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // If the guard has failed, the free below works with any current device.
+                           // A failure is only reported, because the memory can be freed with any
+                           // current device.
                            on.status());
         cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
                            {.kind      = error_kind::platform_error,
@@ -94,7 +95,8 @@ protected:
     explicit cuda_direct(cuda_device device) noexcept : device_{device} { cuda_exit::watch(); }
 
 private:
-    static constexpr unsigned none = ~0U; ///< value of `life_` before the first allocation
+    /// value of `life_` if nothing was allocated yet
+    static constexpr unsigned none = ~0U;
 
     Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
 

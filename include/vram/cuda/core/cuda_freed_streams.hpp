@@ -60,10 +60,9 @@ public:
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // `last.epoch` is the value of `epoch_` when this thread last noted the stream. `epoch_`
-        // changes when a stream leaves the list, and before `synchronize` records an event on one.
-        // So if both are equal, the stream is in the list. The free precedes this load: if
-        // `synchronize` changes `epoch_` later, its event is recorded behind the free.
+        // If `epoch_` is unchanged since this thread last noted the stream, no stream has left the
+        // list, so this stream is still in it. If `synchronize` changes `epoch_` after this load,
+        // it records its event later still, behind the free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -109,9 +108,9 @@ public:
         start_epoch();
     }
     /// Blocks the host until the work that the remembered streams have received so far is complete.
-    /// It skips, and remembers, a stream that is being captured. It skips a stream that was
-    /// destroyed by its raw handle, and the per-thread default stream of another thread. It makes
-    /// no call that could break a capture (`record_behind`).
+    /// A stream that is being captured is skipped and stays remembered. A stream that was destroyed
+    /// by its raw handle, and the per-thread default stream of another thread, are skipped too.
+    /// Makes no call that could break a capture.
     void synchronize() {
         std::uint64_t number = end_of_numbers();
         cuda_device   where;
@@ -125,7 +124,8 @@ public:
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                start_epoch(); // after this, `note` takes the lock, so that it counts the free
+                // From here on, the next `note` of each thread takes the lock and counts its free.
+                start_epoch();
                 frees              = each->frees;
                 recorded const how = record(place, *each);
                 // The stream is being captured, so it stays in the list.
@@ -168,7 +168,7 @@ private:
     struct retired_user {
         /// Event behind the frees of the stream, recorded when it was retired.
         cuda_event    place;
-        unsigned      pins   = 0; ///< number of threads that wait for `place` now, without the lock
+        unsigned      pins   = 0; ///< number of threads that now wait for the event `place`
         std::uint64_t number = 0;
         retired_user* next   = nullptr;
     };
@@ -296,7 +296,6 @@ private:
     /// null pointer at the end of the list. A default stream is also compared by its id, because
     /// its handle means another stream on another thread or device.
     [[nodiscard]] user** find(cuda_stream_view s) {
-        // An id of 0 matches any id.
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
         user**              at = &streams_;
         while (*at != nullptr && !((*at)->stream == s && (id == 0 || id == (*at)->id))) {
@@ -315,7 +314,7 @@ private:
     retired_user* retired_     = nullptr;
     std::size_t   count_       = 0; ///< number of elements of both lists together
     std::uint64_t last_number_ = 0; ///< number of the newest element
-    /// Number of elements from which on `note` calls `forget_done`.
+    /// Number of elements from which on `note` removes streams whose work is complete.
     std::size_t look_at_ = usual;
 };
 

@@ -54,7 +54,7 @@ public:
     }
 
     /// Stores that `stream` has the id `id`, with its device, which is queried. The stream must not
-    /// be captured at that time. If that fails, entries of older streams with the handle are
+    /// be captured at that time. If the query fails, entries of older streams with the handle are
     /// removed. Nothing changes if `id` is 0, if vram created the stream, or if this stream has
     /// ended.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
@@ -266,7 +266,7 @@ private:
 
         std::mutex        mutex;
         address_map<life> known; ///< the entries, by the address in the stream's handle
-        /// Number of entries of `known` that have ended.
+        /// Number of entries whose stream has ended.
         std::atomic<std::size_t>   ended{0};
         std::atomic<std::uint64_t> ends{0}; ///< number of ends of streams recorded so far
         /// Changes with each begin and end of a stream, and when its last hold is gone.
@@ -300,27 +300,30 @@ private:
         book.known.erase(book.key_of(stream));
         delete found;
     }
-    /// Cache entry of a thread: a stream that is in the table with this id.
+    /// Cache entry of a thread: the table of streams contains `stream` with the id `id`.
     struct entry {
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
     };
-    /// Cache entry of a thread: `stream` had not ended when `book::ends` had the value `ends`.
+    /// Cache entry of a thread: `stream` had not ended when the table had recorded `ends` ends of
+    /// streams.
     struct glance {
         cudaStream_t  stream = nullptr;
         std::uint64_t ends   = 0;
     };
 
-    /// Cache entry: the id and the shared state of the stream of vram with the handle `stream` when
-    /// `book::changes` had the value `changes`; 0 and null if there was no such stream.
+    /// Cache entry of a thread: id and shared state of the stream with the handle `stream`, or 0
+    /// and null if vram did not create it. Valid as long as the table's number of changes is
+    /// `changes`.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
         std::uint64_t             id      = 0;
         cuda_stream_hold::shared* its     = nullptr;
     };
-    /// Returns the id and the shared state of the stream of vram with the handle `stream`, or 0 and
-    /// null. Uses the thread's cache if no stream has begun or ended since the entry was made.
+    /// Returns the id and the shared state of the stream with the handle `stream`, or 0 and null if
+    /// vram did not create it. Uses the thread's cache if no stream has begun or ended since the
+    /// entry was made.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
@@ -348,7 +351,8 @@ private:
 };
 
 inline void cuda_stream_hold::let_go() noexcept {
-    // Without CUDA there is nothing to destroy, and in a child of `fork` the mutex may be locked.
+    // At the end of the process CUDA destroys the stream, and in a child of `fork` the mutex may be
+    // locked.
     if (its_ == nullptr || cuda_exit::began()) { return; }
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);

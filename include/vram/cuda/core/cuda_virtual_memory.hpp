@@ -154,7 +154,8 @@ private:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // If the guard has failed, the call below works with any current device.
+                           // A failure is only reported, because the memory can be freed with any
+                           // current device.
                            on.status());
         // The functions were found before, or there would be nothing to free: `here` cannot throw.
         auto const status = cuda_exit::or_done(

@@ -108,7 +108,7 @@ private:
     }
 
     /// Number of live over-aligned blocks, the entries of the table. Read without the lock: while
-    /// it is 0, `take` needs no lookup.
+    /// it is 0, a free needs no lookup.
     static inline constinit std::atomic<std::size_t> count_{0};
 };
 

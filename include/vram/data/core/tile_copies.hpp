@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool inside(std::size_t index) const {
         tile_box<Rank> const box = cut_[index];
         for (std::size_t d = 0; d < Rank; ++d) {
-            // Number of elements from the tile's first one on: without the halo before the tile.
+            // Number of elements of the tile and of the halo behind it, in this dimension.
             std::size_t const past = box.extent[d] - box.before[d];
             if (box.before[d] > box.origin[d]) { return false; }
             if (past > cut_.options().extent[d] - box.origin[d]) { return false; }

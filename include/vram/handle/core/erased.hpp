@@ -145,8 +145,9 @@ public:
 protected:
     using calls_type = resource_calls<Platform>;
 
-    /// Makes the handle empty, without destroying the resource. From now on an allocation or a free
-    /// through it is a broken contract; the other functions behave as if the resource lacked them.
+    /// Detaches the handle from its resource, which is not destroyed. A later allocation or free
+    /// through the handle is a broken contract. Its optional functions, such as `trim`, behave as
+    /// if the resource did not have them.
     void let_go() noexcept {
         target_ = nullptr;
         calls_  = &no_calls<Platform>;

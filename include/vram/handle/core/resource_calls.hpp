@@ -128,8 +128,8 @@ struct calls_to {
     }
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
-    // A static function of this class is only compiled if the table lists it, so `R` may lack the
-    // function that it calls.
+    // Lists an optional function only if `R` has it. A function of this class that the table does
+    // not list is not compiled.
     static constexpr resource_calls<platform> table() noexcept {
         resource_calls<platform> calls{.allocate           = allocate,
                                        .allocate_sync      = allocate_sync,
@@ -170,7 +170,7 @@ struct calls_to {
     }
 };
 
-/// The functions of a handle that was moved from: an allocation or a free is a broken contract.
+/// The functions of a handle that was moved from. An allocation or a free is a broken contract.
 template <class Platform>
 struct calls_to_nothing {
     using stream = typename Platform::stream;

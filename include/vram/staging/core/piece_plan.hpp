@@ -57,7 +57,7 @@ public:
     /// Returns the size of the largest piece that suits a transfer of `bytes` bytes: `largest`, or
     /// its half, quarter, ... Each copy costs the link about 2 us, and the link idles while the
     /// threads fill their first large pieces. For eight threads and 55 GB/s, both costs are equal
-    /// if the square of a piece is 32 KiB times `bytes`.
+    /// if a piece has sqrt(32 KiB * `bytes`) bytes.
     [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
                                                        std::size_t largest) noexcept {
         constexpr std::size_t even = std::size_t{32} << 10;

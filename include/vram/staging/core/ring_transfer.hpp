@@ -137,8 +137,8 @@ private:
     }
 
     /// Blocks the calling thread until the copy of the chunk `c` is complete, because the next
-    /// transfer uses the chunk: waits for its event, else for the stream, else for the device. If
-    /// every wait fails, the pinned memory is never freed.
+    /// transfer uses the chunk. If the wait for its event fails, waits for the stream, and if that
+    /// fails too, for the device. If every wait fails, the pinned memory is never freed.
     void await_copy_for_sure(chunk& c) noexcept {
         if (await_copy(c)) { return; }
         auto const waited = [&](auto const& place) {

@@ -109,7 +109,8 @@ private:
             }
             call(job, thread);
             auto const held = gate_.hold();
-            // Notifies with the lock held, because the team may be destroyed afterwards.
+            // The lock is held during the notification: once it is released, the caller of `run`
+            // may destroy this object.
             if (--busy_ == 0) { gate_.notify(); }
         }
     }

@@ -44,8 +44,8 @@ public:
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
     }
     /// Records that this piece of the transfer failed, and stores the current exception if it is
-    /// the first one. A failure of the device after one of the host is recorded, without its
-    /// exception.
+    /// the first one. If the host has failed before, a failure of the device is recorded too, but
+    /// not its exception.
     void fail(std::size_t piece, part by) noexcept {
         undo(piece);
         int expected = no_failure;
@@ -70,7 +70,8 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> undone_{none}; ///< number of the first piece that was not copied
     std::atomic<int>         failed_{no_failure};
-    /// Written by one thread, and read when all threads have ended.
+    /// Exception of the first failure, or null. Written by one thread, and read when all have
+    /// ended.
     std::exception_ptr cause_;
 };
 

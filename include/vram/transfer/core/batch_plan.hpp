@@ -122,8 +122,8 @@ private:
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// Returns the number of batches that are not known to be short; the others are left out. If
-    /// these are not simply the first batches of the source, stores their indices in `order`.
+    /// Returns the number of batches to request: all that are not known in advance to be short.
+    /// Stores their indices in `order`, unless they are the first batches of the source.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -160,7 +160,8 @@ private:
     std::size_t           full_ = 0; ///< bytes of a full batch; one with fewer is short
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
-    /// The source's `size()` at which `last_short_` was computed; `unknown` before that.
+    /// Value of the source's `size()` when it was found out if the last batch is short; `unknown`
+    /// before that.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

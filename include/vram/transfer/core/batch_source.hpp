@@ -91,8 +91,8 @@ concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std
                                               Stream copies) { s.enqueue(to, index, copies); };
 
 /// A source with `size()`, the number of its batches. The loader requests only these, treats an
-/// earlier end as an error, and can shuffle them. A range of spans or vectors is not counted,
-/// because its empty elements are not batches.
+/// earlier end as an error, and can shuffle them. A range of spans or vectors does not satisfy this
+/// concept, because its empty elements are skipped.
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
@@ -119,9 +119,12 @@ concept restartable_source =
 
 /// Gives a loader the same interface to every kind of source.
 ///
-/// Failure   `fill` and `enqueue` throw the source's exceptions, `checked` throws `loader_error`.
-/// Threads   Several threads may call `fill` concurrently if `concurrent` is true; else one.
-/// Cost      A range costs one copy on the host more than a source that writes into pinned memory.
+/// Failure   `fill` and `enqueue` throw the source's exceptions. `checked`, which tests the number
+///           that the source returned, throws `loader_error`.
+/// Threads   If `concurrent` is true, several threads may call `fill` at the same time. Otherwise
+///           one thread at a time may call it.
+/// Cost      A source that is a C++ range costs one more copy on the host than a source that writes
+///           into pinned memory itself.
 template <class Source>
 class batch_source {
     using itself = source_itself<Source>;
@@ -139,8 +142,8 @@ public:
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Makes the source write batch `index` (a range: its next element) into `to`, and returns its
-    /// result (see `batch_count`).
+    /// Makes the source write batch `index` into `to`, and returns its result (see `batch_count`).
+    /// For a source that is a C++ range, copies the next element instead.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {

@@ -64,7 +64,8 @@ public:
         end(p);
         return true;
     }
-    /// Ends all copies. To be called when every callback has run, or never will.
+    /// Records that all copies have ended. To be called when every callback has run or will never
+    /// run.
     void end_all() noexcept {
         for (Pinned& p : blocks_) {
             p.completed_early = 0;

@@ -122,8 +122,8 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // `staged_wait`, in which the threads wait for copies, calls the functions from here to
-    // `check_copies`.
+    // The functions from here to `check_copies` are called by `staged_wait`, the class in which
+    // threads wait for copies.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
     /// Records that the copy of the block `p` is complete, or that a thread will wait for it
@@ -159,8 +159,8 @@ public:
         }
     }
 
-    /// Ends all copies. To be called, with the lock held, when every callback has run or never
-    /// will.
+    /// Records that all copies have ended. To be called, with the lock held, when every callback
+    /// has run or will never run.
     void end_all() noexcept { copies_.end_all(); }
     /// Blocks the calling thread until all enqueued copies are complete. Returns false if the wait
     /// fails.
@@ -179,8 +179,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // Reports name the line that made the loader, not a line of the loop: any thread may copy,
-        // so that a line of the loop would differ from run to run.
+        // A report names the line that created the loader. The line of the loop would differ from
+        // run to run, because any thread may enqueue the copy.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -196,7 +196,7 @@ private:
             p.flagged = false;
             if (p.timed) { Platform::record(p.copied, on); }
             if (how_.call_back) { lane_.set_flag(p); }
-            // With a completion flag, no event of the pinned block is needed.
+            // If a completion flag shows the end of the copy, the pinned block needs no event.
             if (!p.timed && !p.flagged) { Platform::record(p.copied, on); }
             Platform::record(s.copied, on);
             p.over        = p.flagged ? &s.copied : &p.copied;

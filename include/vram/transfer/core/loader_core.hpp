@@ -86,8 +86,8 @@ public:
     /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // `stop` comes first, because the stop request can make the source return: its producer
-        // thread must then find that no further batch is wanted.
+        // The producers are told first to begin no further batch. Only then is the source asked to
+        // return early: its producer would otherwise request the next batch.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
@@ -218,7 +218,7 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // The `while` continues only after a batch that was left out because it is short.
+        // Each `while` ends after one batch, unless `last_batch::drop` left this batch out.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -226,8 +226,9 @@ private:
         }
     }
 
-    // The steps to produce a batch follow, each for a pinned block, which is copied to a device
-    // block later, and for a device block, if the source enqueues its own copies.
+    // The next functions are the steps of producing a batch. One overload is for a pinned block,
+    // which is copied to a device block later. The other is for a device block, into which the
+    // source enqueues its own copies.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -257,8 +258,9 @@ private:
         Platform::record(s.copied, this->channel_.view());
         this->posted(s, ns);
     }
-    /// Waits for copies that the source may have enqueued into a device block without an event
-    /// recorded after them. A pinned block has no such copies.
+    /// For a batch that is not delivered: waits for the copies that the source may have enqueued
+    /// into a device block, because no event is recorded after them. A pinned block has no such
+    /// copies.
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
@@ -266,7 +268,8 @@ private:
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // `why` is moved into `ended`, so that this thread keeps no reference to the exception.
+        // The exception, if any. It is moved into the loader's state, so that this thread keeps no
+        // reference to it.
         std::exception_ptr why;
         try {
             prepare(b);

@@ -62,7 +62,8 @@ struct pinned_slot {
     /// or a later one. Null if there was no copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
-    /// The `copy_channel` that copies the slot, because a callback receives only the slot.
+    /// The `copy_channel` that copies the slot. A callback receives only the slot, and finds the
+    /// channel by this pointer.
     void* owner    = nullptr;
     state now      = state::empty;
     bool  timed    = false;

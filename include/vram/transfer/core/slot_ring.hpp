@@ -164,15 +164,14 @@ private:
     /// device block exist, the calling thread (of the loop) enqueues the copy, because the producer
     /// has the next batch to fill. If a batch is ready already, a waiting producer that polls
     /// enqueues the copy instead. Returns false after `loader_options::timeout`. Adds to `spare`
-    /// the time of copies that were made while a batch was ready.
+    /// the nanoseconds that this thread spent on copies while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
-            bool const came = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
+            bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
                 return this->table_.ready() || this->can_copy() || can_fill_here() ||
                        this->rules_.stopping() || this->table_.exhausted() ||
                        this->table_.all_held();
             });
-            // If a batch is ready, the loop does not need the copy at once.
             bool const there = this->table_.ready();
             bool const fills = can_fill_here();
             bool const mine =

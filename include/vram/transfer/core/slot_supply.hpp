@@ -232,6 +232,7 @@ protected:
     }
 
     /// Calls `note` with the loader's statistics, to change or read them, while the lock is held.
+    /// Returns the result of `note`.
     template <class Note>
     auto note(Note note) {
         auto const held = threads_.hold();
@@ -240,7 +241,7 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        // ends copies that are complete: perhaps no producer polls their flags
+        // Ends the copies whose completion flags are written: possibly no thread polls these flags.
         channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
@@ -328,7 +329,8 @@ private:
     /// copies can be read. `put_back` returns each to the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // ends copies that are complete: at the end of a pass no producer polls their flags
+        // Ends the copies whose completion flags are written: at the end of a pass, no thread polls
+        // these flags.
         channel_.complete_flagged();
         return table_.take_empties();
     }

@@ -197,8 +197,8 @@ private:
         s.asked = order_[s.index];
         return s;
     }
-    /// Makes the block of the next filled batch empty, as long as that batch is one that is left
-    /// out.
+    /// Removes batches that are left out (`last_batch::drop`) from the front of the queue of filled
+    /// pinned blocks, and makes their blocks empty.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
             make_empty(*filled_.pop());

@@ -93,10 +93,10 @@ public:
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Waits until `ready()` returns true. While no copy is in progress, polls before it sleeps. It
-    /// polls with pauses as long as `wanted()` returns true: this thread is then needed when a
-    /// device block becomes free, and no other thread has to wake it. After one second it sleeps.
-    /// Returns the nanoseconds of the wait.
+    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While no copy
+    /// is in progress, first polls for 100 us. Then, in the first second and as long as `wanted()`
+    /// returns true, it polls with pauses, so that it notices a free device block without being
+    /// woken. Otherwise it sleeps. On the simulated device it only sleeps.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {
@@ -117,9 +117,9 @@ private:
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
     /// Waits until `ready()` returns true. Returns the nanoseconds of the wait. While no copy is in
-    /// progress, calls `rest(enough, since)` repeatedly, which sleeps or polls, but no longer than
-    /// until `enough()` is true: `ready()` is, or a copy is in progress. `since`: the begin of the
-    /// wait. `held`: the lock.
+    /// progress, calls `rest(enough, since)` repeatedly. `rest` sleeps or polls until `enough()`
+    /// returns true (`ready()` does, or a copy is in progress), or for less time. `since` is the
+    /// time at which the wait began, and `held` is the lock.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -127,8 +127,8 @@ private:
         if (ready()) { return 0; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // Number of the copy that was polled last: the flag of a new one is first polled without
-        // sleeping.
+        // Number of the copy whose flag was polled last. The flag of another copy is first polled
+        // without sleeping.
         std::uint64_t turn = 0;
         ++waiting_.idle;
         while (!ready()) {
@@ -188,9 +188,9 @@ private:
             return false;
         }
     }
-    /// Polls the completion flag of the oldest copy, and ends the copy if the flag is written.
-    /// After one second without an end, queries the events of the copies. Then one of the other
-    /// threads polls.
+    /// Polls the completion flag of the oldest copy, and ends the copy if the flag is written. If
+    /// the flag stays unwritten for one second, queries the events of the copies. When this thread
+    /// stops polling, another one may begin.
     template <class Copies, class Ready>
     void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
                    std::uint64_t& turn) {

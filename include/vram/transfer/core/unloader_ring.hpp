@@ -235,9 +235,9 @@ private:
         fail(std::move(why), "a copy", none);
     }
 
-    /// Stores the exception `why`, which the sink or a copy (`what` names it) threw at the result
-    /// `index`, or at an unknown one (`none`). Only the first failure is stored. The lock must be
-    /// held.
+    /// Stores the exception `why` of the sink or of a copy (`what`: "the sink" or "a copy"), thrown
+    /// at the result `index`, or `none` if that is unknown. Only the first exception is stored. The
+    /// lock must be held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);

@@ -41,7 +41,8 @@ public:
 
     // The next functions are for the consumer (the thread of the loop).
     void consumer_waits(bool waits) noexcept { consumer_waits_ = waits; }
-    /// Records that the waiting consumer begins or ends to enqueue a copy or to fill a block.
+    /// Records that the waiting consumer begins (`works` is true) or has ended (false) to enqueue a
+    /// copy or to fill a block.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
     /// Returns true if the waiting consumer must enqueue a copy. `pair`: a pinned block is filled,
@@ -52,27 +53,27 @@ public:
         return pair && !(ready && others.awake != 0);
     }
 
-    // Functions for the producers (threads that fill batches).
-    /// Returns true if a waiting producer must enqueue a copy, because the consumer does not wait.
-    /// `pair`: a pinned block is filled, and a device block is free.
+    /// Returns true if a waiting producer (a thread that fills batches) must enqueue a copy,
+    /// because the consumer (the thread of the loop) does not wait. `pair`: a pinned block is
+    /// filled, and a device block is free.
     [[nodiscard]] bool producer_copies(bool pair) const noexcept {
         return pair && !consumer_waits_;
     }
 
-    /// Returns true if all waiting threads must be woken after a thread has enqueued a copy, or
-    /// failed to (`failed`). `flies` is true if the end of the copy is still to come, and `flagged`
-    /// if a completion flag shows that end; `copies` is the number of copies in progress.
+    /// Returns true if all waiting threads must be woken, after a thread has tried to enqueue a
+    /// copy. `failed`: it was not enqueued. `flies`: it has not ended yet. `flagged`: a completion
+    /// flag shows its end. `copies`: number of copies in progress.
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
-        // True if no thread waits for, or polls, the end of this copy.
+        // True if the copy is in progress, and waiting threads would not notice its end.
         bool const unseen = flies && others.idle != 0 && (flagged ? !others.polling : alone);
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
     }
-    /// Returns true if a producer that is awake enqueues the copy that a release made possible.
-    /// `pair`: a pinned block is filled, and a device block is free. To wake a sleeping thread
-    /// would take longer than the copy.
+    /// Returns true if the thread that released a batch leaves the copy to a producer that is
+    /// awake. `pair`: a pinned block is filled, and a device block is free. If all producers sleep,
+    /// returns false: waking one would take longer than the copy.
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
