@@ -142,7 +142,6 @@ private:
     bool escaped_ = false;
 };
 
-/// Returns the bytes of the file `path`.
 [[nodiscard]] inline std::string bytes_of_file(std::string const& path) {
     struct closing {
         void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }

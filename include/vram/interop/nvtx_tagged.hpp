@@ -12,18 +12,18 @@
 
 namespace vram {
 
-/// A `tagged` scope that a tool of NVTX, such as Nsight Systems, shows as a range of the thread:
-/// the range has the name of the tag, and the counters of `nvtx_counters` below it those of its
-/// memory.
+/// A `tagged` scope that a tool of NVTX, such as Nsight Systems, shows as a range of the thread,
+/// with the name of the tag. `nvtx_counters` adds counters of the memory that has the tag.
 ///
 ///     nvtx_tagged const scope{"optimizer"};
 ///     state = memory.allocate(stream, bytes); // owner: "optimizer"
 ///
-/// The range begins and ends with the scope on the host: work that it launched may run later.
+/// The range begins and ends with the scope on the host: work that the scope launches may run
+/// later.
 ///
 /// Failure   Never throws.
 /// Threads   As `tagged`: a scope is an automatic variable of one thread.
-/// Cost      Without a tool that of `tagged`, and one load. With a tool two of its calls.
+/// Cost      Without a tool that of `tagged`, and one load. With a tool also two calls of the tool.
 class [[maybe_unused]] nvtx_tagged {
 public:
     /// Begins a scope with the arguments of a `tagged`: a name, a string, or a tag.

@@ -79,7 +79,6 @@ public:
     [[nodiscard]] std::uint64_t steps() const noexcept { return sizes_.steps() - 1; }
 
 private:
-    /// The figures at one step.
     struct point {
         std::uint64_t      step;
         std::size_t        live;

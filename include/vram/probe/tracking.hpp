@@ -161,7 +161,7 @@ public:
         return books_->by_tag_and_thread();
     }
 
-    /// Returns the lists without the type of the upstream, for `report`.
+    /// Returns the lists by an interface that does not depend on the upstream, for `report`.
     [[nodiscard]] detail::owner_lists const& owners() const noexcept { return *books_; }
 
     /// Returns a table of the tags and a table of the lines of the program, each of at most `rows`.

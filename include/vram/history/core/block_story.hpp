@@ -105,7 +105,6 @@ private:
         std::size_t last = 0; ///< step that last added to the segment; 0 if none
     };
 
-    /// Adds the chunks at the start of the record.
     void begin() {
         for (history_record::chunk const& c : first_chunks(from_)) {
             add_chunk(c.memory, c.bytes, c.resource, 0, false);

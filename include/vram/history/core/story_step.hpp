@@ -11,7 +11,7 @@
 namespace vram {
 namespace detail {
 
-/// One step of a `block_story`.
+/// One step of a `block_story`: a change of a block or of a segment (a chunk), or another event.
 struct story_step {
     enum class action : unsigned char {
         none, ///< a step to be skipped

@@ -31,7 +31,6 @@ public:
     nvtx_account(nvtx_account&&) = delete;
     ~nvtx_account()              = default;
 
-    /// Returns true if a tool takes the samples.
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
     /// Adds to the live and to the reserved bytes, and samples them if the change is not too small.

@@ -52,7 +52,6 @@ public:
         return made;
     }
 
-    /// Returns true if a tool takes the samples.
     [[nodiscard]] bool known() const noexcept { return id_ != NVTX_COUNTER_ID_NONE; }
     void               sample(values const& now) const noexcept {
         nvtxCounterSample(domain_, id_, &now, sizeof now);

@@ -27,7 +27,6 @@ namespace detail {
 /// Cost      Each function is a call of the tool.
 class nvtx_heap {
 public:
-    /// Registers a range of memory.
     [[nodiscard]] static nvtx_heap add(void const* p, std::size_t bytes) noexcept {
         nvtxMemVirtualRangeDesc_t range{};
         range.ptr  = p;

@@ -107,7 +107,6 @@ public:
     void                      name_holders(shortage& n) const noexcept { owners_.name_holders(n); }
     [[nodiscard]] std::size_t peak() const noexcept { return owners_.peak(); }
 
-    /// Returns the figures of all threads together.
     [[nodiscard]] owner_sums sums() const {
         owner_sums all;
         owners_.for_each([&](owner_account const& a) { all.merge(a.sums); });
@@ -245,7 +244,6 @@ private:
         e.tag          = owner.owner.path();
     }
 
-    /// Returns copies of all records.
     [[nodiscard]] std::vector<record> records() const {
         std::vector<record> all;
         for (bool complete = false; !complete;) {

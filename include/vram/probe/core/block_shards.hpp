@@ -20,7 +20,6 @@
 namespace vram {
 namespace detail {
 
-/// The record of a live block.
 template <class Stream>
 struct block_record {
     void*                 memory    = nullptr;
@@ -32,7 +31,6 @@ struct block_record {
     std::optional<Stream> stream{};
 };
 
-/// The record of a freed block.
 struct freed_record {
     void const*      memory = nullptr;
     std::size_t      bytes  = 0;

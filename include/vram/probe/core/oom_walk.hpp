@@ -107,7 +107,6 @@ private:
         refusal_plan& plan;
         std::uint64_t number;
     };
-    /// The outcome of one run.
     struct outcome {
         std::optional<value> got{};   ///< the value; empty if an exception was thrown
         std::string          what{};  ///< text of the exception

@@ -15,7 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// The figures of the tags and lines, and the live blocks.
+/// The lists of a `tracking` layer: the figures of its tags and lines, and its live blocks.
 ///
 /// Failure   The functions throw `std::bad_alloc`.
 /// Threads   Any thread may call.
@@ -32,7 +32,7 @@ protected:
     ~owner_lists() = default;
 };
 
-/// Finds the outermost layer with lists.
+/// Finds the lists of the outermost layer `tracking` of a stack.
 class owner_finder final : public layer_visitor {
 public:
     owner_finder() noexcept : layer_visitor{facts::names} {}
