@@ -11,6 +11,7 @@
 #include "support/nvtx_tool.hpp"
 
 #include <vram/interop/nvtx_counters.hpp>
+#include <vram/interop/nvtx_memory.hpp>
 #endif
 
 #include <output_file.hpp>
@@ -190,6 +191,7 @@ std::vector<probe> all() {
         attach_nvtx_tool(false);
         return vram::nvtx_counters{};
     }));
+    list.push_back(observer("NVTX memory, no tool", 2, [] { return vram::nvtx_memory{}; }));
     list.push_back(observer("NVTX counters, attached", 150, [] {
         attach_nvtx_tool(true);
         return vram::nvtx_counters{};

@@ -77,6 +77,21 @@ if(vram_nvtx_folder)
   target_link_libraries(vram-nvtx-tool PUBLIC vram::vram PRIVATE vram_warnings)
   vram_tests(vram-tests-nvtx SOURCES ${nvtx_tests} LINK vram-nvtx-tool)
 
+  # The tool as a library that the environment names, and no tool.
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+    add_library(vram-nvtx-library MODULE doubles/nvtx/tool.cpp)
+    add_executable(nvtx-loaded doubles/nvtx/loaded.cpp)
+    foreach(target IN ITEMS vram-nvtx-library nvtx-loaded)
+      target_include_directories(${target} SYSTEM PRIVATE ${vram_nvtx_folder})
+      target_link_libraries(${target} PRIVATE vram::vram ${CMAKE_DL_LIBS} vram_warnings)
+    endforeach()
+    add_test(NAME nvtx/none COMMAND nvtx-loaded 0)
+    add_test(NAME nvtx/library COMMAND nvtx-loaded 1)
+    set_tests_properties(nvtx/library PROPERTIES PASS_REGULAR_EXPRESSION "groups 2, heaps 0, regions 0, wrong 0"
+      FAIL_REGULAR_EXPRESSION "not as wanted"
+      ENVIRONMENT "NVTX_INJECTION64_PATH=$<TARGET_FILE:vram-nvtx-library>;VRAM_NVTX_SUMMARY=1")
+  endif()
+
   # Planted faults in blocks of each pool, which compute-sanitizer must report.
   add_test(NAME sanitizer/planted.py COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/sanitizer/planted.py --self-test)
   if(VRAM_HAS_NVCC)

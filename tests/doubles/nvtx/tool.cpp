@@ -6,6 +6,8 @@
 #include <nvtx3/nvToolsExtMem.h>
 #include <nvtx3/nvToolsExtSemanticsCounters.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
 
 namespace doubles {
@@ -13,6 +15,16 @@ namespace doubles {
 namespace {
 
 nvtx_tool the_tool;
+
+/// Prints a summary at the end of the process if the tool is a library.
+struct summary {
+    ~summary() {
+        if (std::getenv("VRAM_NVTX_SUMMARY") == nullptr) { return; }
+        for (std::string const& each : the_tool.wrong) { std::printf("wrong: %s\n", each.c_str()); }
+        std::printf("groups %zu, heaps %zu, regions %zu, wrong %zu\n", the_tool.groups.size(),
+                    the_tool.heaps.size(), the_tool.regions(), the_tool.wrong.size());
+    }
+} const at_the_end;
 
 std::uint64_t next_number = std::uint64_t{1} << 32; // of layouts, groups and ranges
 
@@ -101,11 +113,14 @@ std::uint64_t NVTX_API add_counters(nvtxDomainHandle_t in, nvtxCounterAttr_t con
 }
 void NVTX_API take_sample(nvtxDomainHandle_t in, std::uint64_t id, void const* values,
                           std::size_t size) {
-    call const c{"nvtxCounterSample"};
-    c.require(in == domain() && size == sizeof(nvtx_tool::sample), "the size");
-    auto const found = the_tool.groups.find(id);
-    if (found == the_tool.groups.end()) { return; } // registered before `clear`
-    found->second.samples.push_back(*static_cast<nvtx_tool::sample const*>(values));
+    {
+        call const c{"nvtxCounterSample"};
+        c.require(in == domain() && size == sizeof(nvtx_tool::sample), "the size");
+        auto const found = the_tool.groups.find(id);
+        if (found == the_tool.groups.end()) { return; } // registered before `clear`
+        found->second.samples.push_back(*static_cast<nvtx_tool::sample const*>(values));
+    }
+    if (the_tool.after_sample) { the_tool.after_sample(); }
 }
 
 // Memory.
@@ -256,8 +271,9 @@ void nvtx_tool::clear() {
     ranges.clear();
     heaps.clear();
     names.clear();
-    calls   = 0;
-    refuses = nullptr;
+    calls        = 0;
+    refuses      = nullptr;
+    after_sample = nullptr;
 }
 nvtx_tool::group const& nvtx_tool::named(std::string const& name) const {
     static group const none;
@@ -278,8 +294,14 @@ std::size_t nvtx_tool::regions() const {
 
 } // namespace doubles
 
-// The names that the headers of NVTX look for.
+// The names that the headers of NVTX look for, in a library and in the program.
 extern "C" {
+[[gnu::visibility("default")]] int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get) {
+    return doubles::attach_core(get);
+}
+[[gnu::visibility("default")]] int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
+    return doubles::attach_extension(module);
+}
 NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr        = doubles::attach_core;
 NvtxExtInitializeInjectionFunc_t InitializeInjectionNvtxExtension_fnptr = doubles::attach_extension;
 }

@@ -47,6 +47,8 @@ struct nvtx_tool {
     quiet_map<std::uintptr_t, heap>        heaps;
     quiet_map<std::uintptr_t, std::string> names; ///< of regions
     std::size_t                            calls = 0;
+    /// Called in each sample, after the tool has stored it.
+    std::function<void()> after_sample;
     /// Returns true if the tool refuses a heap.
     std::function<bool(std::uintptr_t, std::size_t)> refuses;
 

@@ -50,6 +50,36 @@ TEST_CASE("nvtx_account: changes of less than a step are sampled together") {
     CHECK(tool.named("account").samples.size() == 4);
 }
 
+TEST_CASE("nvtx_account: a change during a sample is sampled by the thread that samples") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    int          more = 3;
+    tool.after_sample = [&] { // as if it came from another thread
+        if (more-- > 0) { a.change(10, 1); }
+    };
+    a.change(1, 0);
+    std::vector<nvtx_tool::sample> const expected{{1, 0, 1}, {11, 1, 11}, {21, 2, 21}, {31, 3, 31}};
+    CHECK(tool.named("account").samples == expected);
+}
+
+TEST_CASE("nvtx_account: a thread does not sample for the others without end") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    int          more = 1000;
+    tool.after_sample = [&] {
+        if (more-- > 0) { a.change(1, 0); }
+    };
+    a.change(1, 0);
+    CHECK(tool.named("account").samples.size() == 64);
+    tool.after_sample = nullptr;
+    a.flush();
+    CHECK(tool.last("account").live == 65);
+    a.change(1, 0);
+    CHECK(tool.last("account").live == 66);
+}
+
 TEST_CASE("nvtx_account: the last sample of several threads has the last values") {
     nvtx_tool& tool = nvtx_tool::get();
     for (int run = 0; run != 20; ++run) {
