@@ -262,3 +262,49 @@ TEST_CASE("sim_wait_value: pageable and misaligned words are refused") {
     t.a.synchronize();
     CHECK(*t.flag == 9);
 }
+
+TEST_CASE(
+    "sim_wait_value: an event recorded behind a wait that was resolved long ago is an order") {
+    for (bool const right : {true, false}) {
+        word_scene t;
+        sim_stream c, e, late;
+        auto const resolve = [&](sim_stream const& waiting, std::uint32_t value) {
+            sim_wait_value(waiting, t.flag + 1, value);
+            sim_write_value(e, t.flag + 1, value);
+        };
+        sim_event before;
+        sim_wait_value(t.b, t.flag, 1);
+        before.record(t.b); // the value is written later
+        if (right) { t.write(t.a); }
+        sim_write_value(t.a, t.flag, 1);
+        if (!right) { t.write(t.a); }
+        for (std::uint32_t i = 1; i < 600; ++i) { resolve(c, i); }
+        before.wait(late);
+        t.read(late);
+        CHECK(t.kinds() == std::string{right ? "" : "race;"});
+        CHECK(t.node.unchecked().waits == 0);
+    }
+}
+
+TEST_CASE("sim_wait_value: conflicts that a forgotten wait may order are counted") {
+    word_scene t;
+    sim_stream e, late;
+    sim_event  before;
+    sim_wait_value(t.b, t.flag, 1);
+    before.record(t.b);
+    t.write(t.a);
+    sim_write_value(t.a, t.flag, 1);
+    for (std::uint32_t i = 1; i < 600; ++i) {
+        sim_wait_value(t.b, t.flag + 1, i);
+        sim_write_value(e, t.flag + 1, i);
+    }
+    before.wait(late);
+    t.read(late);
+    CHECK(t.kinds().empty());
+    CHECK(t.node.unchecked().waits == 1);
+    CHECK(t.node.unchecked().text().find("1 conflicts after too many waits for values") !=
+          std::string::npos);
+    late.synchronize();
+    t.read(t.b); // later work of the stream has the order
+    CHECK(t.kinds().empty());
+}

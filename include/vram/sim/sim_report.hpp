@@ -205,8 +205,8 @@ struct sim_report {
 struct sim_unchecked {
     std::uint64_t kernels        = 0; ///< number of kernels that declare no memory
     std::uint64_t host_functions = 0; ///< number of host functions that declare no memory
-    /// Number of accesses to pageable memory, which has no history.
-    std::uint64_t pageable = 0;
+    std::uint64_t pageable = 0; ///< number of accesses to pageable memory, which has no history
+    std::uint64_t waits    = 0; ///< number of conflicts that a wait which was forgotten may order
     /// Number of events of resources that were lost for lack of memory.
     std::uint64_t resource_events = 0;
     /// Number of orders and accesses that could not be recorded for lack of host memory. After the
@@ -388,6 +388,7 @@ inline std::string sim_unchecked::text() const {
     add(kernels, " kernels without declared memory");
     add(host_functions, " host functions without declared memory");
     add(pageable, " accesses to pageable memory");
+    add(waits, " conflicts after too many waits for values");
     add(resource_events, " lost events of resources");
     add(orders, " orders and accesses without host memory");
     add(ignored, " ignored reports");

@@ -24,7 +24,7 @@
 #include <functional> // function
 #include <optional>   // optional
 #include <string>     // string
-#include <utility>    // move
+#include <utility>    // exchange, move
 #include <vector>     // vector
 
 namespace vram {
@@ -32,9 +32,8 @@ namespace detail {
 
 /// Finds races: two accesses that nothing orders. Each declared access has a vector clock, which
 /// records what happens before it, and is compared with the last write, and the reads since then,
-/// of every byte that it covers. The order comes from the calls of the program (streams, events,
-/// host waits), never from the times at which operations happened to run. (The shadow state is that
-/// of FastTrack, Flanagan and Freund 2009, stored per range.)
+/// of every byte that it covers. The order comes from the calls of the program, never from the
+/// times at which operations ran. (The state is that of FastTrack, Flanagan and Freund 2009.)
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(log intervals) for each declared range. Without ranges: nothing.
@@ -118,6 +117,7 @@ public:
         for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
             report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
         }
+        unchecked.waits += std::exchange(late_.lost, 0U);
     }
 
     /// Called if an event of a pool or layer could not be stored. From then on not all of its
@@ -150,12 +150,12 @@ public:
             if (late_.used()) {
                 vector_clock                 clock = found.clock();
                 sim_late_order::answer const order = late_.ask(each.with, found.step(), clock);
-                if (order == sim_late_order::answer::ordered) { continue; }
                 if (order == sim_late_order::answer::open) {
                     late_.keep(
                         {found.step(), each.with, std::move(clock), each.begin, each.end, block});
-                    continue;
                 }
+                unchecked.waits += order == sim_late_order::answer::lost;
+                if (order != sim_late_order::answer::unordered) { continue; }
             }
             report_pair(found.step(), each.with, each.begin, each.end - each.begin, block);
         }

@@ -7,11 +7,12 @@
 #include <vram/sim/machine/vector_clock.hpp>
 #include <vram/sim/sim_report.hpp> // sim_event_of
 
-#include <algorithm> // any_of
+#include <algorithm> // any_of, max, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t, uintptr_t
 #include <deque>     // deque
 #include <map>       // map
+#include <set>       // set
 #include <utility>   // move
 #include <vector>    // vector
 
@@ -39,7 +40,8 @@ public:
         std::uintptr_t end   = 0;
         sim_block_of   block; ///< the block that contains the accessed memory
     };
-    enum class answer : unsigned char { unordered, ordered, open };
+    /// `open`: a wait may still order the two. `lost`: a wait that was forgotten may have.
+    enum class answer : unsigned char { unordered, ordered, open, lost };
 
     /// Begins a wait, which has the index `slot` and the number `count` in vector clocks (records
     /// of the happens-before order).
@@ -62,20 +64,21 @@ public:
 
     /// Returns `ordered` if waits for work that was queued later order `first` before `second`, an
     /// operation with the vector clock `clock`. Returns `open` if a wait may still do so because
-    /// its work is not queued yet. Otherwise returns `unordered`.
+    /// its work is not queued yet, `lost` if it is not known any more what a wait ordered. Otherwise
+    /// returns `unordered`.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
         bool         open = false;
         vector_clock all  = clock;
-        close(all, open);
+        bool const   gone = close(all, open);
         if (all.includes(first.slot, first.count)) { return answer::ordered; }
         for (wait const& w : waits_) {
             if (!w.followed_by(first)) { continue; }
             open = open || w.open;
             if (!w.open && w.then.includes(second.slot, second.count)) { return answer::ordered; }
         }
-        return open ? answer::open : answer::unordered;
+        return open ? answer::open : gone ? answer::lost : answer::unordered;
     }
     /// Returns true if a stream has waited for work that was not queued yet.
     [[nodiscard]] bool used() const noexcept { return !waits_.empty(); }
@@ -107,10 +110,13 @@ public:
         std::erase_if(kept_, [&](conflict& c) {
             answer const now = ask(c.first, c.second, c.clock);
             if (now == answer::unordered) { unordered.push_back(std::move(c)); }
+            if (now == answer::lost) { ++lost; }
             return now != answer::open;
         });
         return unordered;
     }
+
+    std::uint64_t lost = 0; ///< number of kept conflicts with the answer `lost`
 
 private:
     struct wait {
@@ -130,12 +136,27 @@ private:
     /// Largest number of resolved waits (the work that they wait for is queued) that are kept.
     static constexpr std::size_t most = 256;
 
+    /// The waits of one stream that were forgotten. A clock that includes the last one includes all
+    /// of them.
+    struct forgotten {
+        std::uint64_t first; ///< number of the first one
+        std::uint64_t last;
+        vector_clock  then; ///< what happens before them
+    };
+
     /// Adds to `clock` the work that happens before each wait that `clock` includes. Sets `open` if
-    /// one of these waits is for work that is not queued yet.
-    void close(vector_clock& clock, bool& open) const {
-        std::vector<bool> done(waits_.size());
+    /// one of these waits is for work that is not queued yet. Returns true if the clock includes
+    /// some of the forgotten waits of a stream and not all: their work is not known any more.
+    bool close(vector_clock& clock, bool& open) const {
+        std::vector<bool>     done(waits_.size());
+        std::set<std::size_t> joined; // indices of forgotten waits
         for (bool more = true; more;) {
             more = false;
+            for (auto const& [slot, f] : forgotten_) {
+                if (!clock.includes(slot, f.last) || !joined.insert(slot).second) { continue; }
+                more = true;
+                clock.join(f.then);
+            }
             for (std::size_t i = 0; i < waits_.size(); ++i) {
                 wait const& w = waits_[i];
                 if (done[i] || !clock.includes(w.slot, w.count)) { continue; }
@@ -144,6 +165,10 @@ private:
                 clock.join(w.then);
             }
         }
+        return std::any_of(forgotten_.begin(), forgotten_.end(), [&](auto const& each) {
+            auto const& [slot, f] = each;
+            return clock.includes(slot, f.first) && !clock.includes(slot, f.last);
+        });
     }
     /// Makes the operations that follow the wait `resolved` also follow the waits in `then` for
     /// which the work is not queued yet. Everything in `then` happens before `resolved`.
@@ -156,16 +181,27 @@ private:
             }
         }
     }
-    /// Forgets the older half of the resolved waits (their work is queued): streams that are still
-    /// used have joined their vector clocks.
+    /// Forgets the older half of the resolved waits (their work is queued). Of each stream with such
+    /// waits, only the work before all of them stays known.
     void forget() {
-        std::size_t left = (waits_.size() - open_) / 2;
+        std::size_t const half = (waits_.size() - open_) / 2;
+        std::size_t       left = half;
+        for (wait const& w : waits_) {
+            if (w.open || left == 0) { continue; }
+            --left;
+            auto const it = forgotten_.try_emplace(w.slot, forgotten{w.count, w.count, {}}).first;
+            it->second.first = std::min(it->second.first, w.count);
+            it->second.last  = std::max(it->second.last, w.count);
+            it->second.then.join(w.then);
+        }
+        left = half;
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });
     }
 
-    std::deque<wait>      waits_;
-    std::vector<conflict> kept_;
-    std::size_t           open_ = 0;
+    std::map<std::size_t, forgotten> forgotten_; ///< by their index in vector clocks
+    std::deque<wait>                 waits_;
+    std::vector<conflict>            kept_;
+    std::size_t                      open_ = 0;
 };
 
 } // namespace detail
