@@ -26,7 +26,7 @@ namespace vram {
 ///     fallback mr{limiting{cuda_resource{}, 4_GiB}, managed_resource{}};
 ///
 /// The addresses of live blocks of the secondary are stored in a table, so every block is freed by
-/// the resource that allocated it, even if neither has `owns`.
+/// the resource that allocated it, even if neither can tell its own addresses (`owns`).
 ///
 /// Failure   The exceptions of the secondary are rethrown. If the primary has `try_allocate`, any
 ///           failure of it leads to the secondary; otherwise only `out_of_memory` does.
@@ -175,8 +175,8 @@ public:
 
 private:
     /// Reserves an entry in the table of the secondary resource's blocks before the secondary
-    /// allocates, so that a lack of host memory cannot lose the block. The destructor stores the
-    /// block that was passed to `of`, if any.
+    /// allocates, so that a lack of host memory cannot lose the block. The destructor of this
+    /// object adds the block, if one was allocated, to the table.
     class note {
     public:
         explicit note(fallback& owner) : owner_{owner} {

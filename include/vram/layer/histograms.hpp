@@ -73,7 +73,7 @@ public:
     /// time.
     void freed(void const* p) noexcept {
         auto const found = begins_.find(p);
-        if (found == begins_.end()) { return; } // allocated before the layer, or an invalid free
+        if (found == begins_.end()) { return; }
         auto const lived = clock::now() - found->second;
         lifetimes.add(static_cast<std::uint64_t>(
             std::chrono::duration_cast<std::chrono::nanoseconds>(lived).count()));

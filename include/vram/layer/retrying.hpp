@@ -219,14 +219,16 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
-        // Tells a platform that observes resources that code of the program (the policy) runs now,
-        // also if a pool over the layer made the request.
+        // The policy is code of the program: tells the simulated platform that its calls are not
+        // made by a resource, also if a pool over the layer made the request.
         detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }
 
     [[no_unique_address]] std::tuple<Policies...> policies_;
-    mutable std::uint64_t                         retries_ = 0; ///< accessed by `atomic_ref`
+    /// Number of repeated requests; accessed by `std::atomic_ref`, because several threads may
+    /// change it.
+    mutable std::uint64_t retries_ = 0;
 };
 
 namespace with {

@@ -248,9 +248,9 @@ private:
         return outer;
     }
 
-    /// An open scope. `before` has the figures of the interval before it: from the begin of the
-    /// previous open scope (for the first one: since the layer was created) to the begin of this
-    /// one. The figures of the scope itself are the sum of all later intervals and of `now_`.
+    /// An open scope. A call is counted only in `now_`, the interval since the latest begin of an
+    /// open scope. `before` has the counts of the interval that ended when this scope began.
+    /// The counts of a scope are the sum of all intervals since its begin.
     struct scope {
         std::uint64_t number;
         counters      before;
@@ -270,7 +270,7 @@ private:
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
         counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // The intervals before and after the begin of the scope that ends become one.
+        // Without the ended scope, the intervals before and after its begin are one interval.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;

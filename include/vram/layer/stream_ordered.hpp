@@ -197,8 +197,8 @@ public:
         auto const        waits = seen.watch();
         std::size_t const here  = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // The numbers are not added: the upstream may have released the very blocks that this
-            // layer returned.
+            // The two numbers of bytes are not added: the upstream may have released the very
+            // blocks that this layer returned to it.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;

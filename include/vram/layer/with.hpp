@@ -12,10 +12,10 @@ namespace vram {
 
 namespace detail {
 
-/// A tuple: values in the order of their types. It costs nvcc less time than `std::tuple`.
+/// A tuple: values in the order of their types. nvcc compiles it faster than `std::tuple`.
 template <class... Values>
 struct values_of {
-    /// Returns `call(before..., values...)`. Here there are no values.
+    /// Returns `call(before..., values...)`, here for a tuple without values.
     template <class Call, class... Before>
     decltype(auto) pass_to(Call const& call, Before&... before) {
         return call(before...);

@@ -36,12 +36,12 @@ namespace vram {
 /// queue before it grows, before it reports usage, and if 256 frees are queued.
 ///
 /// Failure   Before a request is refused, its shard tries all that a `pool` tries. Then all shards
-///           return their idle chunks, and every other shard is asked for a block (neither during a
-///           capture). `out_of_memory` contains the totals of all shards. Invalid frees are
-///           reported as by `pool`; invalid remote frees are reported when they are drained. If two
-///           threads free one block, and it is allocated again before the second free is drained,
-///           that free takes the block from its new owner. On the simulated device it is reported
-///           as a double free instead, and the block stays allocated.
+///           return their idle chunks, and every other shard is asked for a block (but not if the
+///           stream is being captured). `out_of_memory` contains the totals of all shards. Invalid
+///           frees are reported as by `pool`; invalid remote frees are reported when they are
+///           drained. If two threads free one block, and it is allocated again before the second
+///           free is drained, that free takes the block from its new owner. On the simulated device
+///           it is reported as a double free instead, and the block stays allocated.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
 /// Streams   The rules are those of `pool`. `retire` reaches every shard.
@@ -185,8 +185,8 @@ public:
             }
         }
         memory_usage before = this->chunks_.reset_peaks();
-        // The live bytes of shards (pools) with peaks that restarted early may have risen before
-        // the last shard restarted.
+        // Other threads may have allocated while the shards' peaks were restarted one by one, so
+        // the peak of each shard since then counts as well.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < base::most; ++i) {
             if (auto* const each = this->pools_.find(i)) {

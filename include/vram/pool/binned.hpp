@@ -26,7 +26,7 @@
 
 namespace vram {
 
-/// A `slab` for each size class. A request that no size class up to that of
+/// A `slab` (blocks of one size) for each size class. A request that no size class up to that of
 /// `binned_options::largest` can serve, because of its size or alignment, is passed to the
 /// upstream.
 ///
@@ -198,7 +198,8 @@ private:
     template <bool Throwing>
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
-        // `trim` may wait for streams on the host, which must not happen while `r.on` is captured.
+        // `trim` may make the host wait, which must not happen while the request's stream is being
+        // captured.
         if (!detail::is_captured<platform>(r.on) && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
         }
@@ -211,7 +212,7 @@ private:
     }
     template <bool Throwing>
     void* pass_on(request const& r) {
-        // Records the stream's device, which the destructor waits for if the block is still live.
+        // Registers the stream: the destructor waits for its device if the block is still live.
         if (r.on != nullptr) {
             auto const held = this->lock_.hold();
             this->streams_.register_stream(*r.on);
@@ -234,8 +235,8 @@ private:
         if (heap != nullptr && this->put(*heap, p, bytes, alignment, on)) { return true; }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // The entry is removed before the upstream frees the block, because another thread may
-        // then get its address.
+        // The entry is removed before the upstream frees the block: afterwards another thread may
+        // get a block at the same address.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {

@@ -46,7 +46,7 @@ struct fragmentation {
     friend bool operator==(fragmentation const&, fragmentation const&) = default;
 
 private:
-    /// Returns the share of `whole` that is left without `part`.
+    /// Returns (`whole` - `part`) / `whole`, or 0 if `part` is not less than `whole`.
     static constexpr double share(std::size_t part, std::size_t whole) noexcept {
         if (part >= whole) { return 0; }
         return static_cast<double>(whole - part) / static_cast<double>(whole);

@@ -28,12 +28,12 @@ namespace vram {
 ///     pool<stream_ordered<cuda_resource>> memory;             // grows if needed
 ///     pool mr{cuda_resource{}, {.initial_size = 1_GiB}};      // reserves a gigabyte now
 ///
-/// Block sizes are multiples of 256 bytes. A request gets the best fit, found in bins without a
-/// search. Freed blocks are coalesced with their free neighbours, also if these were freed on other
-/// streams: a free block records which stream may still use which part. A request gets memory that
-/// its stream may use without a wait, if there is any. Otherwise the stream is made to wait for
-/// exactly the streams concerned, once; over another pool, only if that pool has no ready memory
-/// either. Bookkeeping is in host memory and never in the managed memory.
+/// Block sizes are multiples of 256 bytes. A request gets the best fit, found in free lists by size
+/// without a search. Freed blocks are coalesced with their free neighbours, also if these were
+/// freed on other streams: a free block records which stream may still use which part. A request
+/// gets memory that its stream may use without a wait, if there is any. Otherwise the stream is
+/// made to wait for exactly the streams concerned, once; over another pool, only if that pool has
+/// no ready memory either. Bookkeeping is in host memory and never in the managed memory.
 ///
 /// Failure   Before a request is refused, the pool waits for another thread that remaps pages,
 ///           returns idle chunks, asks its upstream again, and waits for streams that may still use
@@ -90,9 +90,9 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     = default;
     /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
-    /// upstream. If a block is still live, or if graphs were captured, whole devices are waited
-    /// for, which ends every capture on them. A stream that is being captured is not waited for by
-    /// itself, because that would end the capture; it is reported to the error sink.
+    /// upstream. Waits for whole devices if a block is still live, if graphs were captured, or if a
+    /// stream with freed blocks is being captured. On CUDA such a wait ends no capture, unless the
+    /// device has no free memory.
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
@@ -251,7 +251,8 @@ namespace detail {
 /// The type of `with::pool`, which also accepts the size of the first chunk.
 struct pool_word : with::word<vram::pool, pool_options> {
     using with::word<vram::pool, pool_options>::operator();
-    /// Returns a pool without an upstream. When `|` gives it one, it reserves `initial_size` bytes.
+    /// Returns an object that creates a pool with a first chunk of `initial_size` bytes when it is
+    /// joined with an upstream by `|`.
     [[nodiscard]] auto operator()(std::size_t initial_size) const {
         return with::layer<vram::pool>(pool_options{.initial_size = initial_size});
     }

@@ -54,14 +54,14 @@ public:
 
     /// Removes `p`. Returns true if it was in the set.
     bool erase(void const* p) noexcept {
-        // The value 0 marks an unused slot of the array.
+        // Null is never in the set: the value 0 marks an unused slot.
         if (count_ == 0 || p == nullptr) { return false; }
         auto const  address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }
         for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
-            // The entry moves into the hole, unless the hole lies before the slot that the entry's
-            // hash selects: a lookup starts at that slot and would not find the entry.
+            // Moves the entry into the hole, so that a search for it does not end at the hole. An
+            // entry whose search begins behind the hole stays.
             std::size_t const home = hash(slots_[at]);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];

@@ -99,9 +99,9 @@ public:
         return sum(first_.usage(), second_.usage());
     }
 
-    /// Trims each upstream that has `trim`. The first may keep `keep` unused bytes. The second may
-    /// keep those of the `keep` bytes that the first does not use, or `keep` bytes if the first
-    /// does not have both `trim` and `usage`. Returns the sum of the bytes returned.
+    /// Trims each upstream that has `trim`. Both together may keep `keep` unused bytes: the first
+    /// as many as it has, the second the rest. If the first lacks `trim` or `usage`, the second
+    /// may keep `keep` bytes as well. Returns the sum of the bytes returned.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {

@@ -46,8 +46,8 @@ class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event`: number of frees of a stream after which an event is recorded. `at_least`:
-    /// number of bytes of unused freed blocks from which on `collect` frees them upstream.
+    /// `per_event`: an event is recorded after this many frees on a stream. `at_least`: `collect`
+    /// returns unused blocks to the upstream once they have this many bytes together.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over the blocks and counts of `o`, which no other thread may use. `o` is then empty.
@@ -111,7 +111,7 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        /// Value of `returned_` (number of calls that returned blocks) before the last attempt.
+        /// Number of calls that had returned blocks to the upstream before the last attempt.
         std::uint64_t seen_     = 0;
         std::size_t   attempts_ = no_attempt; ///< remaining attempts; set at the first refusal
 
@@ -142,7 +142,7 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return result::kept;
-            // If there is no host memory for an event, `due` is returned and no error is reported.
+            // A lack of host memory is not reported: the caller then waits for the stream.
         } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -301,7 +301,7 @@ private:
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
         try {
-            waiting_.collect(ready_); // adds blocks to `ready_` one by one: an exception loses none
+            waiting_.collect(ready_); // moves blocks one by one, so an exception loses none
         } catch (...) { failed = std::current_exception(); }
         std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
         if (bytes != 0) { give_ready(held, give); }

@@ -35,8 +35,8 @@ enum class recorded : unsigned char {
     return how == recorded::pending || how == recorded::done;
 }
 
-/// Called in a `catch` block. Returns true if the error means that the stream does not exist; false
-/// if it does not, or if the platform cannot tell.
+/// Called in a `catch` block. Returns true if the error means that the stream does not exist.
+/// Returns false for any other error, or if the platform cannot tell.
 template <class Platform>
 [[nodiscard]] bool names_no_stream() noexcept {
     if constexpr (requires(typename Platform::error const& e) {

@@ -11,8 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// A number by which a table finds a stream: its handle, which is even, or its id, made odd, so
-/// that a handle and an id are never the same key. It is never zero.
+/// A number by which a table finds a stream: its handle, which is even, or twice its id plus one,
+/// so that a handle and an id are never the same key. It is never zero.
 ///
 /// Failure   Throws an error of the platform if a stream has no id.
 /// Threads   Any number of threads may call concurrently.

@@ -48,7 +48,7 @@ public:
     using event                       = typename Platform::event;
     using identity                    = stream_identity<Platform>;
     using entry                       = typename recorded_events<Platform>::entry;
-    static constexpr std::size_t most = 8; ///< default of `most_events`, the limit on its events
+    static constexpr std::size_t most = 8; ///< the usual largest number of events of one stream
 
     /// Creates the timeline (record of the progress) of a stream that the calling thread uses.
     /// `key` is the number by which the owner finds the stream, `slot` the index of the timeline in
@@ -113,8 +113,8 @@ public:
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
                 if (how != recorded::done) {
-                    // The next event that is recorded stands for the epoch (part of the stream's
-                    // work) of this event as well.
+                    // The event is removed without a replacement. The next event that is recorded
+                    // on the stream also covers the work before this one.
                     recorded_.pop();
                     continue;
                 }
@@ -139,7 +139,7 @@ public:
             }
         }
         bool const died = alive_ && how == recorded::lost;
-        if (died) { report_death(); } // only once, also if the wait throws and the call is repeated
+        if (died) { report_death(); }
         await_device<Platform>(device_);
         end_epoch();
         count_host_wait();
@@ -217,7 +217,7 @@ public:
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
-        freed_until_ = epoch_; // so that another event is recorded if `poll` drops this one
+        freed_until_ = epoch_; // If this event is discarded, another one must be recorded.
         end_epoch_with_event();
         return true;
     }
@@ -286,14 +286,15 @@ public:
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
     /// Returns true if the handle still means the stream of this timeline (record of progress);
-    /// false after `end`.
+    /// false after a call of `end`.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if the platform announces the destruction of this stream; false after `end`.
+    /// Returns true if the platform announces the destruction of this stream; false after a call of
+    /// `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
     /// Returns true if the platform has announced that the owner destroyed the stream; false after
-    /// `end`.
+    /// a call of `end`.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
     /// Returns true if memory was freed on the stream since its last recorded event.
     [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
@@ -309,7 +310,7 @@ private:
         return record_behind<Platform>(e, stream_, id_, held_);
     }
 
-    /// Records an event with `record_now`. If that throws, reports the error and tries once more.
+    /// Tries to record an event. If an exception is thrown, reports it and tries once more.
     recorded try_twice() {
         try {
             return record_now(true);
@@ -321,7 +322,7 @@ private:
     /// host waits for the stream instead. If the device was reset, the epoch ends without an event.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
-            end_epoch(); // The reset has ended all work, and an event would create a context.
+            end_epoch(); // The reset ended all work. Recording would create a context.
             return recorded::done;
         }
         entry* const one = recorded_.spare(device_);
@@ -346,7 +347,7 @@ private:
         return recorded::done;
     }
     /// Queries an event and returns `pending` or `done`. If the query fails, records the event
-    /// again. With any other result the caller must drop the event.
+    /// again. If the result is another one, the caller must discard the event.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
@@ -356,8 +357,8 @@ private:
         return record_behind_all(one.what);
     }
 
-    /// Ends the current epoch (work since the last event) by the event that `recorded_.spare`
-    /// returned and that was recorded now.
+    /// Ends the current epoch (work since the last event). The caller has just recorded the unused
+    /// event that it obtained before.
     void end_epoch_with_event() noexcept {
         recorded_.push(epoch_++);
         ++events_;
@@ -374,12 +375,13 @@ private:
     /// Number of the last epoch (part of the stream's work) that is known to be complete.
     std::uint64_t done_ = 0;
     /// Number of the epoch (part of the stream's work) of the last free.
-    std::uint64_t freed_until_      = 0;
-    std::uint64_t events_           = 0;
-    std::uint64_t waits_            = 0;
-    bool          alive_            = true;
-    bool          death_reported_   = false; ///< true if the destruction of the stream was reported
-    bool          has_graph_memory_ = false; ///< true if a captured graph may use memory freed here
+    std::uint64_t freed_until_    = 0;
+    std::uint64_t events_         = 0;
+    std::uint64_t waits_          = 0;
+    bool          alive_          = true;
+    bool          death_reported_ = false; ///< true if the destruction of the stream was reported
+    /// True if a captured graph may use memory freed on this stream.
+    bool has_graph_memory_ = false;
     /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other
     /// streams. The largest value means that none is.
     std::uint64_t             excluded_from_ = tag::captured;

@@ -35,9 +35,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the owner calls
-    /// `forget_ended` with a function, and the slot of a destroyed stream is not reused before that
-    /// visit. `most_events`: largest number of events of a stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the owner must see each
+    /// destroyed stream (in `forget_ended`) before its index (slot) is reused. `most_events`:
+    /// largest number of events of a stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -95,7 +95,7 @@ public:
         }
         return worst;
     }
-    /// Tells when the stream of `asker` may use memory that another stream may still access.
+    /// Tells when a stream, the asker, may use memory that another stream may still access.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -148,8 +148,9 @@ public:
                 continue;
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
-            other.poll(); // a use that is complete by now needs no dependency between streams
-            if (!ensure_event(other, t.epoch)) { return &other; } // `poll` has dropped the event
+            other.poll(); // If the other stream's use is complete by now, it is not waited for.
+            // The query of events may have discarded the one that was just recorded.
+            if (!ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
         return nullptr;
@@ -260,7 +261,7 @@ public:
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
-            gone->poll(); // an event that was recorded into a capture is recorded again
+            gone->poll(); // records an event again if the first one belongs to a graph
         } catch (...) { queried = false; }
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
@@ -333,15 +334,15 @@ public:
 
 private:
     void retire(timeline& gone) {
-        gone.poll(); // an event that was recorded into a capture is recorded again
-        // Graph-retained memory needs an event too, because a graph may still be running.
+        gone.poll(); // records an event again if the first one belongs to a graph
+        // Memory kept for captured graphs needs an event too: a graph may be running.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
     }
     template <class Visit>
     [[gnu::noinline]] void forget_ended_now(Visit const& visit) noexcept {
-        // Read before the loop, because more streams may be destroyed during it.
+        // The count of destroyed streams is read before the loop, as more may end during it.
         ends_seen_ = Platform::ends();
         for (timeline* each : table_) {
             if (!each->alive() || !each->ended()) { continue; }

@@ -145,8 +145,9 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// Returns the timeline (record of the progress) of the stream with this key if it is in the
-    /// cache (`seats_`), and makes it `recent_`. Returns null if it is not in the cache.
+    /// Looks for the timeline (record of the progress) of the stream with this key in the cache of
+    /// timelines that were used lately. Returns it, and makes it the most recent one, or returns
+    /// null.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -161,8 +162,8 @@ private:
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {
-                // Without an event, the timeline (record of the stream) would keep the destroyed
-                // stream alive forever.
+                // The timeline (record) of a destroyed stream can be reused only after an event
+                // behind its frees is complete.
                 if (each->ended()) { each->try_record_event(); }
                 try {
                     each->poll();
@@ -196,9 +197,9 @@ private:
     bool                  by_name_;
     bool                  visits_ends_;
     std::size_t           most_events_;
-    /// the timeline (record of a stream) that `find` or `known` returned last
+    /// the timeline (record of a stream) that was looked up last
     timeline* recent_ = nullptr;
-    /// Key of the stream of `recent_`, or 0 if there is none.
+    /// Key of the stream that was looked up last, or 0 if there is none.
     std::uint64_t recent_key_ = 0;
     /// Cache of timelines (records of streams), for calls that alternate between streams.
     seat seats_[seats];

@@ -227,7 +227,7 @@ private:
         timeline*     its;
         freed_blocks  blocks{};
         std::uint64_t counted_epoch = 0;
-        /// Number of blocks freed in the epoch (part of the stream's work) `counted_epoch`.
+        /// Number of blocks freed in the epoch (work between two events) `counted_epoch`.
         std::size_t counted = 0;
     };
 

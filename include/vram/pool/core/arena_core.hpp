@@ -164,13 +164,13 @@ protected:
         std::size_t                   back = 0;
         for_each([&](auto& core) {
             back += core.trim(keep);
-            if (keep == 0) { return; } // saves `usage()`, a walk over all blocks
+            if (keep == 0) { return; }
             memory_usage const now  = core.usage();
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The upstream may count a chunk that was returned above again, so the sum would be too
-        // large.
+        // The chunks that were returned above may be among the bytes that the upstream returns, so
+        // the two numbers are not added.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -226,7 +226,7 @@ private:
     /// errors are rethrown if `Throwing`, else reported to the error sink.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        if constexpr (Throwing) { // try_allocate would report platform errors, not throw them
+        if constexpr (Throwing) { // try_allocate would only report an error of the platform
             try {
                 return insist(from, r);
             } catch (std::bad_alloc const&) { return nullptr; }
@@ -248,7 +248,7 @@ private:
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // Trimming has already executed the frees that were queued for every shard.
+            // No shard has queued frees now: the trim above has executed them.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });

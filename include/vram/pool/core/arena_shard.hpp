@@ -133,11 +133,9 @@ private:
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
     /// Queries the id of the stream `s` and returns true if that succeeded. A queued free may be
-    /// executed while the stream is being captured. Its id cannot be queried then, and the block
-    /// would be lost. So the freeing thread registers the stream with its own shard (pool of the
-    /// arena) `from`, which keeps the id, so that it is queried once. A comparison with the last
-    /// handle would be wrong: a new stream may have the handle of a destroyed one. Pools forget a
-    /// stream when it is retired, which must happen before its end.
+    /// executed while the stream is being captured, when CUDA forbids the query, and the block
+    /// would be lost. So the freeing thread queries the id. It registers the stream with its own
+    /// shard (pool of the arena) `from`, which keeps the id until the stream is retired.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);

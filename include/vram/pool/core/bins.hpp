@@ -65,7 +65,7 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // The only block of a list has the list's own node on both sides.
+        // A list is circular with an end node: both links of its only block point to that node.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;

@@ -41,9 +41,10 @@ struct block : links {
         cached,
         free, ///< in a free list, for any size and stream, unless kept for a captured graph
     };
-    /// Value of `slot` if no stream may still use the block.
+    /// Value of `slot` (index of a stream) if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-    /// Value of `slot` if the pending uses by streams are in `note`, because there are several.
+    /// Value of `slot` if the pending uses of the block (streams that may still access it) do not
+    /// fit into the descriptor and are in a separate `use_node`.
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
     // `slot` of a live block is `several` only if graphs retain parts of it, listed in `note`.
 

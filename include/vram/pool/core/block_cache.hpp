@@ -40,8 +40,8 @@ public:
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
     /// Removes and returns a cached block of this size or a little more, which the stream with the
-    /// index `slot` has freed. Returns null if none is found. For a large size, the cached large
-    /// block is then coalesced.
+    /// index `slot` has freed. Returns null if none is found. If a large request finds none, the
+    /// one cached large block is coalesced.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,
@@ -52,8 +52,8 @@ public:
         return reuse_large(slot, bytes, alignment, is_complete);
     }
     /// Caches a block that the stream with the index `slot` has freed, in the list for `bytes`, the
-    /// rounded size of the request. Coalesces it if it cannot be cached. `counts` are the live
-    /// counts of the pool.
+    /// rounded size of the request. Coalesces it if it cannot be cached. `counts` has the number of
+    /// live bytes of the pool.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {

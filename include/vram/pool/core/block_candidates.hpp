@@ -18,14 +18,10 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap` from which `stream_arbiter`, which selects memory for a stream,
-/// chooses one for the request `r`. A place is a part of a free block. Its pending uses (streams
-/// that may still access it) are those of that part alone. If `counts` is null, the chosen block is
+/// The free blocks of `heap` that can serve the request `r`. `stream_arbiter`, which selects memory
+/// for a stream, calls its functions. A place is a part of a free block, with the pending uses
+/// (streams that may still access it) of that part alone. If `counts` is null, the chosen block is
 /// only reserved, and not counted as live.
-///
-/// Failure   `find` throws `std::bad_alloc` and errors of the platform. Nothing has changed then.
-/// Threads   One thread at a time, which holds the lock.
-/// Cost      The cost is that of `block_heap`.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;
@@ -42,13 +38,13 @@ struct block_candidates {
     bool every = false;
     /// If true, the search queries events to learn if streams still use a block that fits better.
     bool asks = false;
-    /// Value of the chosen block's `unbacked` (may lack physical memory) before `reserve` took it.
+    /// True if the chosen block, before it was reserved, may have lacked physical memory.
     bool unbacked = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // coalescing and other threads may have used up the descriptors
+            heap.reserve(); // coalescing and other threads use descriptors (records of blocks)
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
@@ -58,7 +54,7 @@ struct block_candidates {
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // Cached blocks may fit, alone or coalesced.
+            // Coalesces cached blocks; one of the coalesced blocks may fit.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
@@ -79,8 +75,8 @@ struct block_candidates {
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // in this state a free of the block is rejected
-        // The uses by streams are stored before the wait, because other threads may use up the
-        // reserved host memory during it.
+        // The block's uses by streams are stored before the host waits for them, because other
+        // threads may use up the reserved host memory during the wait.
         heap.hold(b, before);
         return b;
     }

@@ -196,8 +196,8 @@ public:
     }
 
 private:
-    /// `take` for a free block that has a list of pending uses by streams. Each remaining piece
-    /// keeps the uses of its part.
+    /// Divides a free block that has several pending uses by streams, as `take` does. Each
+    /// remaining piece keeps the uses of its part.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;

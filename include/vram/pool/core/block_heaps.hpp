@@ -27,7 +27,7 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
+    static constexpr std::size_t small_size = 1_MiB; ///< largest size of a small block in bytes
 
     /// If `apart`, blocks of at most `small_size` bytes have a separate heap with separate chunks.
     /// If one heap has no memory for a request, the other may serve it.

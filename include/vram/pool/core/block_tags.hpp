@@ -107,7 +107,8 @@ public:
     }
 
 private:
-    /// Slow path of `merge_uses`: the two blocks do not have the same single use.
+    /// Slow path of merging the pending uses (by streams) of two neighbours, if they do not both
+    /// have the same single use.
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {

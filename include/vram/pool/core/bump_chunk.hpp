@@ -61,8 +61,8 @@ public:
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
     /// Reserves host memory for the uses by one more stream and by a graph captured on it. After
-    /// that `take` and `add_use` for them cannot fail, nor `wait_for` for one other stream, nor any
-    /// later `unwind`.
+    /// that, recording these uses, pending uses by one other stream, and any later `unwind` cannot
+    /// fail.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
         uses_.reserve(2 * most); // at most two uses for a stream: its own, and one by a graph
@@ -79,13 +79,15 @@ public:
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            // The latest use is put at the end, because `try_take` examines only the last one.
+            // The use by the stream that allocated last is put at the end, where `try_take` looks
+            // for it.
             std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);
     }
-    /// Fast path of `take` for the stream that allocated last. Needs no `reserve`. Returns false
-    /// and changes nothing if another stream allocated last or may still access the memory.
+    /// Fast path of allocating a block at `start`, for the stream that allocated last; needs no
+    /// host memory. Returns false and changes nothing if another stream or a graph allocated last,
+    /// or may still access the memory.
     bool try_take(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
                   std::size_t slot) noexcept {
         std::uintptr_t const until = start + bytes;

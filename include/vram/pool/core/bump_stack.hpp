@@ -142,7 +142,7 @@ public:
         while (first > marked_up_to && chunks_[first - 1].empty()) { --first; }
         return first;
     }
-    /// Removes the chunk with that index, which is `first_idle()` or larger, from the row.
+    /// Removes and returns the chunk at `index`, which must be idle (see `first_idle`).
     chunk take_idle(std::size_t index) noexcept {
         std::size_t const last  = chunks_.size() - 1;
         std::size_t const first = first_idle();

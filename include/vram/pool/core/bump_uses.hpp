@@ -25,7 +25,7 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then. Functions that are `noexcept` report
 ///           errors.
-/// Threads   One thread at a time, which holds the lock.
+/// Threads   One thread at a time, which holds the resource's lock.
 /// Cost      Linear in the number of chunks and of the streams that use them.
 template <class Platform>
 class bump_uses {
@@ -123,7 +123,7 @@ public:
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // It is unknown which graph or stream may use the memory, so it is kept for ever.
+        // Which graph or stream may use the memory is unknown, so it is kept for ever.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
@@ -136,7 +136,7 @@ public:
             known = known || c.find_use(id, chunk::running) != nullptr;
         }
         tag const last = known ? used_by(timelines_.of(s)) : tag{};
-        timelines_.retire(s); // called first: if it throws, nothing has changed
+        timelines_.retire(s); // may throw, so nothing was changed before
         if (known) { end_uses(id, last); }
     }
     void forget_captures() noexcept {

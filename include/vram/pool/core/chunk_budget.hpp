@@ -42,7 +42,8 @@ public:
     }
     ~chunk_budget() = default;
 
-    /// The counters of the owner. The budget maintains `reserved`, `peak_reserved` and `upstream`.
+    /// The usage of the owner, a pool. The budget maintains `reserved`, `peak_reserved` and
+    /// `upstream`.
     memory_usage usage;
 
     /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.
@@ -134,11 +135,11 @@ public:
                 return take_over(seen, mine, lock, up, at, size, alignment, &s, adopt);
             }
             {
-                auto const held = lock.hold(); // another thread claimed the rest of the limit first
+                auto const held = lock.hold();
                 usage.upstream += 2;
             }
             send_home(up, at, size, alignment, &s);
-            // There is no host memory for the records, here or in the upstream.
+            // No host memory for a record, in this resource or in the upstream.
         } catch (std::bad_alloc const&) {}
         return nullptr;
     }

@@ -89,7 +89,7 @@ public:
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
             unsigned const owner = find(p);
-            // `find` reads with `acquire`, so this load happens after all of its reads.
+            // The search above reads with acquire order, so this load happens after its reads.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
         return contended;
@@ -152,7 +152,8 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // Another thread may have replaced the table by a larger one, to which the size belongs.
+        // The size may already be that of a larger table by which another thread has replaced this
+        // one.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

@@ -108,7 +108,7 @@ public:
         std::size_t       i   = bins_.next(own);
         block*            b   = front_of(i);
         if (b == nullptr) { return nullptr; }
-        if (b->bytes < bytes) { // The bin of this size also contains smaller blocks.
+        if (b->bytes < bytes) { // The bin (free list) of this size also contains smaller blocks.
             i = bins_.next(own + 1);
             b = front_of(i);
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
@@ -262,8 +262,8 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns `found`. Its `tighter` is set to the block of `dear`, a place that needs a wait, if
-    /// that block is smaller than the one found, and otherwise to null.
+    /// Returns the place `found`. Its `tighter` is set to the block of `dear`, another place that
+    /// needs a wait, if that block is smaller and so fits better, and otherwise to null.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;

@@ -67,7 +67,7 @@ protected:
     using lock  = platform_lock<platform>;
     using guard = typename lock::guard;
 
-    /// A request with its numbers, for `out_of_memory`.
+    /// An allocation request, with the numbers that an `out_of_memory` exception contains.
     struct request {
         std::size_t asked;
         std::size_t rounded;
@@ -93,7 +93,8 @@ protected:
     /// Returns the object that notifies the observers of events in this resource.
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            return this->upstream_.seen(); // a shard of an arena notifies in the name of the arena
+            // A pool of an arena: the arena is named as the source of its events.
+            return this->upstream_.seen();
         } else {
             return observation<Upstream>{this->upstream_, name_, &lock_};
         }

@@ -83,7 +83,7 @@ private:
     /// of this size lies in one line.
     static constexpr std::size_t line = 64;
 
-    struct slab { // its descriptors follow it in the same allocation
+    struct slab { // the head of one allocation, which also contains its descriptors
         slab* next;
     };
 

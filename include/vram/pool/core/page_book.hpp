@@ -306,7 +306,8 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns how many pages at the beginning of the run have their bit set in `bits(word)`.
+    /// Returns how many pages at the beginning of the run have their bit set in `bits(word)`, a
+    /// mask for 64 pages.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -322,7 +323,8 @@ private:
         }
         return (i < r.last ? i : r.last) - r.first;
     }
-    /// Returns the total size in bytes of the pages in the run whose bit is set in `bits(word)`.
+    /// Returns the total size in bytes of the pages in the run whose bit is set in `bits(word)`, a
+    /// mask for 64 pages.
     template <class Bits>
     [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
         std::size_t pages = 0;

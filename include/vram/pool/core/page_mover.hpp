@@ -67,7 +67,7 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                give_any(own(*one), others); // pages of these blocks that no move takes yet
+                give_any(own(*one), others); // pages of the removed blocks that no move uses
             }
         }
         if (on != nullptr) { share_ends(core, b, target(), *on); }
@@ -179,7 +179,7 @@ private:
             if (any->bytes == 0) {
                 *any = found;
             } else {
-                moves_.push(found); // cannot fail: `note_moves` reserved capacity for each page
+                moves_.push(found); // cannot fail: one move for each page was reserved
             }
             this->book.want(taken, true);
             this->book.give(taken);
@@ -204,7 +204,7 @@ private:
                 if (moves_[i].bytes == 0) {
                     moves_[i] = one;
                 } else {
-                    moves_.push(one); // cannot fail: `note_moves` reserved capacity for each page
+                    moves_.push(one); // cannot fail: one move for each page was reserved
                 }
                 this->book.want(this->run_at(one.from, part), false);
                 at += part;

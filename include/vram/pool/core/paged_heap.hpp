@@ -20,7 +20,7 @@ namespace detail {
 /// that takes such a block must have memory mapped to it before it becomes live.
 ///
 /// Failure   The functions fail as those of `stream_heap`.
-/// Threads   One thread at a time, which holds the lock.
+/// Threads   One thread at a time, which holds the pool's lock.
 /// Cost      `take_unbacked` looks at a few candidates. `for_each_ready` and the search of
 ///           `set_aside` may look at every free block.
 template <class Platform>

@@ -277,8 +277,8 @@ private:
                                     : nullptr;
             },
             [&] {
-                // The heap counts the live bytes. They are copied to `budget_`, from which
-                // `or_throw` reads.
+                // The heap counts the live bytes. They are copied to `budget_`, so that the
+                // exception can contain them.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });

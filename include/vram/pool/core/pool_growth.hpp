@@ -163,7 +163,8 @@ public:
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
             if (std::exchange(waited, true)) { break; }
-            core.heap_.finish(held); // waits and coalesces free blocks: a chunk may be idle then
+            // Waits and coalesces free blocks: a whole chunk may be free then.
+            core.heap_.finish(held);
         }
         return back + chunks_.trim_within(core, keep, held);
     }

@@ -129,7 +129,8 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                // The list is empty, and `pop` has left its bit set, so it is cleared here.
+                // The bit of an empty list is cleared by this search, not when its last block is
+                // taken.
                 map[word] &= ~(bits & -bits);
                 bits &= bits - 1;
             }
@@ -149,8 +150,8 @@ private:
         }
     };
 
-    /// Slow path of `take`, called if the list `i` is empty or its first block is too small. Tries
-    /// the first block of the next list that is not empty.
+    /// Slow path of taking a cached block: the list with the index `i`, for this size, is empty or
+    /// its first block does not fit. Tries the first block of the next list that is not empty.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);

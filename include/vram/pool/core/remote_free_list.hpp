@@ -40,7 +40,7 @@ public:
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
         call_site   at        = {};    ///< the line of the caller that freed the block
-        bool        in_use    = false; ///< true if the stream `on` may still use the block
+        bool        in_use    = false; ///< true if the stream of this free may still use the block
         stream      on        = {};
     };
 
@@ -124,7 +124,7 @@ private:
     heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
     /// Holds of the streams in the queue: they keep the handles valid.
     heap_array<hold> holds_;
-    stream           newest_{}; ///< stream of the last hold in `holds_`
+    stream           newest_{}; ///< the stream whose handle was kept valid last
     std::size_t      first_ = 0;
     std::size_t      count_ = 0;
 

@@ -17,7 +17,8 @@
 namespace vram {
 namespace detail {
 
-/// Selects one of `count()` shards by the calling thread or by the stream of the call.
+/// Selects one of `count()` shards (pools of an arena) by the calling thread or by the stream of
+/// the call.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. If the id of a stream cannot be queried (in a
 ///           capture), any shard is selected.

@@ -129,7 +129,8 @@ protected:
         for (; count != 0; count /= 2) {
             if (void* const p = grow_by<false>(heap, count, r)) { return p; }
         }
-        // `trim` may wait for streams on the host, which must not happen while `r.on` is captured.
+        // `trim` may make the host wait, which must not happen while the request's stream is being
+        // captured.
         if (!is_captured<platform>(r.on)) {
             if (trim() != 0) {
                 if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
@@ -174,7 +175,7 @@ protected:
                     heap.add(at, size, nullptr);
                     return at;
                 });
-            if (added == nullptr) { return; } // other threads reserved the bytes first
+            if (added == nullptr) { return; } // Other threads have used up the limit.
         }
     }
 

@@ -35,17 +35,17 @@ struct slab_chunk {
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            /// Of a pending block: the epoch (part of the stream's work) until which the stream of
-            /// `slot` may use it.
+            /// Of a free block in use: the epoch (part of its stream's work) until which the stream
+            /// may use it.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
-        /// Index of the stream that may still use a pending or retained block, or of the stream of
-        /// the graph if `in_graph`.
+        /// Index of the stream that may still use the block, or on which a graph that may use it
+        /// was captured.
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// True for a live block that a graph, captured on the stream of `slot`, may use as well.
+        /// True for a live block that a captured graph may use as well.
         bool in_graph = false;
     };
 
@@ -90,7 +90,8 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free, while the stream of `slot`, or a graph, may still use it.
+    /// Marks a live block as free. The stream with the index `slot` may use it until `epoch` (part
+    /// of its work) is complete, or, if `where` is `retained`, a graph of that stream may.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;

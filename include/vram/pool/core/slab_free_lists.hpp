@@ -16,7 +16,7 @@ namespace detail {
 
 /// For each stream, identified by its index `slot`, a list of its freed blocks from the oldest to
 /// the newest, and a list of blocks retained for graphs captured on it. The descriptor of a block
-/// tells by `slot` and `at` in which list it is.
+/// contains the stream's index and the kind of list.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.

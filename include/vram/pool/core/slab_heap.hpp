@@ -154,14 +154,15 @@ public:
         if (c.clean == 1) { list(c); }
     }
     /// Frees a live block that the stream with the index `slot` may use until it has completed
-    /// `epoch`, a part of its work: not an earlier one than at the previous free on this stream.
+    /// `epoch`, a part of its work. It must not be an earlier one than at the previous free on this
+    /// stream.
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Frees the live block `n` again, which was taken as the oldest block from the list of the
-    /// stream with the index `slot`: puts it back to the old end of that list.
+    /// Undoes the allocation of `n`, the oldest block in the list of the stream with the index
+    /// `slot`: frees it again and puts it back to the old end of that list.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
@@ -233,7 +234,7 @@ public:
         if (held_by != nullptr) { reserve_slot(held_by->slot); }
         chunks_.reserve(chunks_.size() + 1);
         finder_.reserve();
-        auto* const fresh = new chunk{base, bytes, stride()}; // nothing fails after this
+        auto* const fresh = new chunk{base, bytes, stride()}; // the last call that may throw
         fresh->position   = chunks_.size();
         chunks_.push(fresh);
         finder_.add(*fresh);

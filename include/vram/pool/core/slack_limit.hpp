@@ -38,8 +38,8 @@ public:
     }
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
-    /// Returns by how many bytes `fresh` bytes of new memory would exceed the limit if the request
-    /// were already live, at most `fresh`, or 0 if pages should not be shared now.
+    /// Returns how many of `fresh` bytes of new memory would exceed the limit, with the request
+    /// counted as live. Returns 0 if pages should not be shared now.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {

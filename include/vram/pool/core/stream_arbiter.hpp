@@ -48,7 +48,7 @@ namespace detail {
 ///
 /// Failure   `std::bad_alloc` may be thrown for a stream that was not met before. Errors of the
 ///           platform are rethrown. Nothing has changed in either case.
-/// Threads   One thread at a time, which holds the lock.
+/// Threads   One thread at a time, which holds the heap's lock.
 /// Cost      Ready memory costs no call of the platform, except a query if captures are tracked.
 template <class Platform>
 class stream_arbiter {
@@ -129,7 +129,7 @@ public:
             // Other threads may allocate during the wait, so the place is reserved first.
             b = candidates.reserve(place);
             try {
-                do { // more uses may be added during the wait, so they are looked at again
+                do { // more uses may be added during the wait, so it is repeated
                     captured = timelines_.finish(candidates.uses_of(b), held);
                 } while (captured == nullptr && !is_ready(candidates.uses_of(b)));
             } catch (...) {

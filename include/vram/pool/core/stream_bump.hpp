@@ -26,7 +26,7 @@ namespace detail {
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
-/// Threads   One thread at a time, which holds the lock.
+/// Threads   One thread at a time, which holds the resource's lock.
 /// Cost      The cost is that of `bump_chunk` and `stream_timelines`.
 template <class Platform>
 class stream_bump {
@@ -100,7 +100,7 @@ public:
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
         bool const      in_graph = mine != nullptr && uses_.in_graph(*r.on);
         fresh.reserve();
-        if (order != nullptr) { // other streams must wait until `order` has finished with the chunk
+        if (order != nullptr) { // other streams must wait until the stream `order` is done
             fresh.wait_for({fresh.begin(), fresh.end(), mine->epoch_of_free(), mine->slot()});
         }
         chunk& c = stack().add_current(std::move(fresh));

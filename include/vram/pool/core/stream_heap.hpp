@@ -30,7 +30,7 @@ namespace detail {
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
-/// Threads   One thread at a time, which holds the lock.
+/// Threads   One thread at a time, which holds the pool's lock.
 /// Cost      The cost is that of `block_heap` and `stream_timelines`.
 template <class Platform, bool InPlace = false>
 class stream_heap {
@@ -98,10 +98,10 @@ public:
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block from a gap between large blocks: a free block that is too small for
-    /// any of these, and that the stream may use without a wait. Returns null if there is none.
-    /// After 16 such blocks it returns null once, so that the heap for small blocks grows;
-    /// otherwise every small block would need this long search.
+    /// Allocates a small block in a hole: a free block of at most 7/8 MiB between large ones, which
+    /// the stream may use without a wait. Returns null if there is none. Also returns null once
+    /// after 16 blocks, so that the heap for small blocks grows; otherwise every small block would
+    /// need this long search.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
@@ -193,8 +193,8 @@ public:
     }
 
     /// Finds the chunk that must grow least so that the request `r` fits at its end, not before the
-    /// address `from(last block)`. Until `end_growth`, only the caller may grow that chunk. Returns
-    /// an extension with a null `base` if there is no such chunk.
+    /// address `from(b)` for the chunk's last block `b`. Until `end_growth`, only the caller may
+    /// grow that chunk. Returns an extension with a null `base` if there is no such chunk.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
@@ -374,7 +374,7 @@ protected:
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: `all` has at most one use (by graphs), and room for more.
+        // Cannot fail: the list has at most one use, by graphs, and room for more.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }
@@ -389,7 +389,7 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Number of small blocks placed between large ones; starts again at `enough_holes`.
+    /// Number of small blocks placed between large ones; set to 0 again at `enough_holes`.
     unsigned holes_ = 0;
 };
 

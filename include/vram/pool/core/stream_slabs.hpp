@@ -22,7 +22,7 @@ namespace detail {
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
-/// Threads   One thread at a time, which holds the lock.
+/// Threads   One thread at a time, which holds the resource's lock.
 /// Cost      A stream's own blocks and clean blocks (used by no stream) take constant time without
 ///           a call of the platform (with `event_policy::eager`, except for the stream's id). Other
 ///           blocks cost a look at every stream that was met, and queries of the platform.
@@ -64,7 +64,7 @@ public:
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                // The block is kept for graphs of two streams, so that no stream can reuse it.
+                // Graphs of two streams may use the block, so no stream can reuse it.
                 give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
@@ -223,7 +223,7 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            // This size is larger than any, so every free of the block is rejected.
+            // No request has this size, so every free of the block is rejected.
             n->asked = unsatisfiable;
             return n;
         }
