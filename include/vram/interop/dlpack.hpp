@@ -31,8 +31,8 @@ using dlpack_versioned = detail::dlpack_versioned;
 /// DLPack's structure before 1.0, in a Python capsule named "dltensor".
 using dlpack_unversioned = detail::dlpack_unversioned;
 
-/// Thrown for a tensor that cannot be used as requested: of another DLPack version, device or
-/// element type, with gaps between its elements, not aligned, or read-only.
+/// Thrown for a tensor that cannot be used as requested: of another DLPack version, device, element
+/// type or alignment, with gaps between its elements, an impossible shape, or read-only.
 class dlpack_error : public std::exception {
 public:
     /// Makes an error with a text that begins with "vram: a DLPack tensor ".
@@ -89,8 +89,9 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
 /// The tensor belongs to this object, which calls its deleter. If the constructor throws, the
 /// tensor still belongs to the caller. Move-only.
 ///
-/// Failure   Throws `dlpack_error` for a tensor of another major version of DLPack, or in memory
-///           that the platform cannot access. The destructor reports errors to the error sink.
+/// Failure   Throws `dlpack_error` for a tensor of another major version of DLPack, with an
+///           impossible shape, or in memory that the platform cannot access. The destructor reports
+///           errors to the error sink.
 /// Threads   One thread at a time.
 /// Streams   The owner of the tensor must have ordered `stream` after its own work, as
 ///           `__dlpack__(stream)` does in Python. The destructor blocks the host until the work of

@@ -27,8 +27,8 @@ namespace vram {
 ///     }
 ///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
 ///
-/// A growth is a rise over at least `growth_options::steps` steps, close to a straight line, to
-/// which the memory has not returned since. Memory that rises at the start and then stays, that
+/// A growth is a rise over at least `growth_options::steps` steps, close to a straight line, from
+/// which the memory has not fallen back. Memory that rises at the start and then stays, that
 /// rises and falls in turn, and noise are no growth. The first rise of memory that rises and falls
 /// over more than `steps` steps cannot be told from a growth until it falls.
 ///

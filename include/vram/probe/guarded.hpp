@@ -37,9 +37,9 @@ namespace vram {
 ///     guarded mr{pool{cuda_resource{}}};
 ///     auto mr = source | with::pool | with::guarded({.quarantine = 64_MiB});
 ///
-/// With a quarantine, freed blocks are filled with 0xDD and not freed at once. When a block leaves
-/// the quarantine, the layer copies it to the host, and reports a byte that was written after the
-/// free. If the upstream refuses a request, the layer empties the quarantine and tries once more.
+/// With a quarantine, freed blocks are filled with 0xDD and kept. When a block leaves it, the layer
+/// copies the block to the host, and reports a byte that was written after the free. If the
+/// upstream refuses a request outside of a capture, the layer empties it and tries once more.
 ///
 /// The layer finds no reads outside of a block, no write beyond the fence, and no write of the byte
 /// that is there already. It names the block, not the kernel: use compute-sanitizer, or the

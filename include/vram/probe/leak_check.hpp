@@ -19,7 +19,7 @@ namespace vram {
 ///     serve(request, memory);
 ///
 /// Memory that was freed but that a stream may still use is not a leak. In a test, prefer
-/// `VRAM_CHECK_NO_LEAK` of probe/doctest.hpp, which fails the test.
+/// `VRAM_CHECK_NO_LEAK` (probe/assertions.hpp), which fails the test.
 ///
 /// Failure   The constructor throws the exceptions of `usage()`. The destructor never throws. It
 ///           reports a leak as `error_kind::leak` to the error sink, with the bytes and the line of

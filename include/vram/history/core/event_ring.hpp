@@ -33,8 +33,8 @@ namespace detail {
 ///           overwritten.
 /// Threads   Any thread may call any function. `read` takes no lock, and skips a page that is
 ///           overwritten at the same time.
-/// Cost      `append`: one store for each word, and no atomic operation. One call in 256 takes a
-///           mutex. Memory is allocated page by page when it is first used.
+/// Cost      `append`: one store for each word. One call in 256, or more of them in a small ring,
+///           takes a mutex. Memory is allocated page by page when it is first used.
 class event_ring {
     using word = std::atomic<std::uint64_t>;
 
