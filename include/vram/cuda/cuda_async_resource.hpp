@@ -186,8 +186,8 @@ private:
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
         expects(valid_alignment(alignment), "the alignment must be a power of two");
         if (bytes == 0) { return cudaSuccess; }
-        // If the table has an ended stream with this handle, CUDA has reused the handle for a new
-        // stream, because the caller may only pass an existing one.
+        // The caller may only pass an existing stream. If the last known stream with this handle
+        // has ended, CUDA has reused the handle for a new one.
         if (s.ended()) [[unlikely]] { detail::cuda_stream_ids::forget(s.get()); }
         detail::cuda_capture_guard const relaxed;
         std::size_t const                size   = detail::over_aligned::size(bytes, alignment);

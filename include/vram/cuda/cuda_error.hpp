@@ -80,7 +80,8 @@ public:
         clear(status);
         what.code    = static_cast<int>(status);
         what.text_of = text_of;
-        // CUDA returns this number for an unknown pointer, and for one that was freed before.
+        // CUDA returns cudaErrorInvalidValue for an unknown pointer, and for one that was freed
+        // before.
         if (what.pointer != nullptr && status == cudaErrorInvalidValue) {
             what.kind   = error_kind::foreign_pointer;
             what.advice = "CUDA has no such block: it was freed before, or another resource "

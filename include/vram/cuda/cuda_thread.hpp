@@ -33,7 +33,8 @@ public:
     /// Runs `body()` on a new thread with `device` current.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
-        detail::meeting door; // through `door` the new thread reports the status of its set-up
+        // Through `door`, the new thread reports if its device and its capture mode could be set.
+        detail::meeting door;
         bool            told    = false;
         cudaError_t     outcome = cudaSuccess;
         thread_ = host_thread{[&, device, work = std::forward<Body>(body)]() mutable {
@@ -42,7 +43,8 @@ public:
                 auto const held = door.hold();
                 outcome         = status;
                 told            = true;
-                // Notifies with the lock held: afterwards the constructor may destroy `door`.
+                // The lock is held during the notification: once it is released, the constructor
+                // may destroy `door`.
                 door.notify();
             }
             if (status == cudaSuccess) { work(); }

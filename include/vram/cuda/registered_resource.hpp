@@ -84,7 +84,8 @@ private:
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
             // Another library has registered older memory at these addresses and unmapped it
             // without unregistering it, so the new memory here is not pinned. It is mapped again at
-            // other addresses. If these are registered too, a library registers all mapped memory.
+            // other addresses. If those are registered as well, another library registers all
+            // memory that is mapped.
             cuda_error::clear(status);
             void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }

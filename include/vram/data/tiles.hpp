@@ -116,7 +116,8 @@ public:
         box_type    box{};
         std::size_t left = index;
         bool const  last = options_.order != tile_order::first_fastest;
-        for (std::size_t i = 0; i < Rank; ++i) { // beginning with the dimension that varies fastest
+        // The dimensions in order, from the one that varies fastest.
+        for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d     = last ? Rank - 1 - i : i;
             std::size_t       place = left % count_[d];
             left /= count_[d];
@@ -133,7 +134,8 @@ public:
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
-        for (std::size_t i = 0; i < Rank; ++i) { // beginning with the dimension that varies slowest
+        // The dimensions in order, from the one that varies slowest.
+        for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d = last ? i : Rank - 1 - i;
             expects(place[d] < options_.extent[d], "tiles: the place must be inside the volume");
             std::size_t tile = place[d] / options_.tile[d];

@@ -29,7 +29,8 @@ struct loader_statistics {
     /// producers.
     std::uint64_t slot_ns   = 0;
     std::uint64_t pinned_ns = 0; ///< host time that producers waited for the event of a copy
-    /// Time that the loop waited for a batch that was not ready, with the time to enqueue its copy.
+    /// Time that the loop waited for a batch that was not ready, including the time to enqueue its
+    /// copy.
     std::uint64_t stall_ns = 0;
     /// Time from the first fill until the loop last received a batch or the end, summed over the
     /// passes.

@@ -71,8 +71,8 @@ public:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // A failure is only reported, because the memory can be freed with any
-                           // current device.
+                           // If the device could not be made current, this is only reported: the
+                           // memory can be freed with any current device.
                            on.status());
         cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
                            {.kind      = error_kind::platform_error,

@@ -136,8 +136,8 @@ public:
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // `number` is read after the loop over the streams, because some of them may have been
-        // retired during it.
+        // The retired streams come last, because a stream may have been retired during the loop
+        // above.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -213,8 +213,9 @@ private:
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Takes the lock. Finds the stream with the largest number below `number`. Sets `number` to
-    /// its number, and `where` to its device. Returns false if there is no such stream.
+    /// Takes the lock. Finds the newest stream in the list that is older than the one with the
+    /// number `number`. Sets `number` to its number, and `where` to its device. Returns false if
+    /// there is none.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
         user const* const each = first_before(streams_, number);
@@ -223,8 +224,9 @@ private:
         where  = each->where;
         return true;
     }
-    /// Takes the lock. Sets `number` to the largest number of a retired stream below `number`, and
-    /// returns that stream, or null. No thread removes it from the list before `unpin`.
+    /// Takes the lock. Finds the newest retired stream that is older than the one with the number
+    /// `number`. Sets `number` to its number and returns it, or null. No thread removes it from the
+    /// list before `unpin`.
     [[nodiscard]] retired_user* pin_before(std::uint64_t& number) noexcept {
         auto const          held = lock_.hold();
         retired_user* const each = first_before(retired_, number);

@@ -97,10 +97,9 @@ public:
         return its.who;
     }
 
-    /// Returns the state of the handle `stream`, which belonged to the stream with the id `id`:
-    /// `there` (it still does, as far as known), `another` (CUDA reused it, or it is a default
-    /// stream and means another stream here), `ended`, or `reset` (a reset of the device destroyed
-    /// the stream). Makes no CUDA call on the stream.
+    /// Returns what is known of the stream with the id `id`, whose handle was `stream`: `there` (it
+    /// exists, as far as known), `another` (the handle now means another stream), `ended`, or
+    /// `reset` (a reset of the device destroyed it). Makes no CUDA call on the stream.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {

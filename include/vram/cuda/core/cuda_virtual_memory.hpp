@@ -154,10 +154,11 @@ private:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // A failure is only reported, because the memory can be freed with any
-                           // current device.
+                           // If the device could not be made current, this is only reported: the
+                           // memory can be freed with any current device.
                            on.status());
-        // The functions were found before, or there would be nothing to free: `here` cannot throw.
+        // `here` does not throw: there is memory to free, so the driver's functions were found
+        // before.
         auto const status = cuda_exit::or_done(
             [&] { return cuda_virtual_calls::status(call(cuda_virtual_calls::here())); });
         if (status == cudaSuccess) [[likely]] { return; }

@@ -51,8 +51,8 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Calls `visit` for each copy of a part of the box: the `left` innermost dimensions, from the
-    /// addresses `to` and `from` on.
+    /// Calls `visit` for each copy of the part of the box that begins at the addresses `to` and
+    /// `from` and has only the `left` innermost dimensions.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }

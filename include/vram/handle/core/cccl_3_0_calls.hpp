@@ -14,7 +14,7 @@ namespace detail {
 
 /// Gives a handle the four functions of CCCL before 3.1: `allocate` and `deallocate` without a
 /// stream for the synchronous pair, and `_async` with the stream last. `Handle` derives from this
-/// class, has the present functions as const members, and declares `using
+/// class, has the newer functions as const members, and declares `using
 /// cccl_3_0_calls<Handle>::allocate;` and `deallocate` beside them.
 ///
 /// Sizes must have exactly the type `std::size_t`, so that a call without its stream, such as

@@ -22,37 +22,41 @@ namespace detail {
 
 class owner_lists;
 
-/// The figures of one layer. Figures that it does not have are empty.
+/// The figures of one layer of a stack, for reports. A figure that the layer does not have is
+/// empty.
 struct layer_facts {
-    /// The sums of a layer that counts allocations: `statistics`.
+    /// The sums of a layer that counts allocations, such as `statistics`.
     struct sums {
         std::uint64_t live, peak, allocated;
         std::uint64_t blocks, peak_blocks, allocations, refused;
     };
-    /// The limit of a layer that has one of its own: `limiting`.
+    /// The used bytes and the limit of a layer with a limit, such as `limiting`.
     struct budget {
         std::size_t used, limit;
     };
 
-    std::string_view             name;                    ///< name of the class
-    std::size_t                  depth           = 0;     ///< number of layers above
-    bool                         is_layer        = false; ///< true if it has one upstream
-    bool                         is_ordered      = false; ///< true if it has one in stream order
-    bool                         is_surveyed     = false; ///< true if it has `free_memory()`
-    bool                         measures_itself = false; ///< false if `usage` is of its upstreams
+    std::string_view name;             ///< name of the class
+    std::size_t      depth    = 0;     ///< number of layers above this one
+    bool             is_layer = false; ///< true if the layer has one upstream
+    /// true if it has one upstream and is stream-ordered
+    bool is_ordered  = false;
+    bool is_surveyed = false; ///< true if the layer has `free_memory()`
+    /// true if `usage` is not only that of its upstreams
+    bool                         measures_itself = false;
     std::optional<memory_usage>  usage{};
     std::optional<free_pieces>   free{};
     std::optional<sums>          counted{};
     std::optional<budget>        limited{};
     std::optional<std::uint64_t> retries{};
-    owner_lists const*           owners = nullptr; ///< the lists of a layer `tracking`
+    /// the owners' lists of a layer `tracking`, or null
+    owner_lists const* owners = nullptr;
 };
 
-/// A function that is called for each layer of a stack.
+/// The base class of an object whose `visit` is called for each layer of a stack.
 class layer_visitor {
 public:
-    /// The facts that are collected: `own` leaves out the free memory of pools, and `usage` of
-    /// layers that pass on that of their upstreams; `names` leaves out all figures.
+    /// Selects the figures that are collected: `all`, or none (`names`). `own` leaves out the free
+    /// memory of pools, and `usage` if it is only that of the upstreams.
     enum class facts : unsigned char { names, own, all };
 
     explicit layer_visitor(facts wanted) noexcept : wanted_{wanted} {}
@@ -81,12 +85,12 @@ concept standing_on_two = requires(R const& r) {
     requires synchronous_resource<std::remove_cvref_t<decltype(r.second())>>;
 };
 
-/// A handle of a resource with a known type: `shared`.
+/// A handle of a resource with a known type, such as `shared`.
 template <class R>
 concept handing_on =
     requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
 
-/// A handle of a resource whose type is not known: `resource_ref`, `any_resource`.
+/// A handle that hides the type of its resource: `resource_ref` or `any_resource`.
 template <class R>
 concept hiding_the_type = requires(R const& r, layer_visitor& v) { visit_hidden(r, v, 0); };
 
@@ -98,32 +102,32 @@ concept passing_on = standing_on_one<R> && requires {
                           memory_usage (layer_base<typename R::upstream_type>::*)() const>;
 };
 
-/// A layer or resource with figures of its own: `usage()` is not just that of its upstreams.
+/// A layer or resource whose `usage()` is not only that of its upstreams.
 template <class R>
 concept measuring_itself =
     measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
 
-/// A layer that counts allocations: `statistics`.
+/// A layer that counts allocations, such as `statistics`.
 template <class R>
 concept counting = requires(R const& r) {
     r.overall().bytes.value;
     r.overall().refusals;
 };
 
-/// A layer with a limit of its own: `limiting`.
+/// A layer with a limit, such as `limiting`.
 template <class R>
 concept budgeted = requires(R const& r) {
     { r.used() } -> std::same_as<std::size_t>;
     { r.limit() } -> std::same_as<std::size_t>;
 };
 
-/// A layer that repeats requests: `retrying`.
+/// A layer that repeats refused requests, such as `retrying`.
 template <class R>
 concept repeating = requires(R const& r) {
     { r.retries() } -> std::same_as<std::uint64_t>;
 };
 
-/// A layer that knows the owners of memory: `tracking`.
+/// A layer that knows the owners of live memory, such as `tracking`.
 template <class R>
 concept naming_owners = requires(R const& r) {
     { r.owners() } -> std::same_as<owner_lists const&>;
@@ -151,7 +155,8 @@ void add_figures(layer_facts& facts, R const& layer, bool all) {
     if constexpr (repeating<R>) { facts.retries = layer.retries(); }
 }
 
-/// Calls `to` with each layer of a stack, the outermost first. Handles are looked through.
+/// Calls `to.visit` for each layer of a stack, the outermost first. After a handle come the layers
+/// of its resource.
 ///
 /// Failure   Throws the exceptions of `usage()`, `free_memory()` and `to`.
 /// Threads   The rules are those of `usage()` of the layers.

@@ -74,7 +74,7 @@ public:
     }
 
 private:
-    /// Largest number of growing pieces. 63 steps of an eighth each multiply the size by 1600.
+    /// Largest number of pieces that grow. 63 steps of an eighth each multiply the size by 1600.
     static constexpr std::size_t steps = 63;
 
     [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {
@@ -86,7 +86,8 @@ private:
     std::size_t bytes_  = 0;
     std::size_t all_    = 0; ///< number of bytes of the transfer, rounded up to the unit
     std::size_t pieces_ = 0;
-    /// Number of growing pieces; as many shrink at the end.
+    /// Number of pieces at the beginning, each larger than the one before. As many shrink at the
+    /// end.
     std::size_t ramp_ = 0;
     /// Bytes of each piece between the growing and the shrinking ones.
     std::size_t middle_ = unit;

@@ -66,8 +66,8 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // If the last batch may be short, and would then be left out, it is not shuffled: it
-            // stays the last.
+            // The last batch may be short, and would then be left out. So it is not shuffled, but
+            // stays the last one.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};

@@ -87,8 +87,8 @@ public:
     }
 
     /// A copy that was enqueued and has not ended. `which` is the number of the copy among those of
-    /// its block, or 0 if there is no such copy. `over` is an event that completes no earlier than
-    /// the copy, or null if there is none.
+    /// its block, or 0 if this object describes no copy. `over` is an event that completes no
+    /// earlier than the copy, or null if there is none.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;

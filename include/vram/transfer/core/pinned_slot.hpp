@@ -54,8 +54,8 @@ struct pinned_slot {
     /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
     /// the low 32 bits of `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Number of copies that an event query has found complete and that still have a callback to
-    /// come.
+    /// Number of copies that an event query has found complete and whose callbacks have not run
+    /// yet.
     std::size_t completed_early = 0;
 
     /// Event that completes no earlier than the slot's last copy: it was recorded after this copy

@@ -165,8 +165,8 @@ protected:
             auto const held = threads_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // If the consumer (the thread of the loop) waits, it copies this block, or detects that
-            // no batch follows.
+            // Wakes the consumer (the thread of the loop) if it waits: it enqueues the copy, or
+            // detects that no batch follows.
             wake   = rules_.consumer_waits();
             passed = table_.take_passed() && threads_.waiting().idle != 0;
         }
