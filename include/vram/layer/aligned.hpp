@@ -29,8 +29,8 @@ enum class aligned_size { as_asked, rounded_up };
 ///
 ///     aligned mr{cuda_resource{}, 2_MiB, aligned_size::rounded_up};   // whole pages
 ///
-/// Failure   The functions fail as those of the upstream. A size that cannot be rounded up reaches
-///           the upstream as `unsatisfiable`.
+/// Failure   The functions fail as those of the upstream. For a size that cannot be rounded up, the
+///           upstream gets one that it refuses (`unsatisfiable`).
 /// Threads   The rules are those of the upstream.
 /// Cost      Two additions per call. Rounding adds less than the alignment to each block.
 template <class Upstream>

@@ -25,7 +25,7 @@
 namespace vram {
 
 namespace detail {
-/// While this object exists, the calling thread is marked as running a retry policy of `layer`.
+/// While this object exists, the calling thread is marked as running a retry policy of one layer.
 class policy_call {
 public:
     explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {

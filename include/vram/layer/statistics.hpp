@@ -207,8 +207,8 @@ public:
     }
 
 private:
-    /// A request in progress. If `got` was not called with a block, the destructor counts the
-    /// request as refused, unless it is for 0 bytes.
+    /// A request in progress. If it got no block, the destructor counts it as refused, unless it is
+    /// for 0 bytes.
     class attempt {
     public:
         attempt(statistics& owner, std::size_t bytes) noexcept : owner_{owner}, bytes_{bytes} {}
@@ -277,7 +277,7 @@ private:
     }
 
     [[no_unique_address]] Lock       lock_;
-    [[no_unique_address]] Histograms histograms_; ///< guarded by `lock_`
+    [[no_unique_address]] Histograms histograms_; ///< accessed with the lock held
     /// The counts since the open scope that began last, or, if none is open, since the
     /// construction.
     counters           now_;

@@ -76,17 +76,18 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves an arena that no other thread is using and that no handle refers to. The source can
-    /// then only be destroyed or assigned to.
+    /// Moves an arena that no other thread is using and that no handle (`resource_ref`) refers to.
+    /// The source can then only be destroyed or assigned to.
     arena(arena&&) = default;
     arena& operator=(arena&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     = default;
-    /// Waits for the streams, reports live blocks as leaks, and returns all chunks to the upstream.
+    /// Waits for the streams that may still use the memory, reports live blocks as leaks, and
+    /// returns all chunks to the upstream.
     ~arena() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -131,7 +132,7 @@ public:
 
     /// Frees a block of any shard (pool). Earlier work of the stream `s` may still use the block,
     /// no other stream may. An invalid free is reported with the line `at` and frees nothing.
-    // Inlined, so that only the path of an invalid free loads `at`.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {

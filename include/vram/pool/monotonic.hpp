@@ -90,17 +90,18 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a `monotonic` that no other thread is using and that no handle refers to. Live memory
-    /// keeps its address.
+    /// Moves a `monotonic` that no other thread is using and that no handle (`resource_ref`) refers
+    /// to. Live memory keeps its address.
     monotonic(monotonic&&) = default;
     monotonic& operator=(monotonic&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     = default;
-    /// Waits for the streams and returns every chunk to the upstream.
+    /// Waits for the streams that may still use the memory, and returns every chunk to the
+    /// upstream.
     ~monotonic() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -141,7 +142,7 @@ public:
 
     /// Counts a block as free. Its memory is reused after `unwind` or `reset`. The stream `s` may
     /// use it until then. An invalid free is reported with the line `at` and changes nothing.
-    // Inlined, so that only the path of an invalid free loads `at`.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {

@@ -83,20 +83,20 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a pool that no other thread is using and that no handle refers to. Live memory keeps
-    /// its address.
+    /// Moves a pool that no other thread is using and that no handle (`resource_ref`) refers to.
+    /// Live memory keeps its address.
     pool(pool&&) = default;
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     = default;
-    /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
-    /// upstream. Waits for whole devices if a block is still live, if graphs were captured, or if a
-    /// stream with freed blocks is being captured. On CUDA such a wait ends no capture, unless the
-    /// device has no free memory.
+    /// Waits for the streams that may still use the memory, reports live blocks as leaks, and
+    /// returns every chunk to the upstream. Waits for whole devices if a block is still live, if
+    /// graphs were captured, or if a stream with freed blocks is being captured. On CUDA such a
+    /// wait ends no capture, unless the device has no free memory.
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -149,7 +149,7 @@ public:
 
     /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
     /// invalid free is reported with the line `at` and frees nothing.
-    // Inlined, so that only the path of an invalid free loads `at`.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {

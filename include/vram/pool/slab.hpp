@@ -82,8 +82,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a slab that no other thread is using and that no handle refers to. The source can then
-    /// only be destroyed or assigned to.
+    /// Moves a slab that no other thread is using and that no handle (`resource_ref`) refers to.
+    /// The source can then only be destroyed or assigned to.
     slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -95,7 +95,7 @@ public:
     }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the caller's line, `at`, is loaded only if there is an observer.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -140,7 +140,7 @@ public:
 
     /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
     /// invalid free is reported with the line `at` and frees nothing.
-    // Inlined, so that only the path of an invalid free loads `at`.
+    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {

@@ -200,9 +200,9 @@ public:
         ready_.splice(captured_);
         give_back(held, 0, give);
     }
-    /// Called at the end of the owner. Returns all freed blocks to the upstream, after the host has
-    /// waited for their streams (but not for graphs). Blocks for which the wait fails are reported
-    /// as leaks and not returned. Does nothing if the process is ending.
+    /// Called when `stream_ordered` ends. Returns all freed blocks to the upstream, after the host
+    /// has waited for their streams (but not for graphs). Blocks for which the wait fails are
+    /// reported as leaks and not returned. Does nothing if the process is ending.
     template <class Give>
     void wait_for_all(Give give) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -361,8 +361,8 @@ private:
         waiting_.unpin(pinned, true);
     }
 
-    /// Waits until another thread has returned blocks to the upstream, which changes `returned_`
-    /// from `seen`. The lock is released during the wait.
+    /// Waits until another thread has returned blocks to the upstream, so that the number of such
+    /// calls is no longer `seen`. The lock is released during the wait.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
         held.unlock();

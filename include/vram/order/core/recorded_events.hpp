@@ -49,9 +49,9 @@ public:
         while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
     }
 
-    /// Returns an event of the device `d`. The caller may record it, and then calls `push`. Returns
-    /// null if the largest number of events exists and none can be reused: host threads wait for
-    /// all of them, except perhaps for the one recorded last.
+    /// Returns an event of the device `d`. The caller may record it, and then adds it with `push`.
+    /// Returns null if the largest number of events exists and none can be reused: host threads
+    /// wait for all of them, except perhaps for the one recorded last.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }
@@ -66,8 +66,8 @@ public:
         one.next = std::exchange(unused_, &one);
         return &one;
     }
-    /// Adds the event that `spare` returned, after the caller has recorded it: once it is complete,
-    /// the work of the stream up to the end of `epoch` is complete.
+    /// Adds the unused event that the caller obtained from `spare` and has recorded: once it is
+    /// complete, the work of the stream up to the end of `epoch` is complete.
     void push(std::uint64_t epoch) noexcept {
         entry* const one                    = std::exchange(unused_, unused_->next);
         one->epoch                          = epoch;

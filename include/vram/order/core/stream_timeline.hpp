@@ -51,8 +51,8 @@ public:
     static constexpr std::size_t most = 8; ///< the usual largest number of events of one stream
 
     /// Creates the timeline (record of the progress) of a stream that the calling thread uses.
-    /// `key` is the number by which the owner finds the stream, `slot` the index of the timeline in
-    /// the owner's table.
+    /// `key` is the number by which a pool finds the stream, `slot` the index of the timeline in
+    /// the pool's table.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
     /// Creates the timeline (record of the progress) of a stream that another thread may use at the
@@ -221,8 +221,9 @@ public:
         end_epoch_with_event();
         return true;
     }
-    /// Calls `record_in_order` to record an event behind all frees. Never throws. If that fails,
-    /// the error is reported and the epoch (work up to one event) continues.
+    /// Tries to record an event behind all frees on the stream, which the calling thread uses.
+    /// Never throws: if that fails, the error is reported and the epoch (work up to one event)
+    /// continues.
     void try_record() noexcept {
         try {
             (void)record_in_order();

@@ -35,7 +35,7 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the owner must see each
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the pool must see each
     /// destroyed stream (in `forget_ended`) before its index (slot) is reused. `most_events`:
     /// largest number of events of a stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
@@ -52,7 +52,7 @@ public:
     }
 
     /// Returns the timeline (record of progress) of `s`, and creates it if there is none. This and
-    /// the next three functions call the ones of `timeline_table`, where they are described.
+    /// the next three functions only call those of `timeline_table`.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -113,8 +113,8 @@ public:
         return {*this, asker, captured};
     }
 
-    /// Makes the memory that the stream with the index `slot` has freed since its last event
-    /// unavailable until `readmit`, because the stream is being captured and cannot be waited for.
+    /// Makes the memory that the captured stream with the index `slot` has freed since its last
+    /// event unavailable until the next request, because the stream cannot be waited for.
     void exclude(std::size_t slot) noexcept {
         table_[slot].exclude();
         some_excluded_ = true;
@@ -390,7 +390,7 @@ private:
     }
 
     timeline_table<Platform> table_;
-    /// True if `exclude` was called, and `readmit` was not called since then.
+    /// True if memory of a captured stream may be unavailable to other streams.
     bool some_excluded_ = false;
     /// value of `Platform::ends()`, the count of destroyed streams, at the last visit
     std::uint64_t ends_seen_ = 0;

@@ -170,7 +170,7 @@ private:
         return count + 1;
     }
 
-    tag         items_[most]; ///< only the first `size_` elements are ever read or copied
+    tag         items_[most]; ///< only the elements in use are ever read or copied
     std::size_t size_ = 0;
 };
 

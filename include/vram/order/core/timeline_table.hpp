@@ -39,9 +39,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the owner visits the
-    /// record (timeline) of each destroyed stream before its slot is reused. `most_events`: largest
-    /// number of events of a stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the pool visits the record
+    /// (timeline) of each destroyed stream before its slot is reused. `most_events`: largest number
+    /// of events of a stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -168,7 +168,7 @@ private:
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // If the owner does not visit the timeline (record) of a destroyed stream first, it
+                // If the pool does not visit the timeline (record) of a destroyed stream first, it
                 // may be reused now: `forget` ends the hold that keeps the stream's handle valid.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;

@@ -35,7 +35,7 @@ namespace detail {
 /// Failure   Errors of the platform are rethrown. No block is lost. If an event cannot be recorded
 ///           after `add`, the error is reported and recording is tried again later. If the stream
 ///           was destroyed, `dead_stream` is reported and no event is recorded any more.
-/// Threads   One thread at a time, which holds the owner's lock, except for `pin::wait`.
+/// Threads   One thread at a time, which holds the resource's lock, except for `pin::wait`.
 /// Cost      `add` and `collect` visit every stream with freed blocks. Each epoch costs an event,
 ///           and one query at each `collect` until it is complete.
 template <class Platform>
@@ -172,7 +172,7 @@ public:
         if (waited) { done.its->complete_up_to(done.until); }
     }
 
-    /// Called at the end of the owner: the host waits until no stream uses the blocks, which are
+    /// Called at the end of the resource: the host waits until no stream uses the blocks, which are
     /// then returned. Errors are reported. Blocks for which every wait failed are reported as leaks
     /// and not returned. For blocks without an event the host waits for the device, also if their
     /// stream is being captured.

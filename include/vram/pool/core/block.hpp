@@ -65,7 +65,7 @@ struct block : links {
     std::uint32_t slot = nobody;
     union {
         std::uint16_t slack = 0; ///< of a live block: its bytes beyond the requested size
-        std::uint16_t bin;       ///< of a free block: index of its list in `bins`
+        std::uint16_t bin;       ///< of a free block: index of its free list
     };
     std::uint8_t alignment : 6 = 0; ///< binary logarithm of the requested alignment
     /// True if the block is free and some of its pages may have no physical memory mapped.

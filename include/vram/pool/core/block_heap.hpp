@@ -61,7 +61,7 @@ public:
         if (!divider_.has(3) || !live_.has_room()) { reserve_more(); }
     }
     [[gnu::noinline]] void reserve_more() {
-        divider_.reserve(3); // two descriptors for `take`, one for a chunk that is added before it
+        divider_.reserve(3); // `take` needs at most two descriptors, a new chunk one
         live_.reserve(1);
     }
 
@@ -280,8 +280,9 @@ private:
     block_table   live_;
     block_chunks  chunks_;
     /// Number of allocations since `was_all_freed` last returned true.
-    std::size_t taken_     = 0;
-    bool        all_freed_ = false; ///< true if all blocks were freed after `enough` allocations
+    std::size_t taken_ = 0;
+    /// True if all blocks were freed after at least `enough` allocations.
+    bool all_freed_ = false;
 };
 
 } // namespace detail

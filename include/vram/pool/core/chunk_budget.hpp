@@ -19,9 +19,9 @@ namespace vram {
 namespace detail {
 
 /// Allocates chunks from an upstream, never more than `limit()` bytes in total, and counts them.
-/// The owner passes its upstream, and the lock that protects its records and this object. The
-/// upstream is called without the lock. A chunk counts against the limit from the request on, and
-/// until it was returned to the upstream.
+/// The owner (a pool) passes its upstream, and the lock that protects its records and this object.
+/// The upstream is called without the lock. A chunk counts against the limit from the request on,
+/// and until it was returned to the upstream.
 ///
 /// Failure   The exceptions of the upstream are rethrown. A chunk that the owner cannot record,
 ///           because host memory cannot be allocated, is returned to the upstream.

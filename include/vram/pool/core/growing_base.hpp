@@ -93,7 +93,7 @@ protected:
     /// Returns the object that notifies the observers of events in this resource.
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            // A pool of an arena: the arena is named as the source of its events.
+            // The events of a pool in an arena name the arena as their resource.
             return this->upstream_.seen();
         } else {
             return observation<Upstream>{this->upstream_, name_, &lock_};

@@ -101,8 +101,8 @@ public:
                 sizes_.wanted(*this, r.on, wish, default_alignment, unsatisfiable), r.rounded,
                 [&](std::size_t n) { return grow_by<false>(r, align(n, default_alignment)); });
             if (grown != nullptr) { return grown; }
-            // `trim` may wait for streams on the host, which must not happen while `on` is
-            // captured.
+            // `trim` may make the host wait, which must not happen while the request's stream is
+            // being captured.
             if (!is_captured<platform>(on) && trim() != 0) {
                 if (void* const p = grow_by<false>(r, r.rounded)) { return p; }
             }
@@ -116,8 +116,8 @@ public:
             return nullptr;
         }
     }
-    // Takes the stream by value: `monotonic::allocate` can keep its stream in a register, because
-    // it passes no address of it.
+    // Takes the stream by value, so that the caller, which passes no address of its stream, can
+    // keep it in a register.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }

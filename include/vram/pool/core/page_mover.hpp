@@ -67,7 +67,7 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                give_any(own(*one), others); // pages of the removed blocks that no move uses
+                give_any(own(*one), others); // pages of the blocks set aside that no move uses
             }
         }
         if (on != nullptr) { share_ends(core, b, target(), *on); }

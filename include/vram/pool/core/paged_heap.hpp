@@ -47,8 +47,8 @@ public:
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        // Cached blocks are coalesced before `reserve`, because that may use descriptors (records
-        // of blocks), of which `reserve` keeps enough ready.
+        // Coalescing the cached blocks may use descriptors (records of blocks), so host memory for
+        // more of them is reserved afterwards.
         this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
@@ -74,7 +74,7 @@ public:
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
             // The block keeps its pending uses, unless the host has waited for them. If no memory
-            // can be mapped, `return_unbacked` frees it with these uses.
+            // can be mapped to it, the block is freed with these uses.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }

@@ -236,7 +236,7 @@ private:
         }
         return get_searched<Throwing>(s, bytes, alignment, std::move(held));
     }
-    // Not inlined into `get_on`, so that the stream stays in a register there.
+    // Not inlined, so that its caller can keep the stream in a register.
     template <bool Throwing>
     [[gnu::noinline]] void* get_searched(stream s, std::size_t bytes, std::size_t alignment,
                                          guard held) {

@@ -112,8 +112,8 @@ private:
                   "the largest excess of a block over its request fits into `block::slack`");
 
     /// A set of lists by size, with a bitmap of those that may contain blocks. Blocks are linked by
-    /// `previous` alone: `next` is used by the table of blocks by address, in which cached blocks
-    /// remain.
+    /// their member `previous` alone; their member `next` links them in the table of blocks by
+    /// address, in which cached blocks remain.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // a bit for each list that may contain a block
         block*        first[lists]{};

@@ -14,8 +14,8 @@ namespace vram {
 namespace detail {
 
 /// A chunk of blocks of one size. Free blocks that no stream may still use (clean ones) are bits in
-/// a bitmap, and the lowest is allocated first. The other free blocks are in lists of the owner,
-/// which are linked through their descriptors.
+/// a bitmap, and the lowest is allocated first. The other free blocks are in lists of the
+/// `slab_heap`, which are linked through their descriptors.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.

@@ -198,8 +198,8 @@ public:
     }
     /// Called if captured graphs will not run again. Blocks that were kept for graphs of a stream
     /// become pending: the stream may use them until `epoch(slot)`, a part of its work, which must
-    /// not be earlier than the epoch of any block freed on it before. Blocks that `quarantine` has
-    /// freed become pending for the stream that used them last.
+    /// not be earlier than the epoch of any block freed on it before. A block that was kept for a
+    /// graph of one stream and used last by another (`quarantine`) becomes pending for the other.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
@@ -290,10 +290,11 @@ private:
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
     slab_free_lists     free_lists_;
-    chunk*              with_clean_  = nullptr;
-    entry*              quarantined_ = nullptr; ///< list of the blocks that `quarantine` has freed
-    std::size_t         total_       = 0;
-    std::size_t         live_        = 0;
+    chunk*              with_clean_ = nullptr;
+    /// List of the blocks that `quarantine` has freed: no stream can allocate them.
+    entry*      quarantined_ = nullptr;
+    std::size_t total_       = 0;
+    std::size_t live_        = 0;
 };
 
 } // namespace detail

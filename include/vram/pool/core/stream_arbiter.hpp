@@ -192,8 +192,8 @@ public:
         } catch (...) { report_unrecorded(p, {}); }
         return waited(timelines_.wait_for_all_devices(), p, bytes, {});
     }
-    /// Records an event behind the latest frees of a stream if the owner's option `events` is
-    /// `event_policy::eager`.
+    /// Records an event behind the latest frees of a stream if the option `events` of the resource
+    /// is `event_policy::eager`.
     void record_if_eager(timeline& its) noexcept {
         if (events_ == event_policy::eager) { its.try_record(); }
     }

@@ -320,8 +320,8 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // The lambda captures this heap and not `arbiter_`, because the fast path of a free has the
-    // heap's address in a register.
+    // The lambda captures the heap, whose address the fast path of a free has in a register, and
+    // not one of its members.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -389,7 +389,7 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Number of small blocks placed between large ones; set to 0 again at `enough_holes`.
+    /// Number of small blocks placed between large ones since such a place was last denied.
     unsigned holes_ = 0;
 };
 
