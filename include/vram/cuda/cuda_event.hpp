@@ -76,7 +76,8 @@ public:
         return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
-    /// Blocks the host until the work before the event is complete; not if it was never recorded.
+    /// Blocks the host until the work before the event is complete. Returns at once if the event
+    /// was never recorded.
     void synchronize() const {
         if (detail::cuda_context::over(life_)) { return; }
         detail::cuda_capture_guard const relaxed;

@@ -24,7 +24,8 @@ namespace vram {
 /// resource. Made from a `resource_ref`, it borrows the resource, which must then outlive the
 /// handle. A handle that was moved from may only be assigned to or destroyed.
 ///
-/// Failure   Making a handle throws `std::bad_alloc`. Others fail as those of the resource.
+/// Failure   Making a handle throws `std::bad_alloc`. The other functions fail as those of the
+///           resource.
 /// Threads   The rules are those of the resource. Each handle may be used by one thread at a time.
 /// Cost      One host allocation to make it (none from a `shared` or a `resource_ref`), one atomic
 ///           operation for each copy, one call through a pointer for each use.

@@ -33,7 +33,8 @@ struct shared_access;
 /// pages of virtual memory: call these with `get()`. Libraries such as CCCL and RMM need a
 /// copyable resource. A handle that was moved from may only be assigned to or destroyed.
 ///
-/// Failure   The first handle throws `std::bad_alloc`. Others fail as those of the resource.
+/// Failure   The first handle throws `std::bad_alloc`. The other functions fail as those of the
+///           resource.
 /// Threads   The rules are those of the resource. Each handle may be used by one thread at a time.
 /// Cost      One host allocation for the first handle, one atomic operation for each copy, one
 ///           indirection for each call.

@@ -45,8 +45,8 @@ public:
                           Sleep                    sleep   = {})
         : first_{first}, longest_{longest}, sleep_{std::move(sleep)} {}
 
-    /// Waits for the first duration, doubled for each failed attempt after the first, at most for
-    /// the longest one. Returns true, so that the request is tried again.
+    /// Waits: for `first` after the first failed attempt, and twice as long after each further one,
+    /// at most for `longest`. Returns true, so that the request is tried again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;

@@ -27,11 +27,11 @@ namespace detail {
 /// each stream must be waited for, even if its work is complete.
 ///
 /// Failure   Without host memory a stream is not remembered. If a wait fails, `synchronize` throws,
-///           and remembers that stream and those after it.
+///           and remembers that stream and the streams after it.
 /// Threads   Any thread may call.
 /// Streams   `retire` or `forget` must be called before the program destroys a stream by its raw
 ///           handle. The end of a `cuda_stream` is detected.
-/// Cost      `note` reads two words if the thread has noted the stream since the last
+/// Cost      `note` reads two values if the thread has noted the stream since the last
 ///           `synchronize`, `retire` or `forget`. Otherwise it takes a lock for a short time and
 ///           looks at each remembered stream. If their number has doubled, it also queries each
 ///           stream that has ended, and forgets it if its work is complete.
@@ -159,8 +159,8 @@ private:
         cuda_device      where;
         /// Keeps the handle valid, because the `cuda_stream` may be destroyed before the wait.
         cuda_stream_hold held;
-        /// Number of calls of `note` for the stream that took the lock. If it has changed during
-        /// the wait of `synchronize`, the stream stays in the list.
+        /// Number of frees that were counted for the stream. If it changes while `synchronize`
+        /// waits for the stream, the stream stays in the list.
         std::uint64_t frees  = 1;
         std::uint64_t number = 0;
         user*         next   = nullptr;
@@ -280,7 +280,8 @@ private:
     }
 
     /// Gives `epoch_` a new value, unique in the process. The entries of all threads' caches are
-    /// thereby invalid: the next `note` of each takes the lock. The caller must hold the lock.
+    /// thereby invalid: the next `note` of each thread takes the lock. The caller must hold the
+    /// lock.
     void start_epoch() noexcept { epoch_.store(next_epoch(), std::memory_order_seq_cst); }
     static std::uint64_t next_epoch() noexcept {
         static constinit std::atomic<std::uint64_t> last{0};

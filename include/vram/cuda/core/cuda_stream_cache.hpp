@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// A direct-mapped cache with 16 places. Each thread has its own for each type `Entry`, which must
-/// be default-constructible at compile time.
+/// A direct-mapped cache of 16 entries, found by the handle of a stream. Each thread has one cache
+/// for each type `Entry`, which must be default-constructible at compile time.
 ///
 /// Threads   Each thread has its own entries, so no lock is needed.
 /// Cost      A few instructions.

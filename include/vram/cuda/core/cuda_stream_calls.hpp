@@ -36,7 +36,8 @@ public:
         static cuda_stream_calls const found = look_up();
         return found;
     }
-    /// Looks up the functions of the driver. The runtime is used for those it lacks.
+    /// Looks up the functions of the driver. If the driver lacks one, the function of the runtime
+    /// is used instead.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
         constexpr unsigned since = 12000; // the CUDA version of the newest of these functions
         cuda_stream_calls  calls;
@@ -48,8 +49,8 @@ public:
     }
 
     /// Sets `captures` to true if work on the stream would be captured into a graph, or would break
-    /// a capture (the legacy default stream does, during the capture of a blocking stream), else to
-    /// false. Returns the status of the query.
+    /// a capture (the legacy default stream does, during the capture of a blocking stream).
+    /// Otherwise sets it to false. Returns the status of the query.
     cudaError_t capturing(cudaStream_t stream, bool& captures) const noexcept {
         if (capturing_ != nullptr) {
             CUstreamCaptureStatus found  = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -25,7 +25,7 @@ class cuda_stream_ids; // defined in cuda/core/cuda_stream_ids.hpp
 /// `cudaStreamDestroy` is called, unless the owner called `cuda_stream::release` or the device was
 /// reset. As long as a resource has a reference, an event can be recorded behind the stream's work,
 /// and CUDA does not reuse the handle. A reference converts to false if it is empty (vram did not
-/// create the stream), and in those two cases.
+/// create the stream), and after a `release` or a reset.
 ///
 /// Failure   If destroying the stream fails, this is reported to the error sink.
 /// Threads   The rules are those of a `std::shared_ptr`.

@@ -61,7 +61,8 @@ struct resource_calls {
     std::string_view name; ///< name of the class, for reports
 };
 
-/// Functions that call those of `R` at an untyped address `mr`. `table` lists them.
+/// Functions that call the functions of a resource of type `R` at an untyped address `mr`. `table`
+/// returns pointers to them.
 template <resource R>
 struct calls_to {
     using platform = typename R::platform;

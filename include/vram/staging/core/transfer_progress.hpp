@@ -38,7 +38,7 @@ public:
         return i < pieces_ ? i : none;
     }
     /// Records that this piece of the transfer was not moved: `whole()` counts only the pieces
-    /// before the first such one.
+    /// before the first one that was not moved.
     void undo(std::size_t piece) noexcept {
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}

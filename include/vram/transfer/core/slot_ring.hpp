@@ -207,8 +207,8 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. If a filled pinned block waits for it, a waiting producer
-    /// that polls enqueues the copy, or else this thread.
+    /// Makes the device block `s` free. If a filled pinned block waits for it, a producer that
+    /// polls while it waits enqueues the copy. If no producer polls, this thread enqueues it.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {
