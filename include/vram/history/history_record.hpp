@@ -30,15 +30,17 @@ struct history_record {
     struct event {
         memory_event_kind kind{};
         bool              has_stream = false; ///< false for functions without a stream
-        std::uint16_t     thread     = 0;     ///< small number of the thread, reused after its end
-        std::uint32_t     tag        = 0;     ///< index in `tags`; 0 is the empty tag
-        std::uint32_t     site       = 0;     ///< index in `sites`; 0 is the unknown line
-        std::uint32_t     resource   = 0;     ///< index in `resources`; of a mark: that of its text
-        std::uint32_t     stack      = 0;     ///< index in `stacks`; 0 is the empty stack
-        std::int64_t      time       = 0;     ///< nanoseconds since 1970
-        std::uint64_t     memory     = 0;     ///< address of the block or chunk
-        std::uint64_t     bytes      = 0;     ///< requested size of the block, or size of the chunk
-        std::uint64_t     stream     = 0;     ///< handle or id of the stream
+        /// Small number of the thread; a later thread may get the same number.
+        std::uint16_t thread = 0;
+        std::uint32_t tag    = 0; ///< index in `tags`; 0 is the empty tag
+        std::uint32_t site   = 0; ///< index in `sites`; 0 is the unknown line
+        /// Index in `resources`, which also has the texts of marks.
+        std::uint32_t resource = 0;
+        std::uint32_t stack    = 0; ///< index in `stacks`; 0 is the empty stack
+        std::int64_t  time     = 0; ///< nanoseconds since 1970
+        std::uint64_t memory   = 0; ///< address of the block or chunk
+        std::uint64_t bytes    = 0; ///< requested size of the block, or size of the chunk
+        std::uint64_t stream   = 0; ///< handle or id of the stream
 
         friend bool operator==(event const&, event const&) = default;
     };

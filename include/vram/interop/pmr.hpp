@@ -93,7 +93,7 @@ public:
     using platform   = Platform;
     using properties = Properties;
 
-    /// Borrows `memory`, or the default memory resource of the program.
+    /// Borrows `memory`, by default `std::pmr::get_default_resource()`.
     explicit pmr_source(
         std::pmr::memory_resource& memory = *std::pmr::get_default_resource()) noexcept
         : memory_{&memory} {}

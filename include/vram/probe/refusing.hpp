@@ -104,7 +104,7 @@ public:
     }
 
     // The free is recorded before the upstream frees the block. Otherwise another thread could
-    // allocate the memory in between, and the free would be that of the new block.
+    // allocate the memory in between, and the record would be one of the new block.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>

@@ -94,7 +94,7 @@ class [[maybe_unused]] timed : detail::open_scope {
 public:
     using stream = typename Platform::stream;
 
-    /// Begins the scope `name` on `s`, without its memory.
+    /// Begins the scope `name` on `s`. Its memory is not measured.
     timed(profile<Platform>& into, stream s, std::string_view name)
         requires std::same_as<R, detail::no_memory>
         : timed{into, s, name, detail::no_memory{}, 0} {}

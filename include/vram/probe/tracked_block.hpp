@@ -19,18 +19,19 @@ namespace vram {
 ///
 ///     for (tracked_block const& b : memory.blocks(tracked_order::largest_first)) { ... }
 struct tracked_block {
-    void*                    memory    = nullptr; ///< address of the block
-    std::size_t              bytes     = 0;       ///< the size that the caller requested
-    std::size_t              alignment = 0;       ///< the requested alignment
-    memory_tag               owner{};             ///< the tag of the scope that allocated it
-    call_site                at{};                ///< the line that allocated it, if it is known
-    stream_name              stream{};            ///< the stream of the allocation, if it had one
-    unsigned                 thread = 0;          ///< number of the thread that allocated it
-    std::chrono::nanoseconds age{};               ///< time since the allocation
+    void*       memory    = nullptr; ///< address of the block
+    std::size_t bytes     = 0;       ///< the size that the caller requested
+    std::size_t alignment = 0;       ///< the requested alignment
+    memory_tag  owner{};             ///< the tag of the scope that allocated the block
+    call_site   at{};                ///< the line of the allocation, if it is known
+    /// The stream of the allocation; empty if there was none, or if it was destroyed.
+    stream_name              stream{};
+    unsigned                 thread = 0; ///< number of the thread that allocated the block
+    std::chrono::nanoseconds age{};      ///< time since the allocation
     /// Time of the allocation in ticks of the processor's counter, which distinguishes blocks that
     /// had the same address one after another.
     std::uint64_t ticks = 0;
-    /// The functions that allocated it, if `tracking_options::frames` is not 0.
+    /// The functions that allocated the block, if `tracking_options::frames` is not 0.
     call_stack stack{};
 };
 

@@ -281,7 +281,8 @@ private:
         using w                      = history_words;
         std::uint64_t const resource = words[w::resource];
         std::uint64_t const memory   = words[w::memory];
-        // The removal of a chunk removes all entries in its range: a chunk is added part by part.
+        // A chunk may have been added in parts, and is removed as a whole, with all entries in its
+        // range.
         if (kind == memory_event_kind::chunk_removed) {
             auto const first = chunks_.lower_bound({resource, memory});
             auto       last  = first;

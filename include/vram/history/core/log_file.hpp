@@ -125,7 +125,7 @@ private:
             try {
                 if (at == 0 && mapped_at_ != size_) { map(); }
             } catch (...) {
-                size_ = start; // The file ends with a complete line.
+                size_ = start; // takes back the part of a line that was written
                 throw;
             }
             std::size_t const n = std::min(text.size(), window - at);
@@ -182,7 +182,7 @@ private:
         for (unsigned i = older_files_; i != 0; --i) {
             std::string const from = i == 1 ? path_ : path_ + "." + std::to_string(i - 1);
             std::string const to   = path_ + "." + std::to_string(i);
-            // There may be no such file yet. After another error the file keeps its lines.
+            // There may be no such file yet. After another error the log ends; no file loses lines.
             if (std::rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT) { fail(errno); }
         }
         open();

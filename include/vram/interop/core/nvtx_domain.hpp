@@ -17,7 +17,7 @@ namespace detail {
 /// this mutex: two threads that made it at the same time would race within NVTX.
 inline constinit std::mutex nvtx_registration{};
 
-/// Returns the domain of vram, the name of its rows in a tool. Null if there is no tool.
+/// Returns vram's NVTX domain, by which a tool groups its rows. Null if there is no tool.
 [[nodiscard]] inline nvtxDomainHandle_t nvtx_domain() noexcept {
     static nvtxDomainHandle_t const made = nvtxDomainCreateA("vram");
     return made;

@@ -58,7 +58,7 @@ private:
     using list = std::vector<tracked_block>;
 
     /// Returns true if `a` comes before `b` in a list that is sorted by address. The time
-    /// distinguishes two blocks that had one address.
+    /// distinguishes blocks that had the same address one after another.
     struct earlier {
         bool operator()(tracked_block const& a, tracked_block const& b) const noexcept {
             if (a.memory != b.memory) { return std::less<>{}(a.memory, b.memory); }

@@ -27,9 +27,9 @@ struct guarded_block {
     std::byte*  p         = nullptr;
     std::size_t bytes     = 0;
     std::size_t alignment = 0;
-    call_site   at{};       ///< the line that allocated it
+    call_site   at{};       ///< the line that allocated the block
     memory_tag  tag{};      ///< the tag of the allocation
-    call_site   freed_at{}; ///< the line that freed it
+    call_site   freed_at{}; ///< the line that freed the block
 };
 
 /// Copies the fences of freed blocks to pinned memory, in the order of a stream, and compares them

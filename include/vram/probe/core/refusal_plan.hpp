@@ -27,7 +27,7 @@ struct tried_block {
     void*         address   = nullptr;
     std::size_t   bytes     = 0;
     std::size_t   alignment = 0;
-    std::uint64_t run       = 0; ///< number of the run that allocated it
+    std::uint64_t run       = 0; ///< number of the run that allocated the block
     std::uint64_t serial    = 0; ///< order of the allocations of the trial
     bool          live      = false;
     memory_tag    owner{};    ///< tag of the allocation

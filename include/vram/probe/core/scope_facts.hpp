@@ -48,8 +48,8 @@ public:
         return "the checked code " + text_of_change(found) + ", by more than " +
                text_of_signed(most) + lines(site_figure::live);
     }
-    /// Returns an empty text if the peak, or an upper bound of it, is at most `most` above the
-    /// start.
+    /// Returns an empty text if the peak of live bytes, or an upper bound of it, is at most `most`
+    /// bytes above those at the start, otherwise the message of the failure.
     [[nodiscard]] std::string peak_at_most(std::size_t most) const {
         std::size_t const found = delta_.peak();
         if (found <= most) { return {}; }
