@@ -60,8 +60,9 @@ struct no_histograms {
 ///           counted as a refusal, except of `try_allocate_ready`. The exception is rethrown.
 /// Threads   The rules are those of the upstream (with `no_lock`: one thread). A scope counts the
 ///           calls of all threads.
-/// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
-///           in the number of scopes within the one that ends.
+/// Cost      One short lock per call, at any depth of scopes; all threads share it, so that peaks
+///           are exact. (`tracking` has a lock for each thread, and approximate peaks of several.)
+///           `push` may allocate. `pop` is linear in the number of scopes within the one that ends.
 template <class Upstream, class Lock = detail::biased_lock,
           class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
