@@ -54,7 +54,7 @@ public:
     constexpr cuda_stream_view(S const& stream) noexcept(noexcept(stream.get()))
         : stream_{stream.get()} {}
 
-    cuda_stream_view(int)            = delete; // a literal 0 does not convert to a stream
+    cuda_stream_view(int)            = delete;
     cuda_stream_view(std::nullptr_t) = delete;
 
     /// Returns CUDA's handle of the stream.

@@ -60,9 +60,9 @@ public:
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // If `epoch_` is unchanged since this thread last noted the stream, no stream has left the
-        // list, so this stream is still in it. If `synchronize` changes `epoch_` after this load,
-        // it records its event later still, behind the free.
+        // `epoch_` changes when a stream leaves the list. If it is unchanged since this thread last
+        // noted the stream, the stream is still in the list. `synchronize` changes `epoch_` before
+        // it records an event: if it does so after this load, the event is behind the free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -128,7 +128,6 @@ public:
                 start_epoch();
                 frees              = each->frees;
                 recorded const how = record(place, *each);
-                // The stream is being captured, so it stays in the list.
                 if (how == recorded::captured) { continue; }
             }
             place.synchronize(); // returns immediately if `place` (an event) was not recorded

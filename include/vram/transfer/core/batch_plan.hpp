@@ -160,8 +160,8 @@ private:
     std::size_t           full_ = 0; ///< bytes of a full batch; one with fewer is short
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
-    /// Value of the source's `size()` when it was found out if the last batch is short; `unknown`
-    /// before that.
+    /// The source's `size()` when its last batch was tested for being short; `unknown` before the
+    /// test.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

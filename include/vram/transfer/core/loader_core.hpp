@@ -196,8 +196,8 @@ private:
         }
     }
 
-    /// Returns the block into which `produce_only` makes the source write: a pinned block, or a
-    /// device block if the source enqueues its own copies.
+    /// Returns a block for a batch that is produced but not delivered: a pinned block, or a device
+    /// block if the source enqueues its own copies.
     [[nodiscard]] auto& first_block() noexcept {
         if constexpr (source_type::fills) {
             return this->pinned_.front();

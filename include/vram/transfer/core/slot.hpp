@@ -61,7 +61,7 @@ struct slot {
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
     /// The line of the program that used the block last, for reports.
     [[no_unique_address]] last_use<Platform> last{};
-    /// True if `released` is recorded, and the copy stream does not wait for it yet.
+    /// True if the event `released` is recorded, and the copy stream does not wait for it yet.
     bool in_use = false;
     /// True if neither an event nor a wait proves that the last use of the block is complete.
     bool end_unknown = false;

@@ -90,7 +90,7 @@ public:
         if (stopping_) { throw loader_error{loader_error::reason::ended, index_}; }
         slot& s = *from;
         s.record_users(on);
-        from    = nullptr; // From here on the block belongs to the unloader.
+        from    = nullptr;
         s.size  = bytes;
         s.index = index_++;
         {
