@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,10 +60,10 @@ TEST_CASE("nvtx_memory: the regions of every pool are its live blocks") {
             {
                 auto           memory = make(seen);
                 constexpr bool paged  = requires { memory.upstream().page_size(); };
-                nvtx_tests::play(memory, seed, 400, [&](nvtx_tests::blocks const& live, auto&) {
+                nvtx_tests::play(memory, seed, 250, [&](nvtx_tests::blocks const& live, auto&) {
                     REQUIRE(difference(live, paged) == "");
                 });
-                CHECK(tool.calls > 400);
+                CHECK(tool.calls > 250);
             }
             CHECK(tool.heaps.empty());
             CHECK(tool.names.empty());
@@ -169,6 +171,106 @@ TEST_CASE("nvtx_memory: a graph may use the memory that its capture freed") {
     CHECK(tool.wrong == std::vector<std::string>{});
 }
 
+/// Returns true if each byte of a block lies in a region.
+bool covered(std::uintptr_t at, std::size_t bytes) {
+    nvtx_tool& tool = nvtx_tool::get();
+    for (std::uintptr_t from = at; from < at + bytes;) {
+        auto const heap = tool.heaps.upper_bound(from);
+        if (heap == tool.heaps.begin()) { return false; }
+        auto const& in   = std::prev(heap)->second.regions;
+        auto const  next = in.upper_bound(from);
+        if (next == in.begin()) { return false; }
+        auto const& [begin, size] = *std::prev(next);
+        if (from - begin >= size) { return false; }
+        from = begin + size;
+    }
+    return true;
+}
+
+TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in random captures") {
+    nvtx_tool& tool = nvtx_tool::get();
+    auto const run  = [&](char const* name, unsigned seed, auto make) {
+        CAPTURE(name);
+        CAPTURE(seed);
+        tool.clear();
+        sim_node         node{{.on_report = sim_on_report::collect}};
+        nvtx_memory      seen;
+        std::minstd_rand draw{seed};
+        auto const       below = [&](std::size_t n) { return draw() % n; };
+        {
+            auto                                       memory = make(seen);
+            sim_stream                                 s;
+            nvtx_tests::blocks                         live;
+            std::vector<sim_graph>                     graphs;
+            std::multimap<std::uintptr_t, std::size_t> kept; // freed in a capture
+            bool                                       capturing = false;
+            std::size_t                                most      = 0;
+            auto const                                 end       = [&] {
+                if (capturing) { graphs.push_back(sim_graph::end(s)); }
+                capturing = false;
+            };
+            for (unsigned i = 0; i != 600; ++i) {
+                std::size_t const side = below(40);
+                if (side == 0 && !capturing) {
+                    sim_graph::begin(s);
+                    capturing = true;
+                } else if (side <= 2) {
+                    end();
+                } else if (side == 3 && !capturing) {
+                    s.synchronize();
+                    graphs.clear();
+                    kept.clear();
+                    memory.forget_captures();
+                } else if (live.size() < 16 && side < 24) {
+                    std::size_t const n = 1 + below(4000);
+                    void* const       p = memory.try_allocate(s, n);
+                    if (p != nullptr) { live[reinterpret_cast<std::uintptr_t>(p)] = n; }
+                } else if (!live.empty()) {
+                    auto at = live.begin();
+                    std::advance(at, below(live.size()));
+                    memory.deallocate(s, reinterpret_cast<void*>(at->first), at->second);
+                    if (capturing) {
+                        kept.insert(*at);
+                    } else { // its memory may be that of a graph, which then is not launched again
+                        std::erase_if(kept, [&](auto const& k) {
+                            return k.first < at->first + at->second &&
+                                   at->first < k.first + k.second;
+                        });
+                    }
+                    live.erase(at);
+                }
+                most                   = std::max(most, kept.size());
+                auto const all_covered = [](auto const& blocks) {
+                    return std::all_of(blocks.begin(), blocks.end(),
+                                        [](auto const& b) { return covered(b.first, b.second); });
+                };
+                REQUIRE(all_covered(live));
+                REQUIRE(all_covered(kept));
+            }
+            end();
+            CHECK(most > 0);
+            for (auto const& [p, n] : live) { memory.deallocate(s, reinterpret_cast<void*>(p), n); }
+            s.synchronize();
+            graphs.clear();
+            memory.forget_captures();
+        }
+        CHECK(tool.heaps.empty());
+        CHECK(tool.wrong == std::vector<std::string>{});
+        CHECK(node.take_reports().empty());
+    };
+    auto const over = [](auto& seen) {
+        return observed{stream_ordered{sim_resource{}}, std::ref(seen)};
+    };
+    for (unsigned seed = 1; seed != 4; ++seed) {
+        run("pool", seed, [=](auto& seen) { return pool{over(seen), {.graphs = true}}; });
+        run("arena", seed,
+            [=](auto& seen) { return arena{over(seen), {.count = 1, .graphs = true}}; });
+        run("slab", seed, [=](auto& seen) { return slab{over(seen), 4_KiB, {.graphs = true}}; });
+        run("binned", seed, [=](auto& seen) { return binned{over(seen), {.graphs = true}}; });
+        run("monotonic", seed, [=](auto& seen) { return monotonic{over(seen), {.graphs = true}}; });
+    }
+}
+
 TEST_CASE("nvtx_memory: without a tool, and for chunks that it refuses, no block is registered") {
     nvtx_tool&     tool = nvtx_tool::get();
     sim_node const node{};
@@ -202,7 +304,7 @@ TEST_CASE("nvtx_memory: threads that share a pool leave no region") {
                     sim_stream         s;
                     tagged const       scope{i % 2 == 0 ? "nvtx even" : "nvtx odd"};
                     std::vector<void*> held(8, nullptr);
-                    for (unsigned n = 0; n != laws::of_many(2000); ++n) {
+                    for (unsigned n = 0; n != laws::of_many(1000, 100); ++n) {
                         void*& p = held[n % held.size()];
                         if (p != nullptr) { memory.deallocate(s, p, 1000 + i); }
                         p = memory.allocate(s, 1000 + i);

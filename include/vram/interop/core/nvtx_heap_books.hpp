@@ -193,13 +193,25 @@ private:
         try {
             block made{.end = to, .resource = name};
             made.has_region = !(captured && reuse_kept(from, to));
-            if (made.has_region) {
-                for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
-            }
+            if (made.has_region) { take_kept(from, to); }
             blocks_.insert_or_assign(from, made);
             if (!made.has_region) { return; }
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
+    }
+    /// For a block that is allocated outside of captures, in memory of graphs that were forgotten.
+    /// The parts of that memory before and behind the block may belong to other graphs.
+    void take_kept(address from, address to) {
+        for_overlapping(kept_, from, to, [&](auto k) {
+            auto const [begin, end] = *k;
+            end_kept(k);
+            if (begin < from) { keep(begin, from); }
+            if (to < end) { keep(to, end); }
+        });
+    }
+    void keep(address from, address to) {
+        kept_.insert_or_assign(from, to);
+        add_regions(from, to);
     }
     /// For a block that a capture allocates in memory that it has freed: the graph accesses both
     /// blocks. Unites the kept memory that overlaps [from, to) with it. Returns false if there is
@@ -217,8 +229,7 @@ private:
         // One region contains all.
         if (first != kept_.end() && first->second == end) { return true; }
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
-        kept_.insert_or_assign(begin, end);
-        add_regions(begin, end);
+        keep(begin, end);
         return true;
     }
     void free(address from, address to, char const* name, bool captured) noexcept {
