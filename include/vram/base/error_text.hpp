@@ -127,7 +127,8 @@ private:
         if (e_.pointer != nullptr) {
             say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
         }
-        // With a cause, vram could not free this memory: the program has no block left to free.
+        // If there is a cause, vram itself failed to free the memory: the program has no block to
+        // free.
         if (e_.cause != nullptr) {
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");

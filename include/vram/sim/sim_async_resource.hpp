@@ -75,7 +75,8 @@ public:
         detail::sim_machine&      m = device_.machine();
         detail::sim_stream_state& s = stream.state();
         detail::sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
-        // If an earlier call made a mistake, throws its report before anything is allocated.
+        // Throws the report of an earlier call that could not throw it, before anything is
+        // allocated.
         call.throw_report();
         void* const p = detail::sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) {

@@ -86,7 +86,7 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           .width      = bytes});
     bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
     if (route.from_kind == detail::sim_kind::pageable) {
-        // This wait takes the time of the host's copy to the driver's buffer; it is no order.
+        // The wait takes the time of the host's copy to the driver's buffer. It orders nothing.
         if (bytes > 65536) { detail::sim_wait{call}.await(s.tail); }
     } else if (!within) {
         detail::sim_wait{call}.synchronize(s);
@@ -110,12 +110,12 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     if (s.legacy || s.capture != nullptr) { return false; }
     detail::sim_call call{*s.machine, sim_call_kind::copy, s.device, where, bytes.front()};
     call.admit();
-    // These are the accesses of all copies, which have no order within a batch.
+    // The accesses of all copies of the batch. The copies have no order among themselves.
     std::vector<detail::sim_task::use> uses;
     for (std::size_t i = 0; i < to.size(); ++i) {
         detail::sim_task::use const read{{from[i], bytes[i]}, sim_access::read};
         detail::sim_task::use const write{{to[i], bytes[i]}, sim_access::write};
-        // A copy that overlaps itself is reported by `enqueue_copy`.
+        // `enqueue_copy` reports a copy with a source and a destination that overlap.
         if (detail::first_overlap({read, write}).bytes != 0) { continue; }
         uses.insert(uses.end(), {read, write});
     }

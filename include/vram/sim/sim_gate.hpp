@@ -102,7 +102,7 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, any_thread_away());
                 if (!away && !was) { return false; }
-                // Simulated time advances again, so `most` is measured from now on.
+                // Simulated time had stopped and advances again, so `most` is measured from now on.
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -229,8 +229,8 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) {
-            // There is no host memory for the order: what the holder did does not happen before the
-            // next acquisition.
+            // There is no host memory to record the order: what the holder did does not happen
+            // before the next acquisition.
             detail::report_caught({.kind = error_kind::platform_error,
                                    .call = "releasing a lock of the simulated device"});
         }
@@ -280,7 +280,7 @@ private:
                 }
             }
         } catch (...) {
-            // Acquires the gate again, because the `guard` of the caller releases it.
+            // The `guard` of the caller will release the gate, so it is acquired again.
             take(held, self);
             throw;
         }

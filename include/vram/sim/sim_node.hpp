@@ -218,8 +218,8 @@ private:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // A handle that was destroyed: its memory is still mapped, and the mapping was reported
-            // above.
+            // A destroyed handle is no leak. Its memory is still mapped, and the mapping was
+            // reported above.
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }

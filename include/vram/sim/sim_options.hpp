@@ -68,7 +68,7 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// As `ordered` between two threads that are no `sim_thread`; as `checked` if one of them is.
+    /// As with `ordered` between two threads that are no `sim_thread`, as with `checked` otherwise.
     by_kind,
     /// Each call is ordered after everything that the other threads have called before it. No
     /// correct program is reported, and no missing order between threads is found.

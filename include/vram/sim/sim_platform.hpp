@@ -71,7 +71,8 @@ struct sim_platform {
     /// Returns true if the process has begun to end. Memory is not freed after that.
     [[nodiscard]] static bool ending() noexcept { return detail::process_exit::began(); }
 
-    // The functions of a platform that announces the destruction of its streams.
+    // A counted reference to a stream that keeps its handle valid. A platform that has this type
+    // announces the destruction of its streams.
     using stream_hold = detail::sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {

@@ -100,7 +100,7 @@ struct sim_event_of {
         wait,
         atomic
     };
-    /// The value of `item` if there is none.
+    /// Value of `item` for an operation that copies no batch or result.
     static constexpr std::uint32_t no_item = static_cast<std::uint32_t>(-1);
 
     char const* name = ""; ///< "copy host to device", "fill", "host", or the name of a kernel
@@ -166,14 +166,15 @@ struct sim_block_of {
     [[nodiscard]] std::string text(std::uintptr_t accessed) const;
 };
 
-/// One detected mistake, with the two operations that conflict. `first` is empty if there is only
-/// one. A `sim_node` keeps one report for each kind of mistake and pair of source lines, the first,
-/// and counts the others (`count`).
+/// One detected mistake, with the two operations that conflict. If there is only one, `first` is
+/// empty. For a leak, `first` is the allocation, and `second` is empty. A `sim_node` keeps one
+/// report for each kind of mistake and pair of source lines, the first, and counts the others
+/// (`count`).
 ///
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
     sim_mistake    kind{};
-    sim_event_of   second{};    ///< the operation during which the mistake was detected
+    sim_event_of   second{};    ///< the later operation, or the only one; empty for a leak
     sim_event_of   first{};     ///< the earlier operation with which it conflicts
     std::uintptr_t address = 0; ///< start of the memory to which the report applies
     std::size_t    bytes   = 0;
@@ -282,8 +283,9 @@ inline std::string describe(sim_event_of const& e, std::string_view by) {
 
 /// A part of vram that allocates memory for itself, such as a pool, and how to free this memory.
 struct sim_allocating_part {
-    std::string_view folder; ///< such as "pool/", in include/vram; empty: the user's own code
-    char const*      name;   ///< description of the part of vram; null for the user's own code
+    /// Folder of the part in include/vram, such as "pool/"; empty for the user's own code.
+    std::string_view folder;
+    char const*      name; ///< description of the part of vram; null for the user's own code
     char const*      advice;
 };
 inline constexpr sim_allocating_part sim_allocating_parts[] = {

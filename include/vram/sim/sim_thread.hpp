@@ -155,7 +155,8 @@ private:
         if (failed != nullptr) {
             m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        // If this is null, the thread has called `sim_node::finish`, which has removed it.
+        // If this is null, the thread has called `sim_node::finish`, which removed it from the
+        // scheduler.
         if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->vclock[host->slot]);
             m.thread_ended(*host);

@@ -57,8 +57,8 @@ inline void word_seen(std::uint32_t const* where) noexcept {
         std::unique_lock const held{m.mutex};
         m.word_read(m.caller(), reinterpret_cast<std::uintptr_t>(where));
     } catch (...) {
-        // There is no host memory for the order: the work before the write does not happen before
-        // this thread's next step.
+        // There is no host memory to record the order: the work before the write does not happen
+        // before this thread's next step.
         report_caught({.kind = error_kind::platform_error, .call = "reading a completion flag"});
     }
 }

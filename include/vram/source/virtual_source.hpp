@@ -258,7 +258,7 @@ public:
     /// Resets the peaks to the current values. Returns the previous counters.
     memory_usage reset_peaks() noexcept {
         auto const held   = lock_.hold();
-        figures_.live     = live(); // the bytes are those that `span_` has counted
+        figures_.live     = live();
         figures_.reserved = span_.held() * span_.page();
         return figures_.restart_peaks();
     }
@@ -377,7 +377,7 @@ private:
         found.rounded          = rounded_size(bytes, alignment);
         found.alignment        = alignment;
         if (found.device_total != 0) {
-            // The device counted pages that the failed attempt had taken. They are free again.
+            // Unlike this query, `found` lacks the pages that the failed attempt had taken.
             try {
                 memory_info const now = span_.memory().memory();
                 found.device_free     = now.free;

@@ -66,7 +66,7 @@ public:
     private:
         biased_lock const* owner_;
         bool               held_ = false;
-        /// `inside_` or `taken_` of the lock, which `unlock` sets to false.
+        /// The flag that `unlock` sets to false: the member `inside_` or `taken_` of the lock.
         std::atomic<bool>* flag_ = nullptr;
     };
 
@@ -78,9 +78,12 @@ public:
 
 private:
     enum class use : unsigned char {
-        alone,  ///< the thread `first_` owns the bias, or no thread has taken the lock yet
-        ending, ///< the bias is being revoked: another thread waits until `first_` has unlocked
-        /// No thread owns the bias: each thread takes the lock by an atomic exchange.
+        /// The thread `first_` takes the lock by plain stores, or no thread has taken it yet.
+        alone,
+        /// Another thread revokes the bias (`first_`'s use of plain stores): it waits until
+        /// `first_` has unlocked.
+        ending,
+        /// Each thread takes the lock by an atomic exchange.
         shared,
     };
 

@@ -31,8 +31,8 @@ public:
     template <class Ready>
     void wait(guard& held, Ready ready) {
         for (;;) {
-            // Read before `ready()` is called: if the data changes after that call, the number has
-            // changed when the thread is about to sleep, and it does not sleep.
+            // The number is read before `ready()` is called. If another thread notifies after that,
+            // the number has changed, and this thread does not sleep.
             unsigned const seen = calls_.load(std::memory_order_acquire);
             if (ready()) { return; }
             held.unlock();

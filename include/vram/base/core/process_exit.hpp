@@ -41,7 +41,7 @@ public:
         // static object that was constructed earlier.
         [[maybe_unused]] static int const armed = std::atexit(note);
         // Each CUDA allocation calls this function. Threads that only read a shared variable do not
-        // slow each other down, so it is written only if it changes.
+        // slow each other down, so `made_` is written only if it changes.
         if (!made_.load(std::memory_order_relaxed)) {
             made_.store(true, std::memory_order_relaxed);
         }
@@ -72,7 +72,8 @@ private:
     }
 
     static inline constinit std::atomic<bool> began_{false};
-    /// True if a thread has called `watch` since the last destruction of a `farewell`.
+    /// True if a thread has called `watch` since the last `farewell` (an object of each thread that
+    /// called it) was destroyed.
     static inline constinit std::atomic<bool> made_{false};
 };
 

@@ -32,8 +32,8 @@ struct stack_node {
     }
 };
 
-/// All different call stacks of the process. None is freed, because an event may refer to a call
-/// stack until the end of the process.
+/// All different call stacks that were passed to `keep` in this process. None is freed, because an
+/// event may refer to a call stack until the end of the process.
 ///
 /// Failure   `keep` returns null if there is no host memory for a new stack.
 /// Threads   Any thread may call any function. Only a new stack takes a lock.
@@ -178,7 +178,9 @@ private:
         }
 
         remembered_step steps[sets][ways]{};
-        std::size_t     turn = 0; ///< the index of the step to replace, modulo `ways`
+        /// The remembered step that the next new one replaces is the one with this index modulo
+        /// `ways`.
+        std::size_t turn = 0;
     };
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;

@@ -71,8 +71,9 @@ private:
 
     static inline constinit std::atomic<tag_node const*> table[places]{};
     static inline constinit std::atomic<block_of_nodes*> blocks[(most + 1) / block_size]{};
-    static inline constinit std::uint32_t                last = 0; ///< protected by `mutex`
-    static inline constinit std::mutex                   mutex{};
+    /// The id of the newest tag; protected by `mutex`.
+    static inline constinit std::uint32_t last = 0;
+    static inline constinit std::mutex    mutex{};
 
     [[nodiscard]] static tag_node const* child(tag_node const* outer, char const* name,
                                                std::size_t n) noexcept {

@@ -61,8 +61,8 @@ private:
 
 [[gnu::noinline]] inline unsigned first_thread_number() noexcept {
     struct own_holder : thread_number_holder {
-        // Later destructors of the thread get a number that threads share: by then, the number of
-        // the holder may belong to another thread.
+        // Destructors of this thread that run later get the shared number, because by then another
+        // thread may have the number of the holder.
         ~own_holder() { number_of_the_thread = most_thread_numbers; }
     };
     thread_local own_holder const held;

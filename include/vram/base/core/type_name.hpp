@@ -26,7 +26,8 @@ constexpr std::string_view text_with_type() noexcept {
 /// `pool` for `vram::pool<vram::cuda_resource>`. The text lives as long as the program.
 template <class Type>
 constexpr std::string_view type_name() noexcept {
-    // The text before and after a type's name has equal lengths for all types: those for `int`.
+    // The compiler's text before and after the name has the same length for all types, so it is
+    // measured with `int`.
     constexpr std::string_view probe  = text_with_type<int>();
     constexpr std::size_t      before = probe.rfind("int");
     constexpr std::size_t      after  = probe.size() - before - 3;

@@ -104,12 +104,12 @@ public:
     observation& operator=(observation const&) = delete;
 
     /// Notifies the observers of an event with `bytes` bytes at `memory`. `on_stream` is the stream
-    /// of the call, or null. Does nothing if `memory` is null or, as here, without an observer.
+    /// of the call, or null. Does nothing if `memory` is null, or if the resource has no observer.
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}
     /// Notifies the observers of an event without memory, such as the refusal of a request for
-    /// `bytes`. Does nothing if, as here, there is no observer.
+    /// `bytes`. Does nothing if the resource has no observer.
     [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
@@ -131,8 +131,8 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// The waits in one call of the resource, without the waits of its upstream, which notifies of
-    /// its own.
+    /// Counts the waits in one call of the resource. Waits of the upstream are left out, because
+    /// the upstream notifies of them itself.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;
@@ -184,7 +184,8 @@ public:
                                           Get const& get) const {
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated)) [[likely]] {
-                void* const p = get(); // `get` may end the skipping, by a first chunk
+                // The observer may want events from now on: `get` may have added the first chunk.
+                void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;
             }
@@ -197,8 +198,8 @@ public:
     [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
 
 private:
-    /// A copy is made in the few places that send an event to an observer that may skip events. So
-    /// the address of the original is never needed, and its members stay in registers.
+    /// A copy is made in the few places that send an event to an observer that may skip events. The
+    /// address of the original is then never needed, so its members stay in registers.
     observation(observation const& other) noexcept
         : name_{other.name_},
           upstream_{other.upstream_},
@@ -262,8 +263,9 @@ private:
     }
 
     resource_call<platform> call_;
-    // Not next to `identity_`, as in an event: the compiler would then copy both by one load of 16
-    // bytes, which waits until the two stores before it have reached the cache.
+    // This member is not next to `identity_`, although both are adjacent in an event: the compiler
+    // would copy both by one load of 16 bytes, which waits until the two stores before it have
+    // reached the cache.
     char const* name_;
     R&          upstream_;
     void const* identity_;

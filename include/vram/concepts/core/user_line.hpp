@@ -62,7 +62,7 @@ public:
     [[gnu::always_inline]] constexpr user_line(call_site, part_work const&) noexcept {}
     user_line(user_line const&) = delete;
 
-    /// Returns the program's line, if the platform knows it; here it does not.
+    /// Returns the program's line; unknown if the platform does not name lines in reports.
     [[nodiscard]] static constexpr call_site caller() noexcept { return {}; }
 };
 

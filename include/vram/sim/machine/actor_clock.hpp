@@ -67,9 +67,9 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Returns true if the vector clock was changed by `join` or `raise` after the last step of its
-    /// owner (`advance`). The owner must then advance once more before it ends, because a new
-    /// stream or thread may reuse its index and continue its count.
+    /// Returns true if `join` or `raise` changed the clock after the last `advance` of its owner.
+    /// The owner must then call `advance` once more before it ends, because a new stream or thread
+    /// may reuse its index and continue its count.
     [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
 
     /// Increments the counter of `actor`, which becomes the owner of the clock, and returns the new
@@ -111,19 +111,19 @@ public:
         }
         return other.owner_ == none || includes(other.owner_, other.own_);
     }
-    /// Returns a number above the index of each actor with a counter that is not 0.
+    /// Returns a number larger than the index of each stream or thread with a counter that is not
+    /// 0.
     [[nodiscard]] std::size_t size() const noexcept {
         std::size_t most = owner_ == none ? all_.size() : std::max(all_.size(), owner_ + 1);
         for (unsigned i = 0; i < recent_; ++i) { most = std::max(most, last_[i].actor + 1); }
         return most;
     }
 
-    /// Raises the counter of `actor` to at least `count`.
+    /// Raises the counter of the stream or thread with the index `actor` to at least `count`.
     void raise(std::size_t actor, std::uint64_t count) {
         if (includes(actor, count)) { return; }
         if (copy_) { disown(); }
-        if (actor ==
-            owner_) { // Only if a copy of this clock was advanced in another branch of a graph.
+        if (actor == owner_) {
             own_ = count;
             all_changed();
         } else {
@@ -143,9 +143,9 @@ private:
     static constexpr std::size_t none = ~std::size_t{0};
     static constexpr unsigned    few  = 8;
     /// Number of entries of `last_` (counters that changed last) that `advance` keeps free, so that
-    /// few copies run out of entries.
+    /// copies of the clock have room for other counters.
     static constexpr unsigned spare = 3;
-    /// Stands for a set of entries that is not known.
+    /// The value of a bit set of entries of `last_` if the set is not known.
     static constexpr unsigned unknown = ~0U;
 
     struct entry {
@@ -163,8 +163,8 @@ private:
     [[nodiscard]] bool is_empty() const noexcept {
         return owner_ == none && recent_ == 0 && all_.size() == 0;
     }
-    /// Returns the entries of `last_` (counters that changed last) that `other` may lack, as a bit
-    /// set. `other` includes all other counters of this clock, but perhaps not the owner's. Returns
+    /// Returns a bit set of the entries of `last_` (counters that changed last) that `other` may
+    /// lack. All remaining counters are known to be in `other`, except perhaps the owner's. Returns
     /// `unknown` if only a comparison of all counters could tell.
     [[nodiscard]] unsigned missing_in(actor_clock const& other) const noexcept {
         if (owner_ != none && other.includes(owner_, learned_)) { return late_; }
@@ -179,15 +179,17 @@ private:
         return own && missing_in(other) != unknown;
     }
 
-    /// Raises counters of this clock to those of `other.last_` that the bit set `which` selects.
+    /// Raises counters of this clock to at least those in the entries of `other.last_` that the bit
+    /// set `which` selects.
     void raise_some(actor_clock const& other, unsigned which) {
         for (unsigned i = 0; i < other.recent_; ++i) {
             if ((which >> i & 1U) != 0) { raise(other.last_[i].actor, other.last_[i].count); }
         }
     }
 
-    /// Takes the counters of `other`, which includes this clock except a few counters in `last_`.
-    /// Keeps these. If this is the owner's own clock, also keeps the owner and its counter.
+    /// Replaces the counters by those of `other`, which includes this clock except a few counters
+    /// in `last_` (those that changed last). These are kept. Unless this clock is a copy, its owner
+    /// and the owner's counter are also kept.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -202,7 +204,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Joins `other` if neither clock is known to include the other one.
+    /// Raises each counter to at least its value in `other`. Called if neither clock is known to
+    /// include the other one.
     void add(actor_clock const& other) {
         actor_clock next{*this};
         next.copy_ = copy_;
@@ -224,8 +227,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Records that counters have changed: only a clock that includes the owner's next count is
-    /// known to include all of them.
+    /// Records that several counters have changed: from now on, only a clock that includes the
+    /// owner's next count is known to include all of them.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -233,7 +236,7 @@ private:
         joined_  = true;
     }
 
-    /// Removes the owner of the clock, and stores its counter among the others.
+    /// Leaves the clock without an owner, and stores the owner's counter among the others.
     void disown() {
         if (owner_ != none) {
             make_room(owner_);
@@ -248,7 +251,7 @@ private:
         copy_ = joined_ = false;
     }
 
-    /// Stores the counter of an actor other than the owner.
+    /// Stores `count` for `actor` (a stream or host thread), which must not own this clock.
     void put(std::size_t actor, std::uint64_t count) {
         make_room(actor);
         unsigned const i = place_of(actor);
@@ -257,8 +260,8 @@ private:
         late_ |= 1U << i;
         via_late_ |= 1U << i;
     }
-    /// Returns the index of the actor's entry in `last_` (counters that changed last), or else of
-    /// the first free entry (`few` if all are used).
+    /// Returns the index of the actor's entry in `last_` (counters that changed last). If it has
+    /// none, returns the index of the first free entry, or `few` if all are used.
     [[nodiscard]] unsigned place_of(std::size_t actor) const noexcept {
         unsigned i = 0;
         while (i < recent_ && last_[i].actor != actor) { ++i; }
@@ -269,8 +272,8 @@ private:
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Moves the counters in `last_` that were not raised after `learned_` to `all_`. If that frees
-    /// too few entries, moves all.
+    /// Moves counters from `last_` (counters that changed last) to the tree `all_`, except those
+    /// that `late_` or `via_late_` marks. If that frees too few entries, moves all.
     void spill() {
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
@@ -291,21 +294,24 @@ private:
         }
     }
 
-    /// Counters of all actors except the owner. For an actor with an entry in `last_`, only the
-    /// count there is valid.
+    /// Counters of all actors except the owner. If `last_` has an entry for an actor, the count
+    /// there is valid instead.
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< the owner's counter
-    /// A clock that includes this count of the owner includes all other counters except those that
-    /// `late_` marks.
+    /// A clock that includes this count of the owner (a stream or thread) includes all other
+    /// counters, except those that the bit set `late_` marks.
     std::uint64_t learned_ = 0;
-    /// A clock that includes the count `via_count_` of the actor `via_` includes all of `all_`,
-    /// and, if `via_all_` is true, the counters in `last_` that are not in `via_late_`.
+    /// A clock that includes the count `via_count_` of the stream or thread `via_` includes all
+    /// counters in `all_`. If `via_all_` is true, it also includes those in `last_`, except those
+    /// that `via_late_` marks.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
-    unsigned      recent_    = 0; ///< number of entries of `last_`
-    unsigned      late_      = 0; ///< bit set of the entries of `last_` raised after `learned_`
-    /// Bit set of the entries of `last_` that a clock with the count `via_count_` may lack.
+    unsigned      recent_    = 0; ///< number of used entries of `last_`
+    /// Bit set of the entries of `last_` that a clock with the owner's count `learned_` may lack.
+    unsigned late_ = 0;
+    /// Bit set of the entries of `last_` that a clock with the count `via_count_` of `via_` may
+    /// lack.
     unsigned via_late_  = 0;
     bool     via_all_   = false;
     bool     joined_    = false; ///< true if the clock has changed since the last `advance`

@@ -62,7 +62,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                         .copy     = true,
                         .bytes    = bytes,
                         .where    = call.where};
-    // Rows without a gap between them are declared as one range.
+    // If there is no gap between the rows of a slice, the slice is declared as one range.
     for (std::size_t z = 0; z < c.depth; ++z) {
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
         for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {
@@ -84,8 +84,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     std::shared_ptr<std::byte[]> staged;
     pitched_copy                 moved = c;
     if (host_read && !s.capture && to != 0) {
-        // A pageable source has been read when the call returns: immediately if it is small,
-        // otherwise after earlier work of the stream.
+        // As in CUDA, pageable source memory has been read when the call returns. If the copy is
+        // large, the call first waits for the earlier work of the stream.
         if (bytes > most_staged) {
             std::vector<sim_moment> before = s.waits;
             before.push_back(s.tail);
@@ -121,13 +121,13 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_stream_state* const others[] = {m.at(route.to_device).legacy,
                                         m.at(route.from_device).legacy};
     bool const              serial   = s.legacy && route.engine == sim_engine::peer && !s.capture;
-    // For a copy between devices in the NULL stream, `s` first waits for the NULL stream of the
-    // other device.
+    // A copy between devices in the NULL stream of one device first waits for the NULL stream of
+    // the other one.
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }
     detail::sim_operation* const op = detail::sim_queue{call}.enqueue(s, std::move(task));
-    // `op` is null if the stream is being captured: the copy is then a node of its graph.
+    // No operation was queued if the stream is being captured: the copy is a node of its graph.
     if (op == nullptr) { return; }
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(*other, s); }
@@ -136,9 +136,9 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > most_staged)) {
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
+        // A copy from pageable memory to a device may still be under way, so it does not happen
+        // before the host's next step.
         if (host_end) { m.acquire(*call.host, then); }
-        // If only the source is pageable, the copy does not happen before the host's next step: it
-        // may still be under way.
     }
 }
 

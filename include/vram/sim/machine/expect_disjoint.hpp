@@ -42,7 +42,8 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
     auto const apart = [](sim_range const& a, sim_range const& b) {
         return a.end() <= b.begin() || b.end() <= a.begin();
     };
-    // The usual case: one copy, with a source and a destination that do not overlap.
+    // The usual case needs no search: one copy, with a source and a destination that do not
+    // overlap.
     if (uses.size() == 2 && apart(uses[0].range, uses[1].range)) { return; }
     sim_range const both = first_overlap(uses);
     if (both.bytes == 0) { return; }

@@ -63,7 +63,7 @@ public:
         }
     }
 
-    /// Calls `see(begin, end, value)` for the part in [first, last) of each interval.
+    /// Calls `see(begin, end, value)` for each interval that overlaps [first, last), cut to it.
     template <class See>
     void visit(std::size_t first, std::size_t last, See see) const {
         if (first >= last || last > size_) { return; }
@@ -88,15 +88,15 @@ public:
         rest_.erase(first == 0 ? rest_.begin() : std::next(at), to);
     }
 
-    /// Returns true if a call of `compact` is worth its cost: `change` has visited many intervals
-    /// since the last one, or the map has many intervals.
+    /// Returns true if `compact` should be called, because the map has many intervals, or `change`
+    /// has visited many since the last `compact`.
     [[nodiscard]] bool compact_is_due() const noexcept {
         return visited_ > 64 + std::max(pieces(), work_) || pieces() > 64 + 2 * work_;
     }
 
-    /// Calls `simplify(value)` for each interval, and merges neighbours for which `same(value,
-    /// value)` is true. `simplify` returns the cost of its next call for this value, as a number of
-    /// steps.
+    /// Calls `simplify(value)` for each interval, and merges neighbouring intervals if `same`
+    /// returns true for their two values. `simplify` returns the cost of its next call for this
+    /// value, as a number of steps.
     template <class Simplify, class Same>
     void compact(Simplify simplify, Same same) {
         std::size_t  work   = simplify(first_);
@@ -140,8 +140,9 @@ private:
         return rest_.emplace_hint(after, position, around->second);
     }
 
-    std::size_t size_    = 0;
-    std::size_t visited_ = 0; ///< number of intervals that `change` has visited since `compact`
+    std::size_t size_ = 0;
+    /// Number of intervals that `change` has visited since the last `compact`.
+    std::size_t visited_ = 0;
     std::size_t work_    = 0; ///< sum of the costs that `simplify` returned in the last `compact`
     Value       first_{};     ///< the value of the interval that starts at 0
     /// The values of all other intervals, by their start. Each ends where the next one starts.

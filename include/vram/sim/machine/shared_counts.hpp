@@ -167,11 +167,11 @@ private:
         }
     }
 
-    /// A node with the larger of each pair of counters of two nodes `a` and `b`. If all larger
-    /// counters are in one of the two, that node is the result, and no new one is made.
+    /// The merge of two nodes `a` and `b`, with the larger of each pair of counters. If `a` or `b`
+    /// already has all of these counters, no new node is made.
     struct larger_of {
         link result;
-        bool is_a, is_b; ///< true if the counters are equal to those of `a`, or of `b`
+        bool is_a, is_b; ///< true if the merged counters are those of `a`, or of `b`
     };
     static larger_of larger(link const& a, link const& b, unsigned level) {
         if (a == b || !b) { return {a, true, a == b}; }
@@ -202,8 +202,9 @@ private:
         return {both, false, false};
     }
 
-    link     root_;
-    unsigned levels_ = 0; ///< number of levels of the tree, also if it has no nodes yet
+    link root_;
+    /// Number of levels that the tree has, or that it gets with its first node.
+    unsigned levels_ = 0;
 };
 
 } // namespace detail

@@ -25,7 +25,8 @@ public:
     /// that creates it. An index of a stream or thread that has ended is reused only if everything
     /// that it did happens before `creator`.
     std::size_t take(vector_clock const& creator) {
-        // Examines the newest of the ended streams and threads, and the others in turns.
+        // To save time, examines only the eight streams or threads that ended last, and eight
+        // others in turns.
         for (std::size_t i = 0; i < std::min<std::size_t>(over_.size(), 16); ++i) {
             std::size_t const at = i < 8 ? over_.size() - 1 - i : next_++ % over_.size();
             ended const       it = over_[at];
@@ -34,12 +35,12 @@ public:
             over_.pop_back();
             return it.slot;
         }
-        // Reserves memory now, so that `retire` cannot fail.
+        // `retire` must not fail, so the memory that it needs is reserved here.
         if (over_.capacity() < count_ + 1) { over_.reserve(2 * (count_ + 1)); }
         return count_++;
     }
-    /// Makes the index `slot` of a stream or thread that has ended available for another. `count`
-    /// is the number of its last step.
+    /// Records that the stream or thread with the index `slot` has ended after `count` steps, so
+    /// that `take` may return the index again.
     void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
 
 private:
@@ -50,7 +51,8 @@ private:
 
     std::vector<ended> over_;
     std::size_t        count_ = 0; ///< number of different indices that `take` has returned
-    /// Index in `over_` of the element that `take` examines after the newest eight.
+    /// Position in `over_` (the ended streams and threads) at which the next search in turns
+    /// continues.
     std::size_t next_ = 0;
 };
 

@@ -29,18 +29,22 @@ struct sim_block {
     std::size_t    bytes = 0;
     sim_kind       kind{};
     bool           freed = false; ///< true if the block is not live
-    /// True while a free of the block waits for earlier work, which may use the block.
+    /// True while a stream-ordered free of the block is queued: earlier work may still use the
+    /// block.
     bool busy = false;
-    /// True if devices may access the block; for a mapping after `sim_pages::set_access`.
+    /// True if devices may access the block. For a mapping of physical memory, that is the case
+    /// after `sim_pages::set_access`.
     bool granted = true;
     int  device  = 0;
     /// The blocks that a pool or other resource allocated in this block, if one divides it.
     std::unique_ptr<sim_parts> parts{};
     /// For each device: true if its kernels may access the memory of `pool`.
     std::shared_ptr<std::vector<bool> const> pool_peers;
-    /// For each range: the last write, and the reads since. Empty if no check needs them.
+    /// Access history: the last write to each range, and the reads since then. Empty if no check
+    /// needs it.
     interval_map<sim_history> history;
-    /// Rounded size in the statistics of the device or pool; 0 for host memory and mappings.
+    /// Number of bytes for which the block counts in the statistics of the device or pool: the
+    /// rounded size, or 0 for host memory and mappings.
     std::size_t counted = 0;
     /// The graph that has a node which allocates this block, if any.
     std::weak_ptr<void> graph;

@@ -44,12 +44,12 @@ public:
     /// Stores this call as the one that recorded the event `e`, for reports. Stores no call if
     /// races are not checked.
     void recorded(sim_event_state& e);
-    /// Called before a wait for the event `e`, or a query, uses the last record of `e`. If nothing
-    /// orders that record before this call, reports this once for each record: in another order of
-    /// the host threads, the call would come before the record and would not wait.
+    /// Called before this call waits for the event `e` or queries it. If nothing orders the last
+    /// record of `e` before this call, reports that once for each record: in another order of the
+    /// host threads, the call would come before the record and would not wait.
     void expect_ordered(sim_event_state& e, char const* name);
-    /// Throws the first report that has not been thrown yet as `sim_race`, if
-    /// `sim_options::on_report` is `throw_it`.
+    /// If `sim_options::on_report` is `throw_it`, throws the first report that was not thrown yet,
+    /// as `sim_race`.
     void throw_report();
     /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread.
     void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }

@@ -16,9 +16,9 @@ namespace detail {
 /// the program that made it. Null if the thread is in none.
 inline constinit thread_local part_call const* calling_part = nullptr;
 
-/// Returns the line that reports state for a call at the line `from`: if a function of vram made
-/// the call, the line of the program that called this function. An allocation keeps its own line,
-/// so that a leak report names the part of vram that holds the memory.
+/// Returns the source line that reports name for a call at `from`. If a function of vram made the
+/// call, that is the line of the program that called this function. For an allocation it is `from`
+/// itself, so that a leak report names the part of vram that holds the memory.
 [[nodiscard]] inline std::source_location line_of_call(sim_call_kind        kind,
                                                        std::source_location from) noexcept {
     bool const keeps = kind == sim_call_kind::allocate || kind == sim_call_kind::allocate_host ||

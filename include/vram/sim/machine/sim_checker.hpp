@@ -71,7 +71,7 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // A copy's pageable source is read when the call returns, so only writes are recorded.
+        // A copy has read its pageable source when the call returns, so this read is not recorded.
         if (block == &pageable_ && copy && access == sim_access::read) { return; }
         if (block == nullptr) { return; }
         if (block->parts != nullptr) {
@@ -95,7 +95,7 @@ public:
     }
 
     /// Records the operation `step` as the free of `block`. Reports the accesses that do not happen
-    /// before it. If `fully` (for a free by a resource), the waits of resources count as order.
+    /// before it. `fully` (for a free by a resource): the waits of resources count as order.
     template <class Block>
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
@@ -130,7 +130,7 @@ public:
         on_.races = false;
     }
 
-    /// The block freed last by a resource, and its history, in case the resource refuses the free.
+    /// The block that a resource freed last: it is restored if the resource refuses the free.
     struct freed_block {
         std::uintptr_t            begin = 0;
         interval_map<sim_history> history;
@@ -139,8 +139,8 @@ public:
     /// A list of vector clocks, kept so that the next event of a resource need not allocate one.
     std::vector<vector_clock const*> scratch;
 
-    /// Reports the conflicts in `found`, all in the block `memory`, unless a wait for work that is
-    /// queued later orders the two operations, or may still do so.
+    /// Reports the conflicts in `found`, all in the block `memory`, except those that a wait for
+    /// work that is queued later orders, or may still order.
     template <class Block>
     void report_all(sim_conflicts const& found, Block const& memory) {
         if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }
@@ -160,7 +160,7 @@ public:
             report_pair(found.step(), each.with, each.begin, each.end - each.begin, block);
         }
     }
-    /// Adds to `found` the accesses to a range of `block` that conflict with its operation.
+    /// Adds to `found` the accesses to [begin, end) that conflict with the operation of `found`.
     template <class Block>
     static void collect(sim_conflicts& found, Block& block, std::uintptr_t begin,
                         std::uintptr_t end) {
@@ -172,7 +172,7 @@ public:
     }
 
     /// Adds a report to those of the simulated machine, with the names of its streams, threads and
-    /// memory. A repeated one is only counted.
+    /// memory. A repeated report is only counted.
     void report(sim_report r) {
         if (log.repeated(r.kind, r.second, r.first)) { return; }
         names.complete(r);
@@ -186,7 +186,7 @@ public:
     std::function<bool(std::size_t slot, std::uint64_t count)> is_past;
 
     sim_names      names;     ///< the names that the program gave to streams, threads and memory
-    sim_report_log log;       ///< the reports about the program so far
+    sim_report_log log;       ///< the reports about the program
     sim_unchecked  unchecked; ///< how many accesses could not be checked, by reason
 
 private:
@@ -198,23 +198,23 @@ private:
         }
         return sim_event_of::kind::atomic;
     }
-    /// Records accesses to pageable memory from now on: because devices use the host's page tables,
-    /// or because a host function declares such an access.
+    /// Starts to record accesses to pageable memory. Called if devices use the host's page tables,
+    /// or if a host function declares such an access.
     void track_pageable() {
         if (pageable_.bytes != 0) { return; }
         pageable_.history = {unsatisfiable, {}};
         pageable_.bytes   = unsatisfiable;
     }
 
-    /// Checks and records an access to `range`, which is in `block`. Returns false for a mistake.
+    /// Checks and records an access to `range` in `block`. Returns false if it is a mistake.
     template <class Block>
     bool touch(Block& block, sim_event_of const& step, vector_clock const& clock, sim_range range,
                sim_access access, bool fully = false) {
         return touch(block, block.history, step, clock, range, access, fully);
     }
     /// Checks and records an access to the part of `range` within `block`. `history` is the access
-    /// history of the block, or of the physical memory that is mapped there. If `fully`, the waits
-    /// of resources count as order. Returns false if the access is a mistake.
+    /// history of the block, or of the physical memory that is mapped there. If `fully` is true,
+    /// the waits of resources count as order. Returns false if the access is a mistake.
     template <class Block>
     bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access, bool fully) {
@@ -251,7 +251,7 @@ private:
     bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
                      vector_clock const& clock, sim_range range, sim_access access) {
         sim_parts::range const chunk = parts.chunk_at(range.begin());
-        if (!chunk.found) { // the memory is in no chunk of a resource
+        if (!chunk.found) {
             std::uintptr_t const end = std::min(range.end(), chunk.end);
             if constexpr (requires(Block& b) { b.history; }) {
                 if (end > block.end()) { return outside(step, range, block.description()); }
@@ -283,8 +283,8 @@ private:
                        before != nullptr && before->last > chunk.begin ? before->description()
                                                                        : sim_block_of{});
     }
-    /// Reports an access to memory outside of every block; `block` is the last block that begins
-    /// before it. Returns true if such accesses are not checked.
+    /// Reports an access outside of every block and returns false; returns true if such accesses
+    /// are not checked. `block` is the last block that begins before the memory.
     bool outside(sim_event_of const& step, sim_range range, sim_block_of const& block) {
         if (!on_.bounds) { return true; }
         report({sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, "", block});
@@ -292,8 +292,8 @@ private:
     }
 
     /// Checks and records an access to reserved virtual addresses, one mapping of physical memory
-    /// after the other. If resources divide the range, their blocks are checked first; then the
-    /// mappings are compared in the order that includes the waits of resources.
+    /// after the other. If resources divide the range, their blocks are checked first, and the
+    /// waits of resources count as order for the mappings.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
@@ -314,7 +314,7 @@ private:
             well = reaches(step, *page, range, copy, false) &&
                    touch(*page, step, clock, rest, access, divided) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
-                         // This memory may also be accessed through other addresses.
+                         // This history includes accesses through other addresses.
                          access, divided);
             at = page->end();
         }
@@ -341,7 +341,7 @@ private:
             return nullptr;
         }
         sim_block* const block = space->before(range.begin());
-        // If a pool or other resource divides the block, the end is checked later, in its blocks.
+        // If a pool or other resource divides the block, `touch_parts` checks the end of the range.
         bool const within = block != nullptr && !block->freed && range.begin() < block->end() &&
                             (block->parts != nullptr || range.end() <= block->end());
         if (!within) {
@@ -388,7 +388,7 @@ private:
     }
 
     sim_memory& memory_;
-    /// Stands for all pageable memory; empty unless accesses are recorded.
+    /// A block that stands for all pageable memory. It is empty if such accesses are not recorded.
     sim_block      pageable_;
     sim_checks     on_;
     bool           page_tables_;

@@ -31,9 +31,9 @@ public:
         std::uintptr_t end;
     };
 
-    /// Collects the conflicts of the operation `step`. Everything in the vector clocks `clocks`
-    /// happens before it. If `fully`, the waits of resources count as order; with an earlier free
-    /// of the memory they always do.
+    /// Prepares a search for conflicts with the operation `step`. Everything in the vector clocks
+    /// `clocks` happens before it. If `fully` is true, the waits of resources count as order.
+    /// Between `step` and an earlier free of the memory they always count.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
@@ -41,13 +41,13 @@ public:
     /// From now on, the allocation of the memory does not count as a conflict.
     void uses_only() noexcept { uses_only_ = true; }
 
-    /// Adds the operations in `h`, the history of the range, that conflict with `step`: of the last
-    /// write and the accesses since then, those that do not happen before `step`.
+    /// Adds the conflicts with operations in `h`, the access history of the bytes from `begin` to
+    /// `end`: the last write and the accesses since then, if they do not happen before `step`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
         if (step_.what == sim_event_of::kind::read && !h.atomics) { return; }
         for (sim_event_of const& earlier : h.reads) {
-            // Two reads, or two atomic accesses, are no conflict.
+            // Two reads do not conflict, and neither do two atomic accesses.
             bool const alike = step_.what == earlier.what;
             if (!alike) { look(begin, end, earlier); }
         }
@@ -66,12 +66,12 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// From now on, stores two conflicts with one stream, not only the last, if the stream waited
-    /// for work that is not queued yet between them.
+    /// From now on, stores not only the last conflict with a stream: an earlier one is also stored
+    /// if, between the two, the stream waited for work that was not queued yet.
     void separate(sim_late_order const& late) noexcept { late_ = &late; }
 
-    /// Removes the conflicts with the streams or threads that have one of these indices in vector
-    /// clocks.
+    /// Removes the conflicts with streams or threads of which the index in vector clocks is in
+    /// `slots`.
     void ignore(std::vector<std::size_t> const& slots) {
         std::erase_if(found_, [&](conflict const& each) {
             return std::find(slots.begin(), slots.end(), each.with.slot) != slots.end();

@@ -48,8 +48,8 @@ public:
     }
     /// Frees the file's `bytes` bytes at the offset `place`. They must not be used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
-        // If the file system cannot free a part of a file, the call fails, and the contents are
-        // freed at the end.
+        // Not every file system can free a part of a file. If it cannot, the memory is freed at the
+        // end.
         static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }
@@ -59,8 +59,8 @@ public:
     void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
         map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
     }
-    /// Replaces the mapping at `at` by unshared memory without contents. A kernel or copy that
-    /// still writes there does not crash the program; the checker reports the access.
+    /// Replaces the mapping at `at` by memory that does not belong to the file. A kernel or copy
+    /// that still writes there does not crash the program; the checker reports the access.
     static void hide(std::uintptr_t at, std::size_t bytes) {
         map(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }

@@ -33,8 +33,8 @@ public:
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }
         for (sim_graph_state::node const& n : g.nodes) {
-            // If the block that the previous launch allocated is still live, this launch cannot
-            // allocate it.
+            // A block that an earlier launch allocated must be freed before this launch allocates
+            // it again.
             if (n.allocates != nullptr && !n.allocates->freed) {
                 throw sim_error{sim_status::invalid_value, queue_.call_.where};
             }
@@ -70,7 +70,7 @@ public:
                            vclock[i], s);
             given.whole = true;
         }
-        // This operation has no duration. It ends when all nodes of the graph have ended.
+        // An operation without duration, which ends when all nodes of the graph have ended.
         sim_operation& end = m_.schedule.make({.name = "graph", .device = s.device},
                                               queue_.call_.host->clock, s.id.load());
         sim_submission given{m_.schedule, end};
@@ -100,7 +100,7 @@ private:
         if (n.frees == nullptr) { return; }
         sim_event_of step = sim_queue::event_of(op, at);
         step.what         = sim_event_of::kind::release;
-        if (n.frees->freed) { // the block was freed before, by another graph or without one
+        if (n.frees->freed) {
             if (!m_.checker.on().frees) { return; }
             return m_.checker.report({sim_mistake::double_free, step, n.frees->released,
                                       n.frees->begin, n.frees->bytes, "it was freed before",

@@ -68,7 +68,7 @@ public:
         if (kind == sim_kind::pinned) { call_.pay(m_.options.costs.unpin, block->bytes); }
         m_.at(device).used -= block->counted;
         if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
-        end(*block); // may erase `*block`, so it is the last use
+        end(*block); // may erase the block, which must not be used after this
         return true;
     }
 
@@ -150,8 +150,8 @@ public:
     }
 
 private:
-    /// When the object is destroyed, the pool returns memory above its threshold: if an allocation
-    /// fails, the memory that was reserved for it.
+    /// Returns the pool's memory above its threshold to the device when the object is destroyed. An
+    /// allocation that fails may have reserved such memory.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
@@ -200,7 +200,7 @@ private:
         return nullptr;
     }
 
-    /// Records the allocation `step` of `block` for the checker. If that fails, erases the block.
+    /// Records the allocation `step` of `block` for the checker. If that throws, erases the block.
     void remember(sim_block& block, sim_event_of const& step) {
         try {
             m_.checker.allocated(block, step);
@@ -257,8 +257,8 @@ private:
         pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
         return reinterpret_cast<void*>(block->begin);
     }
-    /// Adds a node that frees `block` to the graph into which `s` is being captured. The same
-    /// capture has allocated the block.
+    /// Adds a node that frees `block`, which the same capture has allocated, to the graph into
+    /// which the stream `s` is being captured.
     void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
         add_node(s, "free").frees = &block;
         s.capture->live.erase(block.begin);
@@ -280,7 +280,7 @@ private:
         sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
         bool const       known = block != nullptr && block->begin == at && block->pool == &pool;
         if (known && block->outlives && !block->graph.expired()) {
-            add_node(s, "free").frees = block; // the launches of this graph free the block
+            add_node(s, "free").frees = block;
             return true;
         }
         if (m_.checker.on().frees) {
@@ -309,10 +309,10 @@ private:
                 .count  = s.count};
     }
 
-    /// Makes `bytes` bytes of the pool available to stream `s`. Takes free memory first, then freed
-    /// memory if `s` is ordered after the free, and the rest from the device. If the device has too
-    /// little, also takes memory with a queued free on another stream, and makes `s` wait for the
-    /// free. If all that is too little, returns false.
+    /// Makes `bytes` bytes of the pool available to the stream `s`: first free memory of the pool,
+    /// then freed memory if `s` is ordered after its free, then memory of the device. If the device
+    /// has too little, also memory with a free that is queued on another stream; `s` then waits for
+    /// the free. Returns false if all that is too little.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);
@@ -353,7 +353,7 @@ private:
     static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
                               std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;
-        // May erase `block`, so it is the last use.
+        // This may erase `block`, which must not be used after it.
         m.memory.space(block.kind, block.device).retire(block);
         pool.remove(ticket);
         shrink(m, pool);

@@ -18,8 +18,8 @@ namespace detail {
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
 /// then, sorted by the index of their stream or thread in vector clocks.
 ///
-/// Cost      `note` is constant if streams read in turns; else O(log reads), or O(reads) for the
-///           first read of a stream or thread.
+/// Cost      `note` is O(1) if streams read in turns. Otherwise it is O(log reads), or O(reads) for
+///           the first read of a stream or thread.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
@@ -31,8 +31,8 @@ struct sim_history {
     void note(sim_event_of const& step, sim_late_order const& late) {
         atomics = atomics || step.what == sim_event_of::kind::atomic;
         auto at = place_of(step, late.used());
-        // The previous access is kept if a wait for work that is not queued yet may lie between the
-        // two accesses.
+        // Keeps the previous access if, between the two, the stream may have waited for work that
+        // was not queued yet.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {
@@ -42,8 +42,8 @@ struct sim_history {
         }
     }
 
-    /// Removes the accesses for which `past(access)` is true. If `keep_fresh`, the record that
-    /// memory was allocated and never written is kept in any case.
+    /// Removes the accesses for which `past(access)` is true. If `keep_fresh` is true, keeps the
+    /// record that memory was allocated and never written.
     template <class Past>
     void forget(Past const& past, bool keep_fresh) {
         std::erase_if(reads, past);
@@ -61,9 +61,9 @@ struct sim_history {
     }
 
 private:
-    /// Returns the first position in `reads` that is not before `step`. Examines the position after
-    /// `latest` first, unless `several` is true: a stream may then have several accesses of one
-    /// kind.
+    /// Returns the first position in `reads` (sorted) that is not before `step`. Tries the position
+    /// after `latest` first, unless `several` is true: a stream may then have several accesses of
+    /// one kind.
     std::vector<sim_event_of>::iterator place_of(sim_event_of const& step, bool several) {
         if (reads.empty() || is_before(reads.back(), step)) { return reads.end(); }
         std::size_t const next = latest + 1 < reads.size() ? latest + 1 : 0;

@@ -20,9 +20,9 @@ namespace detail {
 struct sim_stream_state;
 
 /// The state of a host thread in simulated time: a `sim_thread`, or the thread that started one.
-/// Number 0 stands for all other (*ordinary*) threads together, unless `sim_host_order::checked`
-/// gives each one its own state. The simulation does not see the locks between them, so without
-/// that option it treats everything that they do as ordered.
+/// One object stands for all other (*ordinary*) threads together, unless `sim_host_order::checked`
+/// gives each of them its own. The simulation does not see the locks between them, so without that
+/// option it treats everything that they do as ordered.
 struct sim_host {
     /// `runnable`: the thread may run. `blocked`: it waits in simulated time. `away`: it blocks in
     /// real time, unseen by the simulation, so that other threads run. `ended`: it has ended.
@@ -42,7 +42,8 @@ struct sim_host {
     bool  started = false; ///< true after the thread's first call of the simulated device
     /// True if the thread was selected to resolve a deadlock: its wait throws.
     bool deadlocked = false;
-    /// True if a thread that is no `sim_thread` may end the wait, so that it is no deadlock.
+    /// True if a thread that is no `sim_thread` may end the wait of this one, which is then no
+    /// deadlock.
     bool may_be_outside = false;
     /// The operation that this thread waits for. Unused if it waits at `gate` (a `sim_gate` or
     /// `sim_lock`) or for the end of `threads`.
@@ -57,8 +58,8 @@ struct sim_host {
     int                     children = 0;
     std::condition_variable turn;
 
-    /// Begins a new step of this thread, so that an operation after the present step is not ordered
-    /// after the new one.
+    /// Counts a new step of this thread. Operations that were ordered after its earlier steps are
+    /// not ordered after the new one.
     void advance() { vclock.advance(slot); }
 };
 
@@ -81,13 +82,13 @@ struct sim_self {
         {};
 };
 
-/// The calling thread's state on each node (simulated machine) that it has used. A pointer, because
-/// static objects, which may use it, are destroyed after the thread-local objects of the main
-/// thread.
+/// The calling thread's state on each node (simulated machine) that it has used. It is a pointer
+/// because static objects may use it, and they are destroyed after the thread-local objects of the
+/// main thread.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees `selves` when the thread ends. Keeps `selves` if the thread still has a simulated time of
-/// its own, because it is ending the process: destructors of static objects may still make calls.
+/// Frees `selves`, the thread's states, when the thread ends. Keeps them if the thread is still in
+/// simulated time: it is then ending the process, and destructors of static objects may make calls.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;
@@ -105,7 +106,8 @@ struct sim_self_owner {
 inline sim_self& self(std::uint64_t node) {
     if (selves == nullptr) [[unlikely]] {
         thread_local sim_self_owner const owner;
-        // Leaks the new vector if the thread's `owner`, which would free it, was already destroyed.
+        // If `owner`, which would free the vector, was already destroyed, the vector is never
+        // freed.
         if (selves == nullptr) { selves = new std::vector<sim_self>(1); }
     }
     std::vector<sim_self>& all = *selves;

@@ -51,8 +51,8 @@ public:
         ++open_;
     }
 
-    /// Records that the operation `step` was queued, and that everything in `clock` happens before
-    /// it, so that it is known which operations follow a wait.
+    /// Called when the operation `step` is queued; `clock` (its vector clock) happens before it.
+    /// Stores it as one that follows each wait in `clock` for work that is not queued yet.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -82,8 +82,8 @@ public:
     }
     /// Returns true if a stream has waited for work that was not queued yet.
     [[nodiscard]] bool used() const noexcept { return !waits_.empty(); }
-    /// Returns true if, between these two operations of one stream, the stream waits for work that
-    /// is not queued yet.
+    /// Returns true if the stream of the operations `a` and `b` waits, between the two, for work
+    /// that is not queued yet.
     [[nodiscard]] bool between(sim_event_of const& a, sim_event_of const& b) const {
         if (open_ == 0) { return false; }
         return std::any_of(waits_.begin(), waits_.end(), [&](wait const& w) {
@@ -92,8 +92,9 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends a wait: the work in the vector clock `then` happens before it. Forgets the kept
-    /// conflicts that are now decided, and returns those of them that no wait orders.
+    /// Ends a wait: the work in the vector clock `then` happens before it. Removes the stored
+    /// conflicts that no other wait can order any more, and returns those of them that no wait
+    /// orders.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {

@@ -32,7 +32,7 @@ public:
         if (sim_word::write const* const found = word.find(use, m_.value_at(use.where))) {
             return vclock.join(found->vclock);
         }
-        // The word has a value that ends the wait, but no stream wrote it: the program did.
+        // The word already has a value that ends the wait, and the program wrote it, not a stream.
         if (use.ends_at(m_.value_at(use.where))) { return; }
         begin_wait(vclock, s);
         word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});

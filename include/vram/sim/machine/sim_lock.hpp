@@ -58,7 +58,7 @@ public:
     };
 
     sim_lock() : machine_{&sim_node::current().machine()} {}
-    // The new lock is not held by any thread.
+    // The new lock belongs to the same node, and no thread holds it, even if one holds `other`.
     sim_lock(sim_lock&& other) noexcept : machine_{other.machine_} {}
     sim_lock& operator=(sim_lock&&) noexcept { return *this; }
 
@@ -96,16 +96,16 @@ private:
         try {
             follow(detail::inside_effect ? nullptr : &state_of(self));
         } catch (...) {
-            // Without host memory to record the order, another waiting thread gets the lock.
+            // There is no host memory to record the order, so another waiting thread gets the lock.
             wake(machine_->schedule.now());
             throw;
         }
         taken_   = true;
         outside_ = self == nullptr;
     }
-    /// Orders the new holder `h` after the earlier holders. `h` is null if the function of an
-    /// operation takes the lock; it gets no order. If `h` was also the last holder, it is already
-    /// ordered after the others.
+    /// Orders the new holder `h` after the earlier holders. If the function of an operation takes
+    /// the lock, `h` is null, and no order is recorded. If `h` was also the last holder, it is
+    /// already ordered after the others.
     void follow(sim_host* h) const {
         bool const same = h != nullptr && h == holder_;
         if (h != nullptr && !(same && (in_program_ || in_resource_call()))) {
@@ -137,13 +137,15 @@ private:
             taken_               = false;
             wake(self != nullptr ? self->clock : machine_->schedule.now());
             sim_host& h = state_of(self);
-            // The holder has done nothing since its last release.
+            // The holder made no step after its last release, so `vclock_` already includes its
+            // work.
             if (&h == holder_ && h.vclock[h.slot] == released_) { return; }
             vclock_.join(h.vclock);
             h.advance();
             released_ = h.vclock[h.slot];
         } catch (...) {
-            // Without host memory, the next holder loses the order after this one.
+            // There is no host memory to record the order, so the next holder is not ordered after
+            // this one.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }
@@ -159,11 +161,11 @@ private:
     /// True if a thread that is no `sim_thread` holds the lock.
     mutable bool                    outside_ = false;
     mutable unsigned                waiting_ = 0;
-    mutable std::condition_variable free_; ///< wakes the threads that are no `sim_thread`
+    mutable std::condition_variable free_; ///< wakes waiting threads that are no `sim_thread`
     mutable vector_clock            vclock_;
-    mutable sim_host const* holder_ = nullptr; ///< the last holder, or null for an operation
-    /// True if `holder_` is ordered after the earlier holders by the program, not only by a
-    /// resource.
+    /// The thread that held the lock last; null if the function of an operation did.
+    mutable sim_host const* holder_ = nullptr;
+    /// True if calls of the program, not only of a resource, order `holder_` after earlier holders.
     mutable bool in_program_ = false;
     /// Counter of `holder_` in its vector clock after its last release.
     mutable std::uint64_t released_ = 0;

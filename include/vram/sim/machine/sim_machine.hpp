@@ -78,7 +78,7 @@ public:
         }
         if (spare_streams_.empty()) {
             spare_streams_.push_back(&streams_.emplace_back());
-            // Reserves memory now, so that the `push_back` in `destroy_stream` cannot fail.
+            // `destroy_stream` must not fail, so the memory that it needs is reserved here.
             reserve(spare_streams_, streams_.size());
         }
         sim_stream_state& s = *spare_streams_.back();
@@ -113,8 +113,8 @@ public:
         }
         release_stream(s);
     }
-    /// Ends one share of a stream: that of its owner or of a `sim_stream_hold`. The end of the last
-    /// share destroys the stream.
+    /// Removes one reference to a stream: that of its owner or of a `sim_stream_hold`. Destroys the
+    /// stream if it was the last reference.
     void release_stream(sim_stream_state& s) {
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
@@ -162,7 +162,7 @@ public:
     // resource, it is added to the full order only, because the program must not rely on it.
 
     /// Makes everything in the vector clock `then` happen before the next step of the owner of
-    /// `clock`. In a call of a resource, this holds in the full order only.
+    /// `clock`. In a call of a resource, does so only in the full order (with resources' waits).
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
@@ -173,8 +173,8 @@ public:
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
     }
 
-    /// Records that the vector clock or the queued work of a stream has changed: the device and the
-    /// legacy default stream take the change over in their next wait or action.
+    /// Records that the vector clock or the queued work of a stream has changed: the next wait for
+    /// the device, and the next action of the legacy default stream, include the change.
     void changed(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         s.in_past           = false;
@@ -242,9 +242,9 @@ public:
         }
         return *self.own;
     }
-    /// Records that all calls so far of other threads happen before the next one of the thread `h`.
-    /// With `sim_host_order::by_kind` only between two threads that are no `sim_thread`, and with
-    /// `checked` not at all.
+    /// Records that all earlier calls of other threads happen before the next one of the thread
+    /// `h`. With `sim_host_order::by_kind`, does so only between two threads that are no
+    /// `sim_thread`. With `checked`, does nothing.
     void order_caller(sim_host& h) {
         sim_host_order const order = options.host_threads;
         if (order == sim_host_order::checked || !checker.on().races) { return; }
@@ -276,7 +276,7 @@ public:
             return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(at)}.load(
                 std::memory_order_acquire);
         }
-        // The node keeps no contents of memory, only the words that streams write.
+        // Memory has no contents (`sim_options::backed`): only words that streams write are kept.
         return words[where].last.value;
     }
     [[nodiscard]] bool reached(sim_word_use const& use) {
@@ -341,7 +341,7 @@ public:
 
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of streams in the process that have ended with a notice to resources.
+    /// Number of ended streams in the process of which the end was announced to resources.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);
@@ -356,8 +356,8 @@ public:
     std::vector<sim_graph_state*> captures; ///< the stream captures that have begun and not ended
 
     sim_words words;
-    /// Real time for which a thread that is no `sim_thread` waits for a stream that cannot
-    /// continue, before this is taken for a deadlock: another such thread may still call.
+    /// Real time that a thread that is no `sim_thread` waits for a stream that cannot continue,
+    /// before the wait is reported as a deadlock. Until then, another such thread may end it.
     std::chrono::nanoseconds stuck_patience = std::chrono::seconds{10};
 
     /// Vector clocks (the happens-before order) of the tokens that `sim_happens_before` declared.
@@ -384,7 +384,7 @@ private:
         for (sim_moment const& m : s.waits) { orphans.add(m); }
         vclock.join(s.vclock);
     }
-    /// Reserves memory for `n` elements, and for more, so that a series of calls is cheap.
+    /// Reserves memory for `n` elements or more, so that few calls of a series allocate.
     template <class Type>
     static void reserve(std::vector<Type>& v, std::size_t n) {
         if (n > v.capacity()) { v.reserve(2 * n); }

@@ -20,9 +20,9 @@ namespace detail {
 struct sim_operation;
 struct sim_stream_state;
 
-/// One collective operation of several ranks. The operation of a rank takes its place on the device
-/// when its stream reaches it, and ends when the operations of all ranks have been reached and the
-/// longest duration has passed.
+/// One collective operation of several ranks. The operation of a rank occupies its device when its
+/// stream reaches it, and ends when the operations of all ranks have been reached and the longest
+/// duration has passed.
 struct sim_meeting {
     struct party {
         sim_stream_state* stream; ///< the stream on which the rank queued its operation

@@ -40,7 +40,8 @@ public:
         actors_.erase(order_.front());
         order_.pop_front();
     }
-    /// Sets the text by which reports name the default stream with this id. It is never forgotten.
+    /// Sets the text by which reports name the default stream with this id. This text is never
+    /// forgotten.
     void set_default(std::uint64_t stream, std::string text) {
         actors_.insert_or_assign(key_of(false, stream), std::move(text));
     }

@@ -73,7 +73,7 @@ public:
 private:
     /// A block, or a range of reserved addresses, with the blocks that resources allocated in it.
     struct place {
-        /// Null if there is no memory at the address.
+        /// The blocks that resources allocated there. Null if there is no memory at the address.
         std::unique_ptr<sim_parts>* parts = nullptr;
         std::uintptr_t              begin = 0;
         /// Access history of the block; null for reserved addresses.
@@ -82,7 +82,7 @@ private:
     };
     struct path {
         place innermost; ///< the innermost live block that contains the address
-        place divided;   ///< the innermost block or range that a resource divides there
+        place divided;   ///< the innermost block or range at the address that a resource divides
         /// The block in `divided` that a resource allocated at the address, live or freed; or null.
         sim_inner_block* part = nullptr;
     };
@@ -143,8 +143,8 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk of a resource. The history of its memory is then the free of each block that
-    /// was there, or the allocation of a block that was not freed.
+    /// Removes a chunk of a resource. In the access history, each block that was there is replaced
+    /// by its free, or by its allocation if it was not freed.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -183,7 +183,7 @@ private:
                                   found.collect(in.begin + from, in.begin + end, h);
                               });
         }
-        bool       shared  = false; // an earlier graph uses the memory as well
+        bool       shared  = false; // true if an earlier graph also uses the memory
         auto const replace = [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t end) {
             shared = shared || (graph && old.graph);
             if (graph || old.graph) { return; }
@@ -192,7 +192,6 @@ private:
             if (from == p) { before = old.released; }
         };
         sim_inner_block* part = to.part;
-        // The new block has the same range as the previous one.
         if (part != nullptr && part->is_whole(p, e.bytes)) {
             replace(*part, p, p + e.bytes);
             part->restart();
@@ -207,17 +206,18 @@ private:
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
         bool const        kept   = checks.races || checks.uninitialised;
-        // A block of a capture is allocated by the launches of the graph, not by this call.
+        // During a capture, this call allocates nothing: the launches of the graph allocate the
+        // block.
         part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
         if (checks.races) { m_.checker.report_all(found, *part); }
     }
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
-        // It is not known which of two frees the resource refuses: an arena may process the second
-        // one first.
+        // After a double free, it is not known which of the two frees the resource refuses: an
+        // arena may process the second one first.
         if (part != nullptr && part->freed) { part->disputed = true; }
-        // The resource refuses a double free, and a free with another size: they change nothing.
+        // The resource refuses a double free and a free with a wrong size, so these change nothing.
         if (part == nullptr || part->freed || part->graph_freed) { return; }
         if (part->bytes != e.bytes) { return; }
         sim_stream_state* const s    = stream_of(e);
@@ -229,22 +229,23 @@ private:
             part->released                  = step;
             return;
         }
-        // The resource may allocate the memory again: launches of the graph must not use it.
+        // The resource may now allocate the memory again, so launches of the graph must not use it.
         part->graph = false;
         sim_conflicts found{step, clocks_};
-        // If the stream was destroyed, the resource waits for the device, so there is no conflict.
         found.uses_only();
+        // If the stream was destroyed, the resource waits for the device, so there is no conflict.
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
-        // The history is kept, in case the resource refuses the free.
+        // Stores the access history, so that `keep` can restore it if the resource refuses the
+        // free.
         m_.checker.undo = {part->begin, {}};
         if (part->history.pieces() > 1) { m_.checker.undo.history.swap(part->history); }
         release(*part, step);
         report_late(found, *part);
     }
-    /// Makes the block at `p` live again, if this thread's last event freed it: the resource has
-    /// refused that free.
+    /// Makes the block at `p` live again if the last event of this thread freed it. Called because
+    /// the resource has refused that free.
     void keep(std::uintptr_t p) {
         sim_inner_block* const part = block_at(p);
         if (part == nullptr || last_freed != p) { return; }
@@ -299,7 +300,8 @@ private:
     }
 
     /// Returns the index in vector clocks of the stream or thread that made the allocation. An
-    /// allocation on the legacy default stream has another index of its own, `allocation.slot`.
+    /// allocation on the legacy default stream has a different index than the stream:
+    /// `allocation.slot`.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
@@ -327,9 +329,9 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Returns the step of the event `e`: of the stream `s`, or of the calling thread if `s` is
-    /// null. Sets `clocks_` to the vector clocks of all that would happen before an action that
-    /// this thread called on `s` now.
+    /// Returns the event `e` as a step of the stream `s`, or of the calling thread if `s` is null.
+    /// Sets `clocks_` to the vector clocks of all that happens before an action which this thread
+    /// would call on `s` now.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         bool const allocates = what == sim_event_of::kind::allocation;
@@ -337,9 +339,9 @@ private:
         if (s == nullptr) {
             host_.advance();
         } else {
-            // A free is not an operation: it is complete when the earlier work of the stream is.
-            // Neither is an allocation on the legacy stream: blocking streams wait for it only if
-            // other work follows it there.
+            // A free adds no work to the stream: it is complete when the earlier work is. An
+            // allocation on the legacy stream adds none either: blocking streams wait for it only
+            // if other work follows it there.
             if (allocates && s->legacy) {
                 m_.add_allocation(*s);
             } else if (allocates) {

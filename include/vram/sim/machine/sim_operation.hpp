@@ -69,7 +69,7 @@ struct sim_operation {
     sim_time      ready{};
     sim_time      start{};
     sim_time      end{};
-    /// How often the end of the operation has moved because others use its link.
+    /// Number of times that the end of the operation was moved because others use its link.
     unsigned moves  = 0;
     bool     shares = false; ///< true while the operation uses a link that operations share
     /// Number of unfinished operations that this one waits for.

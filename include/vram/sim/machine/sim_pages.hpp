@@ -26,9 +26,10 @@ namespace detail {
 /// Memory may be mapped at several addresses. Races are detected between accesses through different
 /// addresses. The check of uninitialised reads considers each address separately.
 ///
-/// Failure   Members throw `sim_error{invalid_value}` if a rule is broken, or `std::bad_alloc`.
-///           Nothing has changed then.
-/// Threads   The calling thread holds the machine's lock.
+/// Failure   Members throw `sim_error{invalid_value}` if a rule is broken, the error of a call that
+///           is refused, or `std::bad_alloc`. Nothing has changed then, except that `set_access`
+///           and `unmap` may have treated part of the range before a `std::bad_alloc`.
+/// Threads   The `sim_call` that was passed to the constructor holds the machine's lock.
 class sim_pages {
 public:
     explicit sim_pages(sim_call& call) : call_{call}, m_{call.machine} {
@@ -167,8 +168,8 @@ private:
         demand(found != m_.memory.physical.end() && found->second.handle);
         return found->second;
     }
-    /// Returns the reservation (of addresses) that contains the whole range, or throws
-    /// `sim_error{invalid_value}`.
+    /// Returns the reservation (of addresses) that contains the range. Throws
+    /// `sim_error{invalid_value}` if there is none, or if the range is not one of whole pages.
     sim_reservation& reservation(void* p, std::size_t bytes) {
         sim_reservation* const r = m_.memory.reservation_of(address(p));
         demand(r != nullptr && whole(bytes) && bytes != 0 && whole(address(p) - r->begin) &&
@@ -179,8 +180,8 @@ private:
         sim_block const* const before = r.space.before(at + bytes - 1);
         return before == nullptr || before->end() <= at;
     }
-    /// Returns the reservation that contains the range. Throws `sim_error{invalid_value}` unless
-    /// whole mappings cover the range.
+    /// Returns the reservation (of addresses) that contains the range. Throws
+    /// `sim_error{invalid_value}` unless whole mappings cover the range.
     sim_reservation& mapped(void* p, std::size_t bytes) {
         sim_reservation& r  = reservation(p, bytes);
         std::uintptr_t   at = address(p);
@@ -197,7 +198,7 @@ private:
         for (std::uintptr_t at = address(p); at < address(p) + bytes;) {
             sim_block& block = *r.mapping(at);
             at               = block.end();
-            visit(block); // may erase `block`, so it is the last use
+            visit(block); // may erase `block`, which must not be used after this
         }
     }
 

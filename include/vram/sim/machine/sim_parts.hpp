@@ -22,7 +22,7 @@ namespace detail {
 class sim_parts;
 
 /// A block that a pool or other resource allocated in one of its chunks. A freed block is kept
-/// until its memory is allocated again; then only a piece of it may be left.
+/// until its memory is allocated again. If only a part is allocated again, the rest is kept.
 struct sim_inner_block {
     std::uintptr_t begin    = 0; ///< first address of the block
     std::size_t    bytes    = 0;
@@ -50,7 +50,7 @@ struct sim_inner_block {
     [[nodiscard]] bool is_whole(std::uintptr_t from, std::size_t size) const noexcept {
         return begin == from && bytes == size && last == end();
     }
-    /// Makes this the object of a new block with the same range. The history is not changed.
+    /// Reuses this object for a new block with the same range. Does not change the access history.
     void restart() noexcept {
         freed = graph = graph_freed = shared = disputed = false;
         parts                                           = nullptr;
@@ -110,22 +110,23 @@ public:
         }
     }
 
-    /// Returns the block that contains `p` in one of its pieces, or null.
+    /// Returns the block with memory at `p`, or null if there is none.
     [[nodiscard]] sim_inner_block* at(std::uintptr_t p) {
         sim_inner_block* const part = before(p);
         return part != nullptr && p < part->last ? part : nullptr;
     }
-    /// Returns the last block that has a piece which begins at `p` or before it, or null.
+    /// Returns the last block with memory that begins at `p` or before it, or null if there is
+    /// none.
     [[nodiscard]] sim_inner_block* before(std::uintptr_t p) { return parts_.before(p); }
-    /// Calls `visit(part, begin, end)` for each piece of a block in the range. `begin` and `end`
-    /// are the bounds of the piece, limited to the range.
+    /// Calls `visit(part, begin, end)` for each piece (what is left of a block) in the range.
+    /// `begin` and `end` are the bounds of the piece, limited to the range.
     template <class Visit>
     void for_each(std::uintptr_t begin, std::uintptr_t end, Visit visit) {
         for (auto it = first_in(begin); it != parts_.end() && it.key() < end; ++it) {
             visit(*it, std::max(begin, it.key()), std::min(end, it->last));
         }
     }
-    /// Adds a block, in place of all pieces of earlier blocks in its range.
+    /// Adds a block. It replaces what is left of earlier blocks in its range.
     sim_inner_block& put(sim_inner_block part) {
         part.last       = part.end();
         auto const same = parts_.find(part.begin);
@@ -135,13 +136,14 @@ public:
     }
 
 private:
-    /// Returns the position of the first piece that ends after `p`.
+    /// Returns the position of the first piece (what is left of a block) that ends after `p`.
     [[nodiscard]] sorted_map<sim_inner_block>::iterator first_in(std::uintptr_t p) {
         auto const it = parts_.upper_bound(p);
         if (auto last = it; it != parts_.begin() && (--last)->last > p) { return last; }
         return it;
     }
-    /// Removes all pieces of blocks in the range. A piece that is partly in the range is cut.
+    /// Removes all pieces (what is left of blocks) in the range. A piece that is only partly in the
+    /// range is cut.
     void cut(std::uintptr_t begin, std::uintptr_t end) {
         auto it = first_in(begin);
         while (it != parts_.end() && it.key() < end) {
@@ -159,8 +161,8 @@ private:
             }
         }
     }
-    /// Keeps the piece of `part` from the address `from` on, if the block is freed or a graph may
-    /// still use it.
+    /// Keeps the memory of the block `part` from the address `from` on, if the block is freed or a
+    /// graph may still use it.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
         if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];
@@ -177,7 +179,7 @@ private:
     }
 
     std::map<std::uintptr_t, std::uintptr_t> chunks_; ///< the end of each chunk, by its begin
-    /// The pieces of blocks, by the begin of the piece.
+    /// What is left of each block, by its first address.
     sorted_map<sim_inner_block> parts_;
 };
 

@@ -179,8 +179,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) {
                 sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
-                // `s` now waits for all these streams, and its next action need not. A call of a
-                // resource keeps them, because it has not added the order of the program.
+                // `s` now waits for all these streams, so its next action need not. In a call of a
+                // resource they are kept, because the call does not add the order of the program.
                 if (!in_resource_call()) {
                     d.unfollowed.clear();
                     d.blocking_orphans.clear();
@@ -214,7 +214,7 @@ private:
         s.waits.clear();
     }
 
-    /// The device of an operation, and its stream's index and step in vector clocks.
+    /// The device of an operation, and the index and step of its stream in vector clocks.
     struct place {
         int           device;
         std::size_t   slot;
@@ -283,7 +283,7 @@ private:
             throw sim_error{sim_status::capture_isolation, call_.where};
         }
         if (!s.capture) {
-            s.capture = e.capture; // the stream `s` joins the capture
+            s.capture = e.capture;
             ++m_.at(s.device).captured;
             s.capture_deps.clear();
         }

@@ -28,7 +28,7 @@ namespace detail {
 struct sim_expected {
     std::optional<sim_mistake> kind  = {};
     std::string                key   = {};
-    std::size_t                count = 0; ///< number of such reports so far
+    std::size_t                count = 0; ///< number of such reports that occurred
 
     [[nodiscard]] bool matches(sim_report const& r) const {
         return kind ? *kind == r.kind : r.key() == key;
@@ -57,7 +57,7 @@ public:
         return count_again(place_of(kind, second, first));
     }
     /// Stores the report, or counts it if one of this kind and with these lines is stored. A report
-    /// that a `sim_expect` expects, or that is ignored, is counted there instead.
+    /// that a `sim_expect` expects, or that is ignored, is only counted.
     void add(sim_report r) {
         for (auto each = expected_.rbegin(); each != expected_.rend(); ++each) {
             if (!(*each)->matches(r)) { continue; }
@@ -111,8 +111,8 @@ public:
     }
     [[nodiscard]] std::size_t ignored() const noexcept { return ignored_; }
 
-    /// `add_expected` makes `expected` receive matching reports, instead of the log, until `forget`
-    /// is called. The one added last comes first.
+    /// Makes `expected` count matching reports, which the log then does not store, until `forget`
+    /// is called. If several match, only the one that was added last counts.
     void add_expected(sim_expected& expected) { expected_.push_back(&expected); }
     void forget(sim_expected& expected) noexcept { std::erase(expected_, &expected); }
 
@@ -160,7 +160,7 @@ private:
     std::vector<sim_report> reports_;
     /// Index in `reports_` of the report with this kind and these lines.
     std::map<pair_of_lines, std::size_t> stored_;
-    /// For each report, how many occurrences were printed so far.
+    /// For each report, the number of its occurrences that were printed.
     std::vector<std::size_t>                            printed_;
     std::optional<sim_report>                           thrown_;
     std::set<std::string>                               keys_;

@@ -49,7 +49,8 @@ public:
         sim_machine&            m = device_.machine();
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};
-        // If an earlier call made a mistake, throws its report before anything is allocated.
+        // Throws the report of an earlier call that could not throw it, before anything is
+        // allocated.
         call.throw_report();
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {

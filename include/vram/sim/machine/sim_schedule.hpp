@@ -198,7 +198,8 @@ private:
         event          what;
         std::uint64_t  number;
         sim_operation* operation;
-        unsigned moves; ///< if it is not `operation->moves`, the end of the operation has moved
+        /// Value of `operation->moves` at the time of the entry, which is ignored if that changes.
+        unsigned moves;
 
         friend bool operator>(item const& a, item const& b) noexcept {
             return std::tie(a.time, a.what, a.number) > std::tie(b.time, b.what, b.number);
@@ -226,7 +227,7 @@ private:
         sim_time since{};
     };
 
-    /// Reserves memory for twice as many operations, so that running them allocates nothing.
+    /// If there is no room for another operation, reserves memory for twice as many.
     void make_room() {
         if (operations_.size() < room_) { return; }
         std::size_t const more = room_ == 0 ? 64 : 2 * room_;
@@ -277,7 +278,7 @@ private:
         op.shares = true;
         announce(link);
     }
-    /// Puts the next end of an operation on `link` into the queue of events, in place of the last.
+    /// Adds the next end of an operation on `link` to the events. It replaces the one added before.
     void announce(sim_shared_link& link) {
         if (link.announced != nullptr) { ++link.announced->moves; }
         link.announced = link.first();
@@ -287,12 +288,12 @@ private:
         }
         drop_moved();
     }
-    /// Removes entries of ends that have moved from the front of the queue of events.
+    /// Removes the first events as long as they are ends that have moved to another time.
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }
 
-    /// Called when `op`, part of a collective, has begun. If it is the last one, all end together.
+    /// Called when `op`, part of a collective, has begun. If all parts have, all end together.
     void meet(sim_operation& op) {
         sim_meeting& m = *op.task.meeting;
         m.duration     = std::max(m.duration, op.task.duration);

@@ -89,7 +89,8 @@ public:
         try {
             retired_.push_back(block.begin);
         } catch (std::bad_alloc const&) {
-            // There is no host memory to remember the freed block, so it is erased.
+            // There is no host memory to remember the freed block, so later accesses count as out
+            // of bounds.
             blocks_.erase(block.begin);
         }
         if (retired_.size() > remembered) {

@@ -75,8 +75,9 @@ struct sim_stream_state {
     /// Operations of other streams that the next operation of this stream waits for.
     std::vector<sim_moment> waits;
     /// Size of `waits` at which complete operations are removed from it.
-    std::size_t  sweep_at = 16;
-    vector_clock vclock; ///< what happens before the next operation, see `sim_machine::changed`
+    std::size_t sweep_at = 16;
+    /// What happens before the next operation. Call `sim_machine::changed` after each change.
+    vector_clock vclock;
     /// Index of the stream in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;
     std::uint64_t count = 0; ///< number of the stream's last step
@@ -96,7 +97,7 @@ struct sim_stream_state {
     std::vector<std::size_t> capture_deps;
 
     /// Index, in vector clocks (records of the happens-before order), of this stream's waits for
-    /// values and collectives. It differs from that of the stream; used once `waits_so_far` is not
+    /// values and collectives. It differs from that of the stream; valid if `waits_so_far` is not
     /// 0.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
@@ -223,8 +224,7 @@ struct sim_device_state {
     sim_moments    orphans; ///< the last operations of streams that were destroyed
     /// Includes the vector clocks of destroyed streams, and of those that are not in `active`.
     vector_clock past_vclock;
-    /// Blocking streams with a vector clock or a last operation that the legacy default stream has
-    /// not taken over.
+    /// Blocking streams with work after which the legacy default stream is not ordered yet.
     sim_stream_set unfollowed{2};
     /// The last operations of blocking streams that were destroyed since the last action of the
     /// legacy default stream, which waits for them.

@@ -9,8 +9,9 @@
 namespace vram {
 namespace detail {
 
-/// Submits the operation in its destructor. If the operation could not be prepared for lack of host
-/// memory (`whole` is false), it has no effect, but other operations that wait for it still run.
+/// Submits the operation `op` to the scheduler in its destructor. If `op` could not be prepared for
+/// lack of host memory (`whole` is false), it has no effect, but operations that wait for it still
+/// run.
 struct sim_submission {
     ~sim_submission() {
         if (!whole) { op.task = {.device = op.task.device}; }

@@ -124,8 +124,8 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Called after `leave`: lets another thread run. If none can run now, the next one that is
-    /// woken will.
+    /// Called after `leave`: lets another thread run. If none can run now, the next thread that is
+    /// woken runs.
     void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
@@ -144,7 +144,8 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // The scheduler has just selected this thread, so it does not select one again.
+            // The first call of a thread follows its selection by the scheduler, which need not
+            // select again.
             self.started = true;
             return;
         }
@@ -241,7 +242,7 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Advances the simulated time of a thread that waited for the scheduler to the present one,
+    /// Advances the simulated time of a thread that waited for the scheduler to the present time,
     /// unless the threads are ordered by time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
@@ -292,7 +293,7 @@ private:
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        // Another selection of a thread has begun in the meantime.
+        // In the meantime another thread has begun to select the next one.
         if (driver_ != mine) { return true; }
         driver_ = 0;
         if (next == nullptr) { return false; }

@@ -97,7 +97,8 @@ public:
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
         sim_device_state&   d    = m_.at(device);
-        // The lists may change during a wait, so they are read again until all is complete.
+        // The lists of streams and operations may change during a wait, so they are read again
+        // until all is complete.
         for (bool waited = true; waited;) {
             waited            = false;
             auto const finish = [&](sim_moment m) {
@@ -150,8 +151,8 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // A query of the legacy stream also covers the blocking streams, so its own order is not
-        // enough.
+        // A query of the legacy stream also covers the blocking streams, so it is not enough to
+        // know the order of its own work.
         return answer(pending, !s.legacy && knows(s.slot, s.count), all.vclock);
     }
 
@@ -235,8 +236,8 @@ private:
     }
 
     /// Returns the result of a query. If work is `pending`, adds the cost of a poll to the thread's
-    /// time and returns false. If not, the complete work happens before the next step of the
-    /// thread: joins its `vclock`, unless that order is `known` already.
+    /// time and returns false. Otherwise returns true, and joins `vclock` (the order of the
+    /// complete work) into the thread's clock unless that order is `known`.
     bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;

@@ -40,7 +40,7 @@ struct sim_word {
         std::uint32_t value  = 0;
         vector_clock  vclock;
     };
-    /// A wait of a stream for a value that no write queued so far has.
+    /// A wait of a stream for a value that no queued write has.
     struct open_wait {
         sim_word_use use;
         /// Index and number of the wait, in vector clocks (records of the happens-before order).

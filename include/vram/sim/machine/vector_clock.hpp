@@ -37,8 +37,8 @@ public:
         return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
 
-    /// Returns true if the clock was joined after the last step of its owner, which must then
-    /// advance once more before it ends.
+    /// Returns true if `join` or `raise` changed the clock after the last `advance` of its owner.
+    /// The owner must then call `advance` once more before it ends.
     [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
     /// Counts a step of the stream or thread with the index `actor`, which becomes the owner of the
     /// clock: increments its counter and returns the new value.

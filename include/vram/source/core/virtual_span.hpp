@@ -58,14 +58,15 @@ public:
         trim(0);
         drop(0, pages(), 0);
         for (std::size_t i = 0; i < spares();
-             ++i) { // the driver frees the memory once no page is mapped to it any more
+             // The driver frees the memory once no page is mapped to it any more.
+             ++i) {
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
 
-    /// Maps physical memory to each page of [first, last) that has none: the memory that backed the
-    /// page last, if it backs no page now, else another spare (memory that backs no page), else new
-    /// memory. If it throws, it has mapped none.
+    /// Maps physical memory to each page of [first, last) that has none. The memory that backed the
+    /// page last is preferred, if it backs no page now, then other spares (memory that backs no
+    /// page), then new memory. If it throws, it has mapped none.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares();
         std::size_t       bare = 0;
@@ -73,7 +74,8 @@ public:
         numbers done;
         done.reserve(bare);
         try {
-            // All missing memory is created before any is mapped.
+            // All missing memory is created before any is mapped, so that a failure to create it
+            // changes no page.
             while (spares() < bare) { make(); }
             for (number i = to_number(first); i < last; ++i) {
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
@@ -118,8 +120,8 @@ public:
     /// moved. If mapping a page fails, its memory is not moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        // The pages to which memory was mapped so far. Its old pages still own it: ownership
-        // changes once access rights are set, so that a failure can be undone.
+        // The pages to which memory was mapped so far. The pages from which it comes still own it
+        // until access rights are set, so that a failure can be undone.
         numbers done;
         try {
             done.reserve(to_end - to);
@@ -253,7 +255,7 @@ private:
     std::size_t         page_;
     std::uint64_t       calls_ = 0;
     page_pieces<handle> pieces_;
-    /// The last member: its destructor runs first, before that of `pieces_`.
+    /// This is the last member, so it is destroyed first, before `pieces_`.
     address_range<Memory> range_;
 };
 
