@@ -11,6 +11,7 @@
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/probe/explain.hpp>
+#include <vram/probe/layer_name.hpp>
 #include <vram/probe/report.hpp>
 
 #include <nlohmann/json.hpp>
