@@ -18,7 +18,7 @@ inline constexpr bool is_layer = false;
 template <template <class...> class Layer, class... Args>
 inline constexpr bool is_layer<Layer, Layer<Args...>> = true;
 
-/// A handle of a resource with a known type: `shared`.
+/// A handle (such as `shared`) to a resource of a known type, which its `get()` returns.
 template <class Stack>
 concept is_handle =
     requires(Stack& s) { typename std::remove_cvref_t<decltype(s.get())>::platform; };

@@ -57,7 +57,8 @@ struct no_histograms {
 /// Over a pool the layer counts the requests of the clients, under a pool the chunks of the pool.
 ///
 /// Failure   A request of more than 0 bytes that fails, by an exception of any kind or by null, is
-///           counted as a refusal, except of `try_allocate_ready`. The exception is rethrown.
+///           counted as a refusal (except a call of `try_allocate_ready`). The exception is
+///           rethrown.
 /// Threads   The rules are those of the upstream (with `no_lock`: one thread). A scope counts the
 ///           calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes; all threads share it, so that peaks

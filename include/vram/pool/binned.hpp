@@ -267,9 +267,9 @@ private:
                                                 std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
-    /// Returns the large blocks that are still live when the object ends to the upstream, and
-    /// reports them as leaks. All devices are waited for first, because the streams that use these
-    /// blocks are unknown.
+    /// Called at the end of the resource. Returns the live large blocks to the upstream, and
+    /// reports them as leaks. First the host waits for all devices in use, because the streams that
+    /// use these blocks are unknown.
     void give_large_back() noexcept {
         if (detail::is_ending<platform>() || large_.size() == 0) { return; }
         auto const seen  = this->seen();

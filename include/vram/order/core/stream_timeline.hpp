@@ -171,8 +171,8 @@ public:
     /// later `poll` can find it complete. Never waits and never throws: errors are reported.
     /// Records nothing if host threads wait for all events, if the stream is being captured, if its
     /// handle means another stream on this thread, or if the stream was destroyed. Returns
-    /// `pending` or `done` if an event stands for everything freed, or nothing needs one, else the
-    /// reason.
+    /// `pending` or `done` if an event stands for everything freed or none is needed. Otherwise
+    /// returns why none was recorded.
     recorded try_record_event() noexcept {
         if (!has_frees()) { return recorded::done; }
         if (!alive_) { return recorded::lost; }

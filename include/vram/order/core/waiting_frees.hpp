@@ -204,14 +204,14 @@ public:
         return free;
     }
 
-    /// Returns true if there is a freed block at `p` here. Compares with each block.
+    /// Returns true if this object keeps a freed block at `p`. Compares with each block.
     [[nodiscard]] bool has(void const* p) const noexcept {
         for (queue const& each : queues_) {
             if (each.blocks.has(p)) { return true; }
         }
         return false;
     }
-    /// Returns the number of freed blocks here.
+    /// Returns the number of freed blocks that this object keeps.
     [[nodiscard]] std::size_t count() const noexcept {
         std::size_t sum = 0;
         for (queue const& each : queues_) { sum += each.blocks.count(); }

@@ -71,7 +71,7 @@ public:
     }
 
     /// Returns the pool of this shard. Queued frees (by threads of other shards) have no effect on
-    /// the pool until `drain_remote_frees`.
+    /// the pool until `drain_remote_frees` executes them.
     [[nodiscard]] Core&       core() noexcept { return core_; }
     [[nodiscard]] Core const& core() const noexcept { return core_; }
 
@@ -110,7 +110,7 @@ private:
         });
     }
     /// Reports a remote free that is refused. `stale`: the block was allocated again before the
-    /// free was executed. If not `stale`, the lock of the pool must be held.
+    /// free was executed. Otherwise the lock of the pool must be held.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }

@@ -70,7 +70,7 @@ public:
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
-    /// Drops the pending uses (streams that may still access it) of a block for which
+    /// Drops those pending uses of a block (streams that may still access it) for which
     /// `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {
@@ -179,8 +179,8 @@ public:
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
     /// Coalesces free neighbours that could not be coalesced before, and drops pending uses by
-    /// streams for which `is_complete(use)` returns true. Cost: a walk over all blocks if there may
-    /// be such neighbours, else nothing.
+    /// streams for which `is_complete(use)` returns true. Cost: a walk over all blocks, but only if
+    /// there may be such neighbours.
     template <class IsComplete>
     void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
         if (!std::exchange(has_uncoalesced_, false)) { return; }

@@ -76,7 +76,7 @@ public:
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
     }
-    /// Drops the pending uses (streams that may still access it) of a block for which
+    /// Drops those pending uses of a block (streams that may still access it) for which
     /// `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {

@@ -111,7 +111,8 @@ public:
         return nullptr;
     }
     /// Records that the stream `by` uses [begin, end) until its epoch (part of its work) `epoch` is
-    /// complete. `epoch` may also be `running` or `tag::captured`.
+    /// complete. `epoch` is `running` if later work may use it too, and `tag::captured` if a graph
+    /// may.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {

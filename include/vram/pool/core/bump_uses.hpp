@@ -53,8 +53,8 @@ public:
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
     /// Tells when the stream of `mine` (null: the host) may use the memory of the chunk from the
-    /// top (bump pointer) to `until`. If not at once, stores in `costly` the pending use (stream
-    /// that may still access the memory) that decides this.
+    /// top (bump pointer) to `until`. Unless it may at once, stores in `costly` the pending use
+    /// (stream that may still access the memory) that decides this.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -116,8 +116,8 @@ public:
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline (record of the progress) of this stream now serves another stream. No
-            // event is recorded on this stream, because a new stream may have its handle.
+            // The timeline (record of the progress) of the stream serves another stream by now. No
+            // event is recorded on the first, because a new stream may have its handle.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
@@ -191,8 +191,8 @@ private:
         return false;
     }
 
-    /// Returns a pending use by all work that the stream has now, with the addresses 0. The stream
-    /// may belong to another thread.
+    /// Returns a pending use by all work that the stream has now. Its addresses are 0, for the
+    /// caller to set. The stream may belong to another thread.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

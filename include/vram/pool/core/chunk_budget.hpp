@@ -101,8 +101,8 @@ public:
     /// Allocates a chunk of `size` bytes from `up` in the order of the stream `order`, or by
     /// `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which records the
     /// chunk with the lock held. Returns null if the limit refuses the chunk. If the upstream
-    /// refuses it, throws, or returns null if not `Throwing`. `seen` notifies the observers of the
-    /// chunk.
+    /// refuses it, throws if `Throwing`, and otherwise returns null. `seen` notifies the observers
+    /// of the chunk.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {

@@ -69,8 +69,8 @@ public:
     }
 
     /// Allocates a chunk for `owner` in the order of the stream `on`. If `on` is null, calls
-    /// `allocate_sync` of the upstream. If the limit or the upstream refuses the chunk, throws, or
-    /// returns null if not `Throwing`.
+    /// `allocate_sync` of the upstream. If the limit or the upstream refuses the chunk, throws if
+    /// `Throwing`, and otherwise returns null.
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {

@@ -111,7 +111,7 @@ protected:
     /// Allocates a chunk of `size` bytes from the upstream in the order of the stream `order`, or
     /// by `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which is
     /// called with the lock held. Returns null if the limit refuses the chunk. If the upstream
-    /// refuses it, throws, or returns null if not `Throwing`.
+    /// refuses it, throws if `Throwing`, and otherwise returns null.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,

@@ -83,7 +83,7 @@ public:
     ~monotonic_core() { give_everything_back(); }
 
     /// Allocates a block for the stream `on`, or, if `on` is null, for any stream. If that fails,
-    /// throws, or returns null if not `Throwing`.
+    /// throws if `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* get(std::size_t bytes, std::size_t alignment, stream const* on) {
         expects(valid_alignment(alignment), "monotonic: the alignment must be a power of two");
@@ -229,8 +229,8 @@ private:
         return p;
     }
     /// Allocates a chunk of `size` bytes from the upstream, and the request `r` from the chunk.
-    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
-    /// not `Throwing`.
+    /// Returns null if the limit refuses it. If the upstream refuses it, throws if `Throwing`, and
+    /// otherwise returns null.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =

@@ -166,8 +166,8 @@ public:
     }
 
     /// If `mapped`, records that all pages in the run have physical memory; a page that had none
-    /// has got new memory. If not, records that none of them has: their memory was returned to the
-    /// device, so other pages that were mapped to the same memory have none either.
+    /// has got new memory. Otherwise records that none of them has: their memory was returned to
+    /// the device, so other pages that were mapped to the same memory have none either.
     void set(run const& r, bool mapped) noexcept {
         if (rings_.size() != 0) {
             for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
@@ -249,8 +249,8 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// If `wanted`, marks the pages in the run as wanted: a request needs their memory. If not,
-    /// clears this mark. In both cases, the pages are no longer marked as granted (`give`).
+    /// Marks the pages in the run as wanted (a request needs their memory), or, if `wanted` is
+    /// false, clears this mark. The pages are then not marked as granted (`give`).
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;

@@ -86,8 +86,8 @@ public:
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // If the previous memory of one of these pages was moved elsewhere, streams may still use
-        // that memory through the page's address, even after other memory is mapped there.
+        // True if memory of one of these pages was moved to another address. Streams may still use
+        // it through the old address, even after other memory is mapped there.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }

@@ -202,8 +202,8 @@ private:
     }
     /// Extends the chunk of `m` with `widen(bytes)`, which returns the number of bytes added, or 0.
     /// With `more`, tries the size that the growth policy wants, then smaller ones down to `m.by`;
-    /// else only `m.by`. Releases the lock during the calls. If one throws, the chunk is unchanged,
-    /// and the exception is rethrown.
+    /// without it, only `m.by`. Releases the lock during the calls. If one throws, the chunk is
+    /// unchanged, and the exception is rethrown.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {

@@ -17,7 +17,8 @@ namespace detail {
 ///           cannot be allocated, and errors of the platform.
 /// Threads   Any number of threads may call concurrently.
 /// Streams   For a stream that is being captured, ways that query or wait are left out.
-/// Cost      `take` searches the bins. `make_room` may call the upstream and wait on the host.
+/// Cost      `take` searches the free lists by size. `make_room` may call the upstream and wait on
+///           the host.
 struct pool_search {
     /// Allocates a block from the reserved memory. If the stream would have to wait for one,
     /// allocates a chunk that the upstream has ready for the stream; if there is none, the stream

@@ -115,8 +115,8 @@ protected:
     }
     ~slab_base() { give_everything_back(); }
 
-    /// Allocates a block of `heap`, from its free blocks or from a new chunk. If that fails,
-    /// throws, or returns null if not `Throwing`.
+    /// Allocates a block of `heap`, from its free blocks or from a new chunk. If that fails, throws
+    /// if `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* get(slab_heap& heap, request const& r) {
         std::size_t count = 0;
@@ -150,8 +150,8 @@ protected:
         }
     }
     /// Allocates a chunk of `count` blocks from the upstream, and the request `r` from the chunk.
-    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
-    /// not `Throwing`.
+    /// Returns null if the limit refuses it. If the upstream refuses it, throws if `Throwing`, and
+    /// otherwise returns null.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();

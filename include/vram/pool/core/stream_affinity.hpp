@@ -47,7 +47,8 @@ public:
             if (here == 0) { return assign(key); }
         }
     }
-    /// Forgets a stream that is about to be destroyed. Its seat counts one stream less.
+    /// Forgets a stream that is about to be destroyed. Its seat (shard index) counts one stream
+    /// less.
     void forget(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t hole = place(key);
@@ -93,7 +94,7 @@ private:
     }
     void put(std::size_t i, entry const& e) noexcept {
         cells_[i].seat.store(e.seat, std::memory_order_relaxed);
-        // The key is stored last: a reader that sees it also sees the seat.
+        // The key is stored last: a reader that sees it also sees the seat (shard index).
         cells_[i].key.store(e.key, std::memory_order_release);
     }
     /// Returns the index of the cell that contains the key, or of the empty cell for it.

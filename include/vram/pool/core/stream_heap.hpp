@@ -314,9 +314,9 @@ protected:
     [[nodiscard]] auto const& timelines() const noexcept { return arbiter_.timelines(); }
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
-    // Largest free block between large ones that small blocks are put into. Larger ones are more
-    // often coalesced into a block that a large request can use. (Up to this size, two of the
-    // recorded traces need less memory; from 15/16 on, one needs more.)
+    // Largest size of a free block between large ones into which small blocks are put. Larger ones
+    // are more often coalesced into a block that a large request can use. (Up to this size, two of
+    // the recorded traces need less memory; from 15/16 on, one needs more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 

@@ -188,8 +188,8 @@ private:
     /// of each stream the block that it freed first.
     struct candidates {
         struct place {
-            /// The selected block; null with the cost `ready` means the lowest block that no stream
-            /// uses.
+            /// The selected block. If it is null and the cost is `ready`, the lowest block that no
+            /// stream uses is selected.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
