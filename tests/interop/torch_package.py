@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The package of examples/torch, without PyTorch and without a GPU: it is installed with pip, its allocator is compiled and
+linked with the double of the CUDA runtime, and a stand-in for PyTorch calls it. torch_package.py COMPILER CUDA-INCLUDE
+
+What needs PyTorch itself, the exceptions and the training, is examples/torch/train.py on a GPU.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STAND_IN = {
+    "torch/__init__.py": "__version__ = 'stand-in'\nfrom . import cuda\ndevice = None\n",
+    "torch/utils/__init__.py": "",
+    "torch/utils/cpp_extension.py": "import os\nCUDA_HOME = os.environ['STAND_IN_CUDA']\ndef include_paths(): return []\n",
+    "torch/cuda/__init__.py": "from . import memory\ndef current_device(): return 0\n",
+    "torch/cuda/memory.py": """
+import ctypes
+current = None
+class CUDAPluggableAllocator:
+    def __init__(self, path, malloc, free):
+        self.library, self.set = ctypes.CDLL(path), {}
+        self.malloc, self.free = getattr(self.library, malloc), getattr(self.library, free)
+        self.malloc.restype, self.malloc.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_int, ctypes.c_void_p]
+        self.free.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p]
+    def allocator(self): return self
+    def set_record_stream_fn(self, f): self.set["record_stream"] = f
+    def set_reset_fn(self, f): self.set["reset"] = f
+def change_current_allocator(a):
+    global current
+    current = a
+def memory_stats(device=None): return {}
+def max_memory_allocated(device=None): return memory_stats(device=device).get("allocated_bytes.all.peak", 0)
+""",
+}
+USE = """
+import pickle, sys
+import torch
+import vram_torch
+assert str(vram_torch.INCLUDE).startswith(str(vram_torch.HERE)), "the package has its own headers"
+record = sys.argv[1] == "record"
+vram_torch.install(record=record)
+memory = torch.cuda.memory
+a = memory.current
+assert set(a.set) == {"record_stream", "reset"} and all(a.set.values())
+with vram_torch.tag("optimizer"), vram_torch.tag("state"):
+    p = a.malloc(1 << 20, 0, None)
+q = a.malloc(4096, 0, None)
+assert p and q and a.malloc(0, 0, None) is None
+a.free(q, 4096, 0, None)
+stats = torch.cuda.memory_stats()
+assert stats["allocated_bytes.all.current"] == 1 << 20, stats
+assert stats["allocated_bytes.all.allocated"] == (1 << 20) + 4096 and stats["allocated_bytes.all.freed"] == 4096, stats
+assert stats["allocation.all.current"] == 1 and stats["allocation.all.allocated"] == 2 and stats["num_ooms"] == 0, stats
+assert stats["reserved_bytes.all.current"] >= 1 << 20, stats
+assert memory.max_memory_allocated() == (1 << 20) + 4096
+for kind in ("allocated_bytes", "active_bytes", "requested_bytes", "reserved_bytes", "inactive_split_bytes", "allocation",
+             "active", "segment", "inactive_split"):  # each number that torch.cuda.memory_summary prints
+    for part in ("all", "large_pool", "small_pool"):
+        assert all(f"{kind}.{part}.{what}" in stats for what in ("current", "peak", "allocated", "freed")), (kind, part)
+for kind in ("oversize_allocations", "oversize_segments"):
+    assert all(f"{kind}.{what}" in stats for what in ("current", "peak", "allocated", "freed")), kind
+memory.reset_peak_memory_stats()
+assert memory.max_memory_allocated() == 1 << 20
+assert a.malloc(1 << 50, 0, None) is None, "without PyTorch's headers a refusal is null"
+assert torch.cuda.memory_stats()["num_ooms"] == 1
+text = vram_torch.report()
+assert "live" in text, text
+if record:
+    assert "optimizer/state" in text, text
+    shot = memory._snapshot()
+    assert {"segments", "device_traces"} <= set(shot), shot.keys()
+    assert any(b["size"] == 1 << 20 for s in shot["segments"] for b in s["blocks"]), shot["segments"]
+    assert any(e["action"] == "alloc" and e["size"] == 1 << 20 for e in shot["device_traces"][0])
+else:
+    try:
+        memory._snapshot()
+        raise SystemExit("there is no history")
+    except RuntimeError as e:
+        assert "install(record=True)" in str(e)
+a.free(p, 1 << 20, 0, None)
+assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == 0
+"""
+
+
+def run(*command, **how):
+    made = subprocess.run(list(map(str, command)), capture_output=True, text=True, **how)
+    if made.returncode != 0:
+        print(f"FAILED: {' '.join(map(str, command))}\n{made.stdout}{made.stderr}")
+        print("tally: 0 passed, 1 failed, 0 skipped")
+        sys.exit(1)
+
+
+def main():
+    compiler, cuda_include = sys.argv[1:3]
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+        for name, content in STAND_IN.items():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / name).write_text(content)
+        made = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", scratch,
+                               ROOT / "examples/torch"], capture_output=True, text=True)
+        if made.returncode != 0:
+            if "No module named pip" in made.stderr or "setuptools" in made.stderr:  # no pip, or no network
+                print("skipped: pip cannot build a package here")
+                return
+            print(f"FAILED: pip install\n{made.stdout}{made.stderr}\ntally: 0 passed, 1 failed, 0 skipped")
+            sys.exit(1)
+        # A Toolkit whose runtime is the double, and an empty library of PyTorch.
+        (scratch / "cuda/lib64").mkdir(parents=True)
+        (scratch / "cuda/include").symlink_to(cuda_include)
+        (scratch / "torch/lib").mkdir()
+        run(compiler, "-shared", "-x", "c++", os.devnull, "-o", scratch / "torch/lib/libc10.so")
+        run(compiler, "-std=c++20", "-O0", "-fPIC", "-shared", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-isystem", cuda_include,
+            *sorted((ROOT / "tests/doubles/cudart").glob("*.cpp")), "-o", scratch / "cuda/lib64/libcudart.so")
+        environment = os.environ | {"PYTHONPATH": folder, "STAND_IN_CUDA": str(scratch / "cuda"), "CXX": compiler,
+                                    "VRAM_TORCH_BUILD": str(scratch / "built"),
+                                    "LD_LIBRARY_PATH": str(scratch / "cuda/lib64")}
+        for how in ("plain", "record"):
+            run(sys.executable, "-c", USE, how, env=environment)
+        assert len(list((scratch / "built").glob("*.so"))) == 2
+    print("tally: 3 passed, 0 failed, 0 skipped")
+
+
+main()
