@@ -219,7 +219,7 @@ private:
         }
     }
 
-    lock turn_; ///< lock that is held by the thread that changes mappings
+    lock turn_; ///< held by the thread that changes mappings of pages
     /// Identifies the thread that changes mappings of pages, by the address of one of its
     /// thread-local variables. Null if there is none.
     unsigned const* mover_ = nullptr;

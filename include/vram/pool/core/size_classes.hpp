@@ -17,8 +17,8 @@ namespace detail {
 /// FreeBSD", 2006, and size groups in its manual since 4.0): at most a fifth of a block is lost to
 /// rounding, beyond the first 1 KiB.
 struct size_classes {
-    static constexpr std::size_t granule =
-        256; ///< the smallest size class, and the unit of all others
+    /// Bytes of the smallest size class. All other sizes are multiples of it.
+    static constexpr std::size_t granule = 256;
 
     /// Returns the index of the smallest size class that holds `bytes` (from 1 to 2^56).
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
