@@ -86,7 +86,8 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           .width      = bytes});
     bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
     if (route.from_kind == detail::sim_kind::pageable) {
-        // The wait takes the time of the host's copy to the driver's buffer. It orders nothing.
+        // This wait takes the time in which the host copies to the driver's buffer. It orders
+        // nothing.
         if (bytes > 65536) { detail::sim_wait{call}.await(s.tail); }
     } else if (!within) {
         detail::sim_wait{call}.synchronize(s);

@@ -102,7 +102,8 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, any_thread_away());
                 if (!away && !was) { return false; }
-                // Simulated time had stopped and advances again, so `most` is measured from now on.
+                // Simulated time had stopped and advances again, so the time limit `most` begins
+                // again.
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -244,8 +245,8 @@ private:
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
         try {
-            // In a host function, the earlier work of its stream happens before the next
-            // acquisition.
+            // If a host function releases the gate, the earlier work of its stream happens before
+            // the next acquisition.
             if (detail::inside_effect) {
                 if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
                 return;

@@ -105,7 +105,7 @@ public:
         if (each != Duration{}) { points_ = {{0, each}}; }
     }
     /// `points` must be in ascending order of bytes. Below the first point, its cost applies. Above
-    /// the last point, the slope before it continues.
+    /// the last point, the slope between the last two continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 
     /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.

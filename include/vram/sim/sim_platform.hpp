@@ -61,7 +61,7 @@ struct sim_platform {
     using pinned_resource = sim_pinned_resource;
 
     /// A non-blocking stream, as `cuda_stream` is.
-    // The constructor is not inherited, because nvcc 13.0 crashes then.
+    // The constructor is not inherited, because nvcc 13.0 crashes on an inherited one.
     struct own_stream : sim_stream {
         explicit own_stream(device d = device::current(), sim_stream_options options = {},
                             at w = at::current())

@@ -18,8 +18,8 @@ struct virtual_options {
         0; ///< bytes of addresses to reserve; 0: four times the memory of the device
     /// Bytes of one piece of physical memory, rounded up to the granularity of the device.
     std::size_t handle_size = 2_MiB;
-    /// When a block is freed, up to so many bytes of physical memory stay with the resource for the
-    /// next block; at least `handle_size`, or 0.
+    /// When a block is freed, up to this many bytes of physical memory stay with the resource for
+    /// the next block; at least `handle_size`, or 0.
     std::size_t keep = 0;
 };
 

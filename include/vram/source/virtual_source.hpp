@@ -61,7 +61,7 @@ public:
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
         if (detail::is_ending<platform>()) { return; }
-        // These blocks were not freed. The destructor of `span_` releases their memory.
+        // The blocks that are left were not freed. The destructor of `span_` releases their memory.
         blocks_.for_each([&](block const& b) {
             report_error({.kind     = error_kind::leak,
                           .pointer  = pointer(b),
@@ -377,7 +377,7 @@ private:
         found.rounded          = rounded_size(bytes, alignment);
         found.alignment        = alignment;
         if (found.device_total != 0) {
-            // Unlike this query, `found` lacks the pages that the failed attempt had taken.
+            // The number in `found` lacks the pages that the failed attempt had taken.
             try {
                 memory_info const now = span_.memory().memory();
                 found.device_free     = now.free;

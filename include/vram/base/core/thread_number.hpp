@@ -61,8 +61,8 @@ private:
 
 [[gnu::noinline]] inline unsigned first_thread_number() noexcept {
     struct own_holder : thread_number_holder {
-        // Destructors of this thread that run later get the shared number, because by then another
-        // thread may have the number of the holder.
+        // Destructors of this thread that run later get the number 1024, which threads share,
+        // because by then another thread may have this thread's number.
         ~own_holder() { number_of_the_thread = most_thread_numbers; }
     };
     thread_local own_holder const held;

@@ -54,9 +54,9 @@ public:
     /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread.
     void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
 
-    /// Called for calls that CUDA forbids during a stream capture. Looks for captures that are not
-    /// relaxed and were begun by this thread, or have the global mode. If there is one, invalidates
-    /// it and throws `sim_error{stream_capturing}`. Does nothing if the calling thread has a
+    /// Called for calls that CUDA forbids during a stream capture. If this thread began captures
+    /// that are not relaxed, or any thread began some with the global mode, invalidates all of these
+    /// and throws `sim_error{stream_capturing}`. Does nothing if the calling thread has a
     /// `sim_capture_guard`.
     void unsafe();
 
@@ -68,8 +68,8 @@ public:
     sim_status                   refusal = sim_status::ok;
 
 private:
-    /// Returns the cost of calls of `kind`. Returns null for kinds that pay their cost themselves,
-    /// with `pay`.
+    /// Returns the cost of calls of `kind`, or null for kinds of which each call adds its own cost
+    /// (`pay`).
     [[nodiscard]] static sim_cost const* cost_of(sim_costs const& c, sim_call_kind kind) noexcept;
     /// Returns a description of this call for the checker, with the number of the last queued
     /// operation.

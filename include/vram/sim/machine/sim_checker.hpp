@@ -293,7 +293,7 @@ private:
 
     /// Checks and records an access to reserved virtual addresses, one mapping of physical memory
     /// after the other. If resources divide the range, their blocks are checked first, and the
-    /// waits of resources count as order for the mappings.
+    /// waits of resources count as order. Accesses through other addresses are compared too.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
@@ -314,7 +314,6 @@ private:
             well = reaches(step, *page, range, copy, false) &&
                    touch(*page, step, clock, rest, access, divided) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
-                         // This history includes accesses through other addresses.
                          access, divided);
             at = page->end();
         }
@@ -349,7 +348,8 @@ private:
                 bool const freed = block != nullptr && block->freed && range.begin() < block->end();
                 sim_report r{sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, ""};
                 if (block != nullptr && (freed || !block->freed)) {
-                    r.block = block->description(); // not in the initializer: nvcc 13.0 crashes
+                    r.block =
+                        block->description(); // not in the initializer of `r`: nvcc 13.0 crashes
                 }
                 if (freed) {
                     r.kind    = sim_mistake::use_after_free;

@@ -31,8 +31,8 @@ struct sim_history {
     void note(sim_event_of const& step, sim_late_order const& late) {
         atomics = atomics || step.what == sim_event_of::kind::atomic;
         auto at = place_of(step, late.used());
-        // Keeps the previous access if, between the two, the stream may have waited for work that
-        // was not queued yet.
+        // Keeps the stream's previous access if, between it and the new one, the stream may have
+        // waited for work that was not queued yet.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {

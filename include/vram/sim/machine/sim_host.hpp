@@ -106,8 +106,7 @@ struct sim_self_owner {
 inline sim_self& self(std::uint64_t node) {
     if (selves == nullptr) [[unlikely]] {
         thread_local sim_self_owner const owner;
-        // If `owner`, which would free the vector, was already destroyed, the vector is never
-        // freed.
+        // The vector is never freed if `owner`, which would free it, was already destroyed.
         if (selves == nullptr) { selves = new std::vector<sim_self>(1); }
     }
     std::vector<sim_self>& all = *selves;

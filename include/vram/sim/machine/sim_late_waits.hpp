@@ -19,7 +19,8 @@ class sim_late_waits {
 public:
     explicit sim_late_waits(sim_machine& m) : m_{m} {}
 
-    /// Orders an operation that writes a word in memory, or waits for a value of a word.
+    /// Orders a wait `op` for a value of a word in memory after the write that ends it. If `op`
+    /// writes a word, ends the waits for the value.
     void use_word(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];

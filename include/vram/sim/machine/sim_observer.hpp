@@ -237,8 +237,7 @@ private:
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
-        // Stores the access history, so that `keep` can restore it if the resource refuses the
-        // free.
+        // Stores the access history, which is restored if the resource refuses the free.
         m_.checker.undo = {part->begin, {}};
         if (part->history.pieces() > 1) { m_.checker.undo.history.swap(part->history); }
         release(*part, step);

@@ -179,8 +179,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) {
                 sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
-                // `s` now waits for all these streams, so its next action need not. In a call of a
-                // resource they are kept, because the call does not add the order of the program.
+                // `s` now waits for all blocking streams, so its next action need not. The lists
+                // are kept in a call of a resource, which does not add the order of the program.
                 if (!in_resource_call()) {
                     d.unfollowed.clear();
                     d.blocking_orphans.clear();
@@ -190,7 +190,8 @@ private:
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
             // A call by a resource does not add the order of the program (happens-before by the
-            // program's calls alone), so the program's next call must follow the stream again.
+            // program's calls alone), so the program's next call must be ordered after the legacy
+            // stream again.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }

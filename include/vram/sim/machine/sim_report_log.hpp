@@ -47,8 +47,8 @@ public:
     explicit sim_report_log(sim_options const& options)
         : mode_{options.on_report}, merge_{options.merge_reports} {}
 
-    /// If a report of this kind with the lines of these operations is stored, counts it once more
-    /// and returns true. Otherwise returns false, and also if `sim_expect`, a predicate or
+    /// Returns true if a report of this kind with the lines of these operations is stored, and
+    /// counts it once more. Returns false if none is stored, or if `sim_expect`, a predicate or
     /// `throw_it` must see each report.
     bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
         if (!expected_.empty() || !predicates_.empty() || mode_ == sim_on_report::throw_it) {

@@ -61,7 +61,8 @@ public:
     /// earlier calls of the others.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
-        // With `checked`, a thread that calls for the first time is ordered after nothing.
+        // With `checked`, a new thread is ordered after no earlier step, so no step precedes all
+        // calls.
         if (threads == sim_host_order::checked) { return false; }
         bool any = outside.vclock.includes(slot, count);
         bool all = true;
@@ -293,7 +294,7 @@ private:
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        // In the meantime another thread has begun to select the next one.
+        // While `choose` did not hold the lock, another thread began to select the next one.
         if (driver_ != mine) { return true; }
         driver_ = 0;
         if (next == nullptr) { return false; }

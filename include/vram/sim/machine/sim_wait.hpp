@@ -186,7 +186,7 @@ private:
                 throw sim_error{sim_status::capture_implicit, call_.where};
             }
         }
-        // The legacy stream waits for the work that other blocking streams have queued so far.
+        // A wait for the legacy stream includes the work of the other blocking streams.
         for (sim_stream_state* const other : d.unfollowed) { add(*other); }
         for (sim_moment const& m : d.blocking_orphans) {
             if (m.pending()) { all.moments.push_back(m); }

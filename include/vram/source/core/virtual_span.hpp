@@ -120,8 +120,8 @@ public:
     /// moved. If mapping a page fails, its memory is not moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        // The pages to which memory was mapped so far. The pages from which it comes still own it
-        // until access rights are set, so that a failure can be undone.
+        // The pages to which memory was mapped so far. Until access rights are set, the old pages
+        // of this memory own it, so that a failure can be undone.
         numbers done;
         try {
             done.reserve(to_end - to);
