@@ -55,7 +55,7 @@ public:
     void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
 
     /// Called for calls that CUDA forbids during a stream capture. If this thread began captures
-    /// that are not relaxed, or any thread began some with the global mode, invalidates all of these
+    /// that are not relaxed, or any thread began some with the global mode, invalidates them all
     /// and throws `sim_error{stream_capturing}`. Does nothing if the calling thread has a
     /// `sim_capture_guard`.
     void unsafe();

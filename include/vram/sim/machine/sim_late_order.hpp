@@ -40,7 +40,8 @@ public:
         std::uintptr_t end   = 0;
         sim_block_of   block; ///< the block that contains the accessed memory
     };
-    /// `open`: a wait may still order the two. `lost`: a wait that was forgotten may have.
+    /// Tells if a wait orders two accesses. `open`: a wait may still do so. `lost`: a wait may have
+    /// done so, but was forgotten.
     enum class answer : unsigned char { unordered, ordered, open, lost };
 
     /// Begins a wait, which has the index `slot` and the number `count` in vector clocks (records
@@ -117,7 +118,8 @@ public:
         return unordered;
     }
 
-    std::uint64_t lost = 0; ///< number of kept conflicts with the answer `lost`
+    /// Number of conflicts of which it is not known whether a forgotten wait ordered them.
+    std::uint64_t lost = 0;
 
 private:
     struct wait {
@@ -134,15 +136,15 @@ private:
         }
     };
 
-    /// Largest number of resolved waits (the work that they wait for is queued) that are kept.
+    /// Largest number of resolved waits (the work that they wait for is queued) that are stored.
     static constexpr std::size_t most = 256;
 
-    /// The waits of one stream that were forgotten. A clock that includes the last one includes all
-    /// of them.
+    /// The waits of one stream that were forgotten. A clock that includes the last of these waits
+    /// includes all of them.
     struct forgotten {
-        std::uint64_t first; ///< number of the first one
+        std::uint64_t first; ///< number of the first of these waits
         std::uint64_t last;
-        vector_clock  then; ///< what happens before them
+        vector_clock  then; ///< vector clock of the work that happens before these waits
     };
 
     /// Adds to `clock` the work that happens before each wait that `clock` includes. Sets `open` if
@@ -150,7 +152,7 @@ private:
     /// some of the forgotten waits of a stream and not all: their work is not known any more.
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
-        std::set<std::size_t> joined; // indices of forgotten waits
+        std::set<std::size_t> joined;
         for (bool more = true; more;) {
             more = false;
             for (auto const& [slot, f] : forgotten_) {
@@ -199,7 +201,8 @@ private:
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });
     }
 
-    std::map<std::size_t, forgotten> forgotten_; ///< by their index in vector clocks
+    /// The forgotten waits of each stream, by the index of these waits in vector clocks.
+    std::map<std::size_t, forgotten> forgotten_;
     std::deque<wait>                 waits_;
     std::vector<conflict>            kept_;
     std::size_t                      open_ = 0;

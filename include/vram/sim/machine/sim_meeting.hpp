@@ -37,7 +37,8 @@ struct sim_meeting {
     vector_clock                vclock; ///< join of the vector clocks of the queued operations
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
-    bool given_up = false; ///< true after a deadlock: each operation ends when it is reached
+    /// True after a deadlock: each operation ends when its stream reaches it.
+    bool given_up = false;
 };
 
 /// The collectives of a communicator (a group of ranks). The n-th collectives of all ranks are

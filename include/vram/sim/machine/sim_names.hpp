@@ -96,8 +96,9 @@ private:
     }
 
     std::unordered_map<std::uint64_t, std::string> actors_;
-    std::deque<std::uint64_t>                      order_; ///< keys of `actors_`, the oldest first
-    std::map<std::uintptr_t, named_range>          memory_;
+    /// The streams and threads that have names, the one with the oldest name first.
+    std::deque<std::uint64_t>             order_;
+    std::map<std::uintptr_t, named_range> memory_;
 };
 
 } // namespace detail

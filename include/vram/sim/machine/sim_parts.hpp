@@ -26,7 +26,7 @@ class sim_parts;
 struct sim_inner_block {
     std::uintptr_t begin    = 0; ///< first address of the block
     std::size_t    bytes    = 0;
-    std::uintptr_t last     = 0;  ///< end of the piece of the block that was not allocated again
+    std::uintptr_t last     = 0;  ///< end of the part of the block that was not allocated again
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
     /// True if the block was allocated or freed during a capture, and launches of the graph may

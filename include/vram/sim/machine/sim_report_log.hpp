@@ -86,8 +86,8 @@ public:
     [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
 
     [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
-    /// Returns the reports and removes them from the log. If reports are printed, prints how often
-    /// each mistake occurred that occurred more than once.
+    /// Returns the reports and removes them from the log. If reports are printed, prints the number
+    /// of times of each mistake that occurred repeatedly.
     [[nodiscard]] std::vector<sim_report> take() {
         print_totals();
         stored_.clear();
@@ -158,7 +158,7 @@ private:
     sim_on_report           mode_;
     bool                    merge_;
     std::vector<sim_report> reports_;
-    /// Index in `reports_` of the report with this kind and these lines.
+    /// Index of the stored report with this kind and these lines.
     std::map<pair_of_lines, std::size_t> stored_;
     /// For each report, the number of its occurrences that were printed.
     std::vector<std::size_t>                            printed_;

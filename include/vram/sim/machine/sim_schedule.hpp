@@ -198,7 +198,7 @@ private:
         event          what;
         std::uint64_t  number;
         sim_operation* operation;
-        /// Value of `operation->moves` at the time of the entry, which is ignored if that changes.
+        /// The entry is valid as long as `operation->moves` has this value.
         unsigned moves;
 
         friend bool operator>(item const& a, item const& b) noexcept {

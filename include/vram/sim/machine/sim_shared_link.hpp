@@ -79,7 +79,9 @@ private:
 
     struct use {
         sim_operation* operation;
-        wide           goal; ///< value of `served_` at which the operation ends
+        /// Value of `served_` (the time that the link has served to each operation) at which this
+        /// one ends.
+        wide goal;
     };
 
     [[nodiscard]] std::vector<use>::const_iterator next() const {

@@ -219,7 +219,8 @@ struct sim_device_state {
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
     std::size_t       captured = 0; ///< number of these streams that are being captured
-    /// Streams with actions that are not complete, or a vector clock that is not in `past_vclock`.
+    /// Streams with actions that are not complete, or with a vector clock not included in
+    /// `past_vclock`.
     sim_stream_set active{1};
     sim_moments    orphans; ///< the last operations of streams that were destroyed
     /// Includes the vector clocks of destroyed streams, and of those that are not in `active`.

@@ -380,9 +380,10 @@ private:
         victim->deadlocked = true;
     }
 
-    sim_schedule&          schedule_;
-    std::deque<sim_host>   all_;
-    std::vector<sim_host*> hosts_; ///< the threads in simulated time that have not ended, by number
+    sim_schedule&        schedule_;
+    std::deque<sim_host> all_;
+    /// The threads in simulated time that have not ended, in the order of their numbers.
+    std::vector<sim_host*> hosts_;
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
     /// Number of the selection of a next thread that is in progress; 0 if there is none.
