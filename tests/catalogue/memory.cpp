@@ -223,6 +223,26 @@ PAIR(two_kernels_write_pageable_memory, race,
     MISTAKE(writes(t, p));
 }
 
+PAIR(pageable_source_of_a_direct_copy, race,
+     "cudaMemcpyAsync may be asynchronous for pageable memory that need not be staged",
+     .host_page_tables = true) {
+    block const      p, q{kind::pageable};
+    sim_stream const s;
+    copies(s, p, q);
+    if (right) { s.synchronize(); }
+    MISTAKE(host_writes(q));
+}
+
+PAIR(pageable_destination_of_a_direct_copy, race,
+     "cudaMemcpyAsync may be asynchronous for pageable memory that need not be staged",
+     .host_page_tables = true) {
+    block const      p, q{kind::pageable};
+    sim_stream const s;
+    copies(s, q, p);
+    if (right) { s.synchronize(); }
+    MISTAKE(host_reads(q));
+}
+
 PAIR(managed_memory_read_during_a_kernel, race,
      "With concurrent managed access, the host may access other bytes during a kernel") {
     block const      p{kind::managed};

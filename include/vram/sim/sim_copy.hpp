@@ -22,7 +22,8 @@ namespace vram {
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
 /// does not wait for the copy, with these exceptions. A pageable source has been read when the call
 /// returns; for up to 1 MiB without a wait for earlier work of the stream. A copy to pageable
-/// memory, or between host memory, is complete when the call returns.
+/// memory, or between host memory, is complete when the call returns. With
+/// `sim_options::host_page_tables`, copies between pageable and device memory are asynchronous.
 ///
 /// Failure   Throws `sim_error`.
 /// Streams   The copy is stream-ordered; during a capture, it becomes a node of the graph. The
@@ -85,12 +86,14 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           .from_slice = bytes,
                           .width      = bytes});
     bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
-    if (route.from_kind == detail::sim_kind::pageable) {
+    bool const staged =
+        route.from_kind == detail::sim_kind::pageable && !s.machine->options.host_page_tables;
+    if (!within && !staged) {
+        detail::sim_wait{call}.synchronize(s);
+    } else if (staged && bytes > 65536) {
         // This wait takes the time in which the host copies to the driver's buffer. It orders
         // nothing.
-        if (bytes > 65536) { detail::sim_wait{call}.await(s.tail); }
-    } else if (!within) {
-        detail::sim_wait{call}.synchronize(s);
+        detail::sim_wait{call}.await(s.tail);
     }
     call.throw_report();
 }

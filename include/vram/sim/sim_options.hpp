@@ -217,7 +217,8 @@ struct sim_options {
     /// Speed at which one host thread reads a file, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
     std::size_t file_read_bandwidth = 0;
-    /// True if kernels may access pageable memory through the page tables of the host.
+    /// True if devices access pageable memory through the page tables of the host: kernels may use
+    /// it, and an asynchronous copy from or to it is complete only after a wait.
     bool     host_page_tables = false;
     sim_time copy_latency{1000};
     sim_time kernel_latency{0}; ///< time added to the duration of each kernel

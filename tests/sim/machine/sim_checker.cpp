@@ -503,9 +503,26 @@ TEST_CASE("sim_checker: with host page tables, kernels on pageable memory are ch
     other.synchronize();
     sim_touch({v.data() + 1, 4095}, sim_access::write);
     CHECK(t.node.take_reports().empty());
-    sim_copy(t.a, t.d, v.data() + 1, 1000); // read when the call returns
-    sim_touch({v.data() + 1, 1000}, sim_access::write);
-    CHECK(t.node.take_reports().empty());
+}
+
+TEST_CASE("sim_checker: with host page tables, copies of pageable memory are asynchronous") {
+    for (bool const tables : {false, true}) {
+        crime_scene            t{{.host_page_tables = tables}};
+        std::vector<std::byte> v(1000);
+        sim_copy(t.a, t.d, v.data(), 1000);
+        sim_touch({v.data(), 1000}, sim_access::write);
+        CHECK(t.node.take_reports().size() == (tables ? 1 : 0));
+        sim_copy(t.a, v.data(), t.d, 1000);
+        sim_touch({v.data(), 1000}, sim_access::read);
+        CHECK(t.node.take_reports().size() == (tables ? 1 : 0));
+        t.a.synchronize();
+        sim_touch({v.data(), 1000}, sim_access::write);
+        sim_copy_sync(t.d, v.data(), 1000);
+        sim_touch({v.data(), 1000}, sim_access::write);
+        sim_copy_sync(v.data(), t.d, 1000);
+        sim_touch({v.data(), 1000}, sim_access::write);
+        CHECK(t.node.take_reports().empty());
+    }
 }
 
 TEST_CASE("sim_checker: pieces that cannot conflict any more become one") {

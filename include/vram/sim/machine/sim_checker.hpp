@@ -33,7 +33,7 @@ namespace detail {
 /// Finds races: two accesses that nothing orders. Each declared access has a vector clock, which
 /// records what happens before it, and is compared with the last write, and the reads since then,
 /// of every byte that it covers. The order comes from the calls of the program, never from the
-/// times at which operations ran. (The state is that of FastTrack, Flanagan and Freund 2009.)
+/// times at which they ran. (The state is that of FastTrack, Flanagan and Freund 2009.)
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(log intervals) for each declared range. Without ranges: nothing.
@@ -71,8 +71,8 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // A copy has read its pageable source when the call returns, so this read is not recorded.
-        if (block == &pageable_ && copy && access == sim_access::read) { return; }
+        // A copy has read its pageable source when the call returns, unless the device does it.
+        if (block == &pageable_ && copy && !page_tables_ && access == sim_access::read) { return; }
         if (block == nullptr) { return; }
         if (block->parts != nullptr) {
             touch_parts(*block, *block->parts, step, clock, range, access);
