@@ -250,9 +250,8 @@ private:
         return outer;
     }
 
-    /// An open scope. A call is counted only in `now_`, the interval since the latest begin of an
-    /// open scope. `before` has the counts of the interval that ended when this scope began.
-    /// The counts of a scope are the sum of all intervals since its begin.
+    /// An open scope. Its counts are the sum of all intervals since its begin. `before` has those
+    /// of the interval that ended when it began, and `now_` those of the latest interval.
     struct scope {
         std::uint64_t number;
         counters      before;
@@ -280,9 +279,7 @@ private:
 
     [[no_unique_address]] Lock       lock_;
     [[no_unique_address]] Histograms histograms_; ///< accessed with the lock held
-    /// The counts since the open scope that began last, or, if none is open, since the
-    /// construction.
-    counters           now_;
+    counters           now_; ///< since the open scope that began last, or since the construction
     std::vector<scope> scopes_;
     std::uint64_t      last_ = 0;
 };

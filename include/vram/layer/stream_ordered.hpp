@@ -90,8 +90,7 @@ public:
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = call_site::current()) {
         if (bytes == 0) { return nullptr; }
-        auto const seen = this->seen();
-        return seen.allocate(bytes, &s, at, [&] {
+        return seen().allocate(bytes, &s, at, [&] {
             if (!platform::capturing(s)) { books_.collect(giving()); }
             return allocate_now(platform::id(s), bytes, alignment, at);
         });
@@ -99,8 +98,7 @@ public:
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) {
         if (bytes == 0) { return nullptr; }
-        auto const seen = this->seen();
-        return seen.allocate(bytes, nullptr, at, [&] {
+        return seen().allocate(bytes, nullptr, at, [&] {
             books_.collect(giving());
             return allocate_now(0, bytes, alignment, at);
         });
@@ -112,9 +110,8 @@ public:
         requires fallible_resource<Upstream>
     {
         if (bytes == 0) { return nullptr; }
-        auto const seen = this->seen();
-        return seen.allocate(bytes, &s, at,
-                             [&] { return try_allocate_now(&s, bytes, alignment, at); });
+        return seen().allocate(bytes, &s, at,
+                               [&] { return try_allocate_now(&s, bytes, alignment, at); });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
@@ -122,9 +119,8 @@ public:
         requires fallible_resource<Upstream>
     {
         if (bytes == 0) { return nullptr; }
-        auto const seen = this->seen();
-        return seen.allocate(bytes, nullptr, at,
-                             [&] { return try_allocate_now(nullptr, bytes, alignment, at); });
+        return seen().allocate(bytes, nullptr, at,
+                               [&] { return try_allocate_now(nullptr, bytes, alignment, at); });
     }
 
     /// Returns memory of the upstream that the stream may use without a wait, or null if there is
@@ -181,9 +177,7 @@ public:
         if (!books_.free_idle(p, bytes, alignment, at)) {
             return seen.notify(memory_event_kind::free_refused, p, bytes, nullptr, at);
         }
-        seen.notify(memory_event_kind::free_completed, p, bytes, nullptr, at);
-        seen.notify(memory_event_kind::chunk_removed, p, bytes, nullptr, at);
-        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
+        giving()(p, bytes, alignment, at);
     }
 
     /// Returns the freed blocks that no stream uses any more to the upstream, then trims the
@@ -197,8 +191,7 @@ public:
         auto const        waits = seen.watch();
         std::size_t const here  = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // The two numbers of bytes are not added: the upstream may have released the very
-            // blocks that this layer returned to it.
+            // Not the sum: the upstream may have released the blocks that this layer returned.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;

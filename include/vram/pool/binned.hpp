@@ -236,8 +236,7 @@ private:
         if (heap != nullptr && this->put(*heap, p, bytes, alignment, on)) { return true; }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // The entry is removed before the upstream frees the block: afterwards another thread may
-        // get a block at the same address.
+        // Removed before the upstream frees the block: then another thread may get its address.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {
@@ -267,9 +266,8 @@ private:
                                                 std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
-    /// Called at the end of the resource. Returns the live large blocks to the upstream, and
-    /// reports them as leaks. First the host waits for all devices in use, because the streams that
-    /// use these blocks are unknown.
+    /// Waits for all devices in use, because the streams that use large blocks are unknown. Returns
+    /// the live large blocks to the upstream, and reports them as leaks.
     void give_large_back() noexcept {
         if (detail::is_ending<platform>() || large_.size() == 0) { return; }
         auto const seen  = this->seen();
@@ -294,8 +292,8 @@ private:
 };
 
 namespace with {
-/// Puts a `binned` over the resource before it: `source | with::stream_ordered | with::binned`, or
-/// with options `... | with::binned({.largest = 4_MiB})`.
+/// Puts a `binned` over the resource before it, here with options: `source | with::stream_ordered |
+/// with::binned({.largest = 4_MiB})`.
 inline constexpr word<vram::binned, binned_options> binned{};
 } // namespace with
 

@@ -218,8 +218,7 @@ private:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // A destroyed handle is no leak. Its memory is still mapped, and the mapping was
-            // reported above.
+            // Memory of a destroyed handle is still mapped, and the mapping was reported above.
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }

@@ -30,11 +30,8 @@ namespace detail {
 /// for the shards of an `arena`, and for `paged_chunks` and `pool_growth`, which get the core as an
 /// argument.
 ///
-/// Failure   The functions fail as those of `pool`.
 /// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
 ///           called with the lock held.
-/// Streams   The rules are those of `pool`.
-/// Cost      The cost is that of `pool`.
 template <synchronous_resource Upstream, growth Growth>
 class pool_core : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -221,9 +218,8 @@ private:
         }
     }();
 
-    /// Returns the largest size of a freed large block that is cached. With `remap` none is: a
-    /// request that gets a cached block at another address than its last one needs remapped pages,
-    /// which costs more than the cache saves.
+    /// Returns the largest size of a freed large block that is cached. With `remap` none is cached:
+    /// to remap the pages of such a block costs more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : quick_lists::large_limit;
     }
@@ -251,11 +247,7 @@ private:
         if (held.owns_lock()) { held.unlock(); }
         expects(valid_alignment(r.alignment), "pool: the alignment must be a power of two");
         if (r.asked == 0) { return nullptr; }
-        if constexpr (Throwing) {
-            return must_grow(r);
-        } else {
-            return nullptr;
-        }
+        return Throwing ? must_grow(r) : nullptr;
     }
     [[gnu::noinline]] bool put_on(stream s, block* b, std::size_t bytes, std::size_t alignment,
                                   guard /* until it returns */) noexcept {
@@ -277,8 +269,7 @@ private:
                                     : nullptr;
             },
             [&] {
-                // The heap counts the live bytes. They are copied to `budget_`, so that the
-                // exception can contain them.
+                // The exception reads `budget_`.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });

@@ -68,8 +68,7 @@ public:
         std::size_t const n     = total_ > least ? total_ : least;
         return n < 1 ? 1 : (n > most() ? most() : n);
     }
-    /// Returns the largest number of blocks of a chunk: 2 MiB of blocks, or 8 blocks if that is
-    /// more.
+    /// Returns the largest number of blocks of a chunk: 2 MiB of blocks, but at least 8 blocks.
     [[nodiscard]] std::size_t most() const noexcept {
         std::size_t const n = 2_MiB / stride();
         return n < 8 ? 8 : n;
