@@ -42,7 +42,7 @@ struct sim_async_options {
 ///           `sim_error` if the device is lost or the stream was destroyed.
 /// Threads   Any thread may use the resource.
 /// Streams   Allocation and free are stream-ordered. Another stream may use a block only after an
-///           event. A free on a destroyed stream waits for the device and is reported.
+///           event. A free on a raw stream that was destroyed waits for the device and is reported.
 /// Cost      O(log blocks). Each free is an operation of the simulation.
 class sim_async_resource {
 public:
@@ -62,8 +62,8 @@ public:
     }
 
     /// Lets kernels of `peer` access all memory of the pool, as cudaMemPoolSetAccess does. Without
-    /// this call the checker reports such an access: `sim_device::set_peer_access` has no effect on
-    /// pools.
+    /// this call, and unless `sim_options::peer_access` is set, the checker reports such an access:
+    /// `sim_device::set_peer_access` has no effect on pools.
     void allow_access(sim_device peer) { set_access(peer, true); }
     /// Ends the access of `peer` to the pool's memory.
     void deny_access(sim_device peer) { set_access(peer, false); }
@@ -146,7 +146,7 @@ public:
         if (p != nullptr) { deallocate(sim_stream_view::legacy(device_), p, bytes, alignment, w); }
     }
 
-    /// Returns the size of the block for a request of `bytes`: rounded up to
+    /// Returns the size of the block for a request of `bytes`: rounded up to a multiple of
     /// `sim_options::granularity`.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t /* alignment */) const noexcept {

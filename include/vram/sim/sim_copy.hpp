@@ -20,9 +20,9 @@
 namespace vram {
 
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
-/// does not wait for the copy, with these exceptions. A pageable source has been read when the call
-/// returns; for up to 1 MiB without a wait for earlier work of the stream. A copy to pageable
-/// memory, or between host memory, is complete when the call returns. With
+/// does not wait for the copy, with these exceptions outside a capture. A pageable source has been
+/// read when the call returns; for up to 1 MiB without a wait for earlier work of the stream. A
+/// copy to pageable memory, or between host memory, is complete when the call returns. With
 /// `sim_options::host_page_tables`, copies between pageable and device memory are asynchronous.
 ///
 /// Failure   Throws `sim_error`.
@@ -98,8 +98,8 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     call.throw_report();
 }
 
-/// Queues copies of `bytes[i]` bytes from `from[i]` to `to[i]` in the order of `stream`, at the
-/// host cost of one call. Within the batch the copies have no order. Returns false, and queues
+/// Queues copies of `bytes[i]` bytes from `from[i]` to `to[i]` in the order of `stream`, as
+/// cudaMemcpyBatchAsync does. Within the batch the copies have no order. Returns false, and queues
 /// nothing, on the legacy default stream or during a capture, as CUDA does.
 ///
 ///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size

@@ -94,8 +94,8 @@ public:
             fault);
     }
 
-    /// Injects `fault` into calls of `kind` with this probability. With the same seed, each run
-    /// selects the same calls.
+    /// Injects `fault` into calls of `kind` with this probability. The same seed selects the same
+    /// calls in each run that makes its calls in the same order.
     void randomly(sim_call_kind kind, double probability, std::uint64_t seed,
                   sim_fault fault = {}) {
         std::lock_guard const held{mutex_};
@@ -127,7 +127,8 @@ public:
         return calls_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
     }
 
-    /// Counts one call and returns the fault that is injected into it, or nothing.
+    /// Counts one call and returns the fault that is injected into it, or nothing. If several are,
+    /// returns the one that was added first.
     [[nodiscard]] std::optional<sim_fault> next(sim_call_kind kind, int device, std::size_t bytes) {
         std::uint64_t const number =
             calls_[static_cast<std::size_t>(kind)].fetch_add(1, std::memory_order_relaxed) + 1;

@@ -69,8 +69,8 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()` returns true. `ready` is called with the gate (a mutex) locked; it is
-    /// unlocked only while the thread sleeps.
+    /// Blocks until `ready()` returns true. `ready` is called with the gate (a mutex) locked. The
+    /// gate is unlocked only while the thread sleeps.
     template <class Ready>
     void wait(guard&, Ready ready) {
         while (!ready()) { await_notice(); }

@@ -13,8 +13,8 @@
 namespace vram {
 
 /// Runs a function once, before the `nth` call of the simulated device by the calling thread from
-/// now on (1 is the next one). No lock is held, so the function can do anything that another thread
-/// could do at that time. Calls made by the function are not counted.
+/// now on (1 is the next one). No lock of the simulated device is held, so the function can make
+/// calls that another thread could make at that time. Calls made by the function are not counted.
 ///
 ///     sim_interrupt::before(3, [&] { sim_graph::begin(theirs); });
 ///     memory.deallocate(mine, p, bytes);

@@ -135,7 +135,7 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
 /// of all ranks are parts of one operation. Copies stand for the same group.
 class sim_communicator {
 public:
-    /// Creates a communicator of `ranks` ranks, one for each device.
+    /// Creates a communicator with the ranks 0 to `ranks - 1`.
     explicit sim_communicator(std::size_t ranks)
         : state_{std::make_shared<detail::sim_meetings>()} {
         state_->by_rank.resize(ranks);
@@ -162,7 +162,7 @@ private:
 /// Ranks that queue collectives of one communicator in different orders, or of two communicators so
 /// that they wait for each other, are a `deadlock` report. The simulation then continues.
 ///
-/// Failure   Throws `sim_error{invalid_value}` if there is no such rank.
+/// Failure   Throws `sim_error`, with `invalid_value` if there is no such rank.
 /// Streams   The part runs in stream order. It cannot be captured: `sim_error{not_permitted}`.
 inline void sim_collective(sim_stream_view stream, sim_communicator const& communicator,
                            std::size_t rank, sim_kernel const& work,
@@ -229,8 +229,8 @@ void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& bod
                                         .where         = where});
     call.throw_report();
 }
-/// Runs `function(argument)` on the host in the order of `stream`. It declares no accesses, so they
-/// are not checked, and takes no simulated time.
+/// Runs `function(argument)` on the host in the order of `stream`. The function declares no
+/// accesses, so they are not checked, and it takes no simulated time.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     sim_call_host(stream, sim_host_work{}, [=] { function(argument); }, where);

@@ -86,13 +86,15 @@ public:
     }
 
     /// Returns the mistakes reported so far that `take_reports` has not removed, oldest first.
-    /// There is one report for each kind of mistake and pair of source lines (`sim_report::count`).
+    /// Mistakes of one kind at one pair of source lines are one report (see
+    /// `sim_options::merge_reports`).
     [[nodiscard]] std::vector<sim_report> reports() const {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.all();
     }
     /// Returns the mistakes reported so far and removes them from the `sim_node`. If reports are
-    /// printed, prints the number of times of each mistake that occurred more than once.
+    /// printed, prints the number of times of each mistake that has occurred again since it was
+    /// printed.
     [[nodiscard]] std::vector<sim_report> take_reports() {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();

@@ -257,7 +257,8 @@ struct sim_options {
     sim_default_stream default_stream = sim_default_stream::legacy;
     sim_checks         checks         = {};
     sim_on_report      on_report      = sim_on_report::print;
-    /// If true, mistakes of one kind at one pair of source lines are one report with a count.
+    /// If true, mistakes of one kind at one pair of source lines are one report with a count,
+    /// except leaks of the program's own blocks.
     bool merge_reports = true;
     /// If true, every completed operation is stored for `sim_node::trace`.
     bool trace = false;

@@ -167,9 +167,9 @@ struct sim_block_of {
 };
 
 /// One detected mistake, with the two operations that conflict. If there is only one, `first` is
-/// empty. For a leak, `first` is the allocation, and `second` is empty. A `sim_node` keeps one
-/// report for each kind of mistake and pair of source lines, the first, and counts the others
-/// (`count`).
+/// empty. For a leak, `first` is the allocation, and `second` is empty. Of the mistakes of one kind
+/// at one pair of source lines, a `sim_node` normally keeps the first report and counts the others
+/// (`count`, see `sim_options::merge_reports`).
 ///
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
@@ -180,7 +180,7 @@ struct sim_report {
     std::size_t    bytes   = 0;
     std::string    missing = {}; ///< the missing wait or order, in words
     sim_block_of   block{};      ///< the block that contains the memory, or the last one before it
-    /// For a leak: the number of blocks that were allocated at this line.
+    /// For a leak: the number of leaked blocks of this report.
     std::size_t blocks = 1;
     /// Number of times that this mistake occurred at these lines. The other members describe the
     /// first time.

@@ -22,7 +22,7 @@ namespace detail {
 /// The names that the program gave to streams, host threads and memory, for reports. Only the
 /// newest 4096 names of streams and threads are kept, and those of the default streams.
 ///
-/// Failure   Throws `std::bad_alloc`, and then the name is not stored.
+/// Failure   The functions that set names throw `std::bad_alloc`.
 /// Threads   The caller holds the machine's lock.
 /// Cost      Nothing is stored for a stream or thread without a name.
 class sim_names {
@@ -51,7 +51,7 @@ public:
         forget(range);
         memory_[range.begin()] = {range.end(), std::move(text)};
     }
-    /// Forgets the names of the memory in `range`.
+    /// Forgets the names of memory that overlaps `range`.
     void forget(sim_range range) noexcept {
         if (memory_.empty()) { return; }
         auto at = memory_.upper_bound(range.begin());
@@ -65,7 +65,8 @@ public:
         if (found != actors_.end()) { return found->second; }
         return (e.host ? "host thread " : "stream ") + std::to_string(e.actor);
     }
-    /// Returns the name of the memory at `address`, and the offset in it; empty if it has no name.
+    /// Returns a text with the name of the memory at `address` and the offset in it, such as `in
+    /// "weights", from byte 64`; empty if the memory has no name.
     [[nodiscard]] std::string of(std::uintptr_t address) const {
         auto const after = memory_.upper_bound(address);
         if (after == memory_.begin()) { return {}; }
@@ -96,7 +97,7 @@ private:
     }
 
     std::unordered_map<std::uint64_t, std::string> actors_;
-    /// The streams and threads that have names, the one with the oldest name first.
+    /// The streams and threads that have names, in the order in which they first got one.
     std::deque<std::uint64_t>             order_;
     std::map<std::uintptr_t, named_range> memory_;
 };

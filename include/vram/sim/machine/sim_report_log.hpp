@@ -36,8 +36,9 @@ struct sim_expected {
 };
 
 /// The reports about the program. Those of one kind and one pair of source lines are stored once
-/// and counted. Depending on `sim_options::on_report`, a report is also printed, thrown later by
-/// the call, or followed by an abort.
+/// and counted, except leaks, and unless `sim_options::merge_reports` is false. Depending on
+/// `sim_options::on_report`, a report is also printed, thrown later by the call, or followed by an
+/// abort.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The caller holds the machine's lock.
@@ -87,14 +88,15 @@ public:
 
     [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
     /// Returns the reports and removes them from the log. If reports are printed, prints the number
-    /// of times of each mistake that occurred repeatedly.
+    /// of times of each mistake that has occurred again since it was printed.
     [[nodiscard]] std::vector<sim_report> take() {
         print_totals();
         stored_.clear();
         printed_.clear();
         return std::exchange(reports_, {});
     }
-    /// If reports are printed, prints how often each mistake occurred that occurred more than once.
+    /// If reports are printed, prints the number of times of each mistake that has occurred again
+    /// since it was printed.
     void print_totals() {
         if (mode_ != sim_on_report::print) { return; }
         for (std::size_t i = 0; i < reports_.size(); ++i) {
