@@ -18,6 +18,15 @@ add_test(NAME includes/planted COMMAND ${python} ${scripts}/includes.py --self-t
 add_test(NAME snippets COMMAND ${python} ${scripts}/snippets.py --check ${PROJECT_SOURCE_DIR})
 add_test(NAME snippets/planted COMMAND ${python} ${scripts}/snippets.py --self-test)
 
+if(TARGET vram::cuda)
+  set(tested_versions ${CUDAToolkit_INCLUDE_DIRS})
+  list(TRANSFORM tested_versions APPEND /cccl)
+  list(APPEND tested_versions ${VRAM_CCCL_WHEEL_DIR})
+  add_test(NAME docs/versions COMMAND ${python} ${scripts}/versions.py --check ${tested_versions} --rmm ${VRAM_RMM_WHEEL_DIR})
+  set_tests_properties(docs/versions PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
+endif()
+add_test(NAME docs/versions/planted COMMAND ${python} ${scripts}/versions.py --self-test)
+
 add_test(NAME mutants COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py --check) # their lines are still there
 
 # Compiles every header for users alone, and the internal ones of a folder in one unit (./dev test --record compiles each
