@@ -32,9 +32,10 @@ inline constexpr bool sim_ordered_threads = true;
 #endif
 
 /// A host thread in simulated time. Its time starts at that of the thread that constructs it, which
-/// also is in simulated time until its last `sim_thread` is joined. Such threads run one at a time,
-/// and may wait for each other only through `sim_gate`, `sim_platform::lock` and `join`. Any other
-/// blocking wait stops all of them. The destructor joins.
+/// also is in simulated time until its last `sim_thread` is joined. Such threads run one at a time
+/// (unless `sim_order::freely` is set), and may wait for each other only through `sim_gate`,
+/// `sim_platform::lock` and `join`. Any other blocking wait stops all of them. The destructor
+/// joins.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -42,8 +43,8 @@ inline constexpr bool sim_ordered_threads = true;
 ///         g.notify();
 ///     }};
 ///
-/// Failure   An exception of the callable, except `sim_error{deadlock}`, becomes a report
-///           (`thread_failed`) of the node.
+/// Failure   The constructor throws if no thread can be started. An exception of the callable,
+///           except `sim_error{deadlock}`, becomes a report (`thread_failed`) of the node.
 class sim_thread {
 public:
     sim_thread() = default;

@@ -130,18 +130,18 @@ public:
     }
 
     /// Extends the block at `p`, of `bytes` bytes, by `more` bytes with physical memory, in place.
-    /// Returns false, and changes nothing, if the addresses after it are in use or memory is short.
+    /// Returns false, and changes nothing, if this is not possible, such as for lack of memory.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more),
                       [&](block const& b, block const& to) { span_.fill(b.last, to.last); });
     }
     /// Extends the block at `p`, of `bytes` bytes, by `more` bytes of addresses without physical
-    /// memory, in place. Returns false, and changes nothing, if the addresses after it are in use.
+    /// memory, in place. Returns false, and changes nothing, if this is not possible.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more), [](auto&, auto&) {});
     }
-    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes and releases the physical
-    /// memory of the pages that it no longer occupies. Returns the number of bytes released.
+    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes. Takes the physical memory from
+    /// the pages that it no longer occupies, as `drop` does. Returns the number of bytes taken.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
         if (less >= bytes) { // a block must keep at least one byte
@@ -183,8 +183,8 @@ public:
         count({}, {});
         return n == 0 || !pages.empty();
     }
-    /// Releases the physical memory of the pages that lie entirely in the range [q, q + n), but
-    /// keeps the addresses. Returns the number of bytes released.
+    /// Takes the physical memory from the pages that lie entirely in the range [q, q + n). Keeps up
+    /// to `virtual_options::keep` bytes, and releases the rest. Returns the number of bytes taken.
     std::size_t drop(void* q, std::size_t n) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(q, n), q, n);
@@ -391,7 +391,7 @@ private:
 
     detail::virtual_span<Memory> span_;
     detail::span_blocks          blocks_;
-    /// Number of pages of physical memory that stay with the resource when blocks are freed.
+    /// Largest number of pages of physical memory that stay with the resource after frees.
     std::size_t  keep_;
     memory_usage figures_{};
     detail::lock lock_;

@@ -136,7 +136,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > most_staged)) {
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // A device that uses the host's page tables copies directly, so the call need not wait.
+        // With the host's page tables, CUDA's call need not wait, so this wait gives no order.
         bool const direct = route.engine == sim_engine::to_host && m.options.host_page_tables;
         // A copy from pageable memory to a device may still be under way, so it does not happen
         // before the host's next step.

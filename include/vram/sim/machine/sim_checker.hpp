@@ -71,7 +71,7 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // A copy has read its pageable source when the call returns, unless the device does it.
+        // A pageable source has been read when the call returns, unless the device reads it itself.
         if (block == &pageable_ && copy && !page_tables_ && access == sim_access::read) { return; }
         if (block == nullptr) { return; }
         if (block->parts != nullptr) {

@@ -73,7 +73,7 @@ public:
 
 private:
     /// Unmaps all of the `room` bytes at `all` except `size` bytes that start at a multiple of 2
-    /// MiB. Returns the start of these.
+    /// MiB, and returns the start of these. Returns `all` if `room` equals `size`.
     static void* cut(void* all, std::size_t room, std::size_t size) noexcept {
         if (room == size) { return all; }
         auto* const       p      = static_cast<std::byte*>(align_address(all, huge_page));

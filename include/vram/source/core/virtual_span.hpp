@@ -28,8 +28,9 @@ namespace detail {
 ///     span.move(0, 5, 20, 25); // moves the memory of five pages to pages 20 to 24
 ///     span.move(20, 25, 0, 5); // and back, without a driver call
 ///
-/// Failure   `fill` throws `out_of_memory` or the error of the platform, and changes nothing. If an
-///           unmapping fails, the error sink receives the error, and the memory stays a spare.
+/// Failure   `fill` throws `out_of_memory` or the error of the platform, and has then backed no
+///           page. If `drop` or `trim` cannot unmap memory, the error sink receives the error, and
+///           the memory stays a spare.
 /// Threads   One thread at a time.
 /// Streams   No function waits for a stream. The caller ensures that no stream uses a page whose
 ///           memory `drop` releases, or a page to which other memory is mapped than before.
