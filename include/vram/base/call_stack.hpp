@@ -26,7 +26,7 @@ namespace vram {
 ///
 /// Failure   Never throws. If the stack cannot be read or stored, it is empty.
 /// Threads   Any thread.
-/// Cost      About 40 ns for 8 frames if the thread has made the same stack before; some
+/// Cost      About 40 ns for 8 frames on x86-64 if the thread has made the same stack before; some
 ///           microseconds otherwise. One copy of the addresses in host memory, and 48 KiB for each
 ///           thread.
 class call_stack {

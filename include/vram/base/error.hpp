@@ -35,7 +35,8 @@ inline constinit std::atomic<error_sink> sink = print_error;
 inline constinit thread_local unsigned locks_held = 0;
 inline constexpr unsigned              has_errors = 1U << 31;
 
-/// An error that is reported once its thread holds no lock, with a copy of the text `cause`.
+/// An error that is reported once its thread holds no lock, with a copy of the text `cause` (its
+/// first 199 characters).
 struct stored_error {
     error         what       = {};
     stored_error* next       = nullptr;
@@ -132,7 +133,8 @@ inline void pass_on(error const& e) noexcept {
 /// Notes that a device has failed with an error that each later call of its platform returns. The
 /// next error that may be a consequence is reported as that failure, once for the process. From
 /// then on `report_error` discards platform errors, dead streams, leaks, and lost exceptions with
-/// this code, which may be consequences too. Any thread may call this function.
+/// this code, which may be consequences too. Only the first failure is noted. Any thread may call
+/// this function.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);

@@ -22,7 +22,7 @@ namespace vram {
 ///
 /// Failure   Never throws.
 /// Threads   Any thread.
-/// Cost      One load for each function.
+/// Cost      One load for each function; `within` makes one for each level.
 class memory_tag {
 public:
     constexpr memory_tag() noexcept = default; ///< no tag: the path is empty

@@ -23,7 +23,7 @@ namespace vram {
 /// does not wait for the copy, with these exceptions outside a capture. A pageable source has been
 /// read when the call returns; for up to 1 MiB without a wait for earlier work of the stream. A
 /// copy to pageable memory, or between host memory, is complete when the call returns. With
-/// `sim_options::host_page_tables`, these do not hold for copies between pageable and device memory.
+/// `sim_options::host_page_tables`, they do not hold for copies between pageable and device memory.
 ///
 /// Failure   Throws `sim_error`.
 /// Streams   The copy is stream-ordered; during a capture, it becomes a node of the graph. The

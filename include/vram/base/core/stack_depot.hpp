@@ -93,11 +93,12 @@ private:
 };
 
 /// Walks the stack of the calling thread. The unwinder takes some microseconds for eight frames, so
-/// a thread remembers its steps: if a place of its stack has a certain return address, then the
-/// next return address is at a certain other place. A later walk takes the same steps, and its
-/// result is used if the same call stack was found by the unwinder before.
+/// on x86-64 a thread remembers its steps: if a place of its stack has a certain return address,
+/// then the next return address is at a certain other place. A later walk takes the same steps, and
+/// its result is used if the same call stack was found by the unwinder before.
 ///
-/// Failure   `here` returns null if the compiler has no unwinder, or without host memory.
+/// Failure   `here` returns null if the compiler has no unwinder, without host memory, and for 0
+///           frames.
 /// Threads   Any thread.
 /// Cost      About 40 ns for eight frames if all steps are remembered, also if other calls of the
 ///           same functions were made since. 48 KiB of host memory for each thread that walks.
@@ -105,8 +106,8 @@ class stack_walk {
 public:
     static constexpr unsigned most = 32; ///< the largest number of frames
 
-    /// Returns the call stack of the innermost `frames` return addresses. The first is an address
-    /// in the caller of `here`.
+    /// Returns the call stack of the innermost `frames` return addresses (at most `most`). The
+    /// first is an address in the caller of `here`.
     [[gnu::noinline]] static stack_node const* here(unsigned frames) noexcept {
 #if __has_include(<unwind.h>)
         if (frames == 0) { return nullptr; }

@@ -29,8 +29,8 @@ struct tag_node {
 /// All tags of the process. Each path is stored once, so two tags are equal if their addresses are.
 /// Nothing is freed, because an event may refer to a tag until the end of the process.
 ///
-/// Failure   `descend` returns the outer tag if there is no host memory for a new one, if its path
-///           would be longer than `longest`, or if there are `most` tags.
+/// Failure   `descend` leaves out a new level if there is no host memory for it, if its path would
+///           be longer than `longest`, or if there are `most` tags.
 /// Threads   Any thread may call any function. Only a new tag takes a lock.
 /// Cost      `descend` compares the name with the tags that have the same hash.
 class tag_tree {

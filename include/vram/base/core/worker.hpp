@@ -18,7 +18,8 @@ namespace detail {
 ///
 ///     worker w{device, [&] { ... }};
 ///
-/// Failure   If the callable throws, the program ends, as with `std::thread`.
+/// Failure   The constructor throws `std::system_error` if no thread can be started. If the
+///           callable throws, the program ends, as with `std::thread`.
 class worker {
 public:
     worker() = default;
