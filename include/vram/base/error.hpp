@@ -6,7 +6,7 @@
 /// `deallocate` and destructors.
 
 #include <vram/base/error_kind.hpp> // error, error_kind
-#include <vram/base/error_text.hpp> // error_text
+#include <vram/base/error_text.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `error_kind` lists the errors that are reported to the error sink; `error` is one of them.
 
-#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/call_site.hpp>
 
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t

@@ -4,8 +4,8 @@
 /// \file
 /// `out_of_memory` is thrown if an allocation is refused, and carries its numbers.
 
-#include <vram/base/call_site.hpp> // call_site
-#include <vram/base/tag.hpp>       // memory_tag
+#include <vram/base/call_site.hpp>
+#include <vram/base/tag.hpp> // memory_tag
 
 #include <array>   // array
 #include <cstddef> // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `observer` is an object that resources notify of each allocation, free and change of a chunk.
 
-#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/call_site.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `platform` is the set of types and static functions that vram needs of a device API.
 
-#include <vram/concepts/memory_info.hpp>  // memory_info
-#include <vram/concepts/pitched_copy.hpp> // pitched_copy
+#include <vram/concepts/memory_info.hpp>
+#include <vram/concepts/pitched_copy.hpp>
 
 #include <concepts> // same_as, regular, movable
 #include <cstddef>  // size_t, byte

@@ -4,7 +4,7 @@
 /// \file
 /// `powers` are the optional functions of a resource, besides allocating and freeing.
 
-#include <vram/base/memory_usage.hpp> // memory_usage
+#include <vram/base/memory_usage.hpp>
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
 
 #include <concepts> // same_as

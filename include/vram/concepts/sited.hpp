@@ -4,8 +4,8 @@
 /// \file
 /// `sited` calls a resource with the line of the caller, if the resource takes one.
 
-#include <vram/base/align.hpp>        // default_alignment
-#include <vram/base/call_site.hpp>    // call_site
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
 
 #include <cstddef> // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `virtual_memory` is an interface that reserves addresses and maps physical memory to them.
 
-#include <vram/concepts/memory_info.hpp> // memory_info
-#include <vram/concepts/resource.hpp>    // detail::sees_noexcept
+#include <vram/concepts/memory_info.hpp>
+#include <vram/concepts/resource.hpp> // detail::sees_noexcept
 
 #include <concepts> // same_as, copyable, default_initializable
 #include <cstddef>  // size_t

@@ -5,13 +5,13 @@
 /// `cuda_async_resource` is the driver's own stream-ordered memory: cudaMallocAsync from a separate
 /// pool.
 
-#include <vram/base/call_site.hpp>               // call_site
-#include <vram/base/contract.hpp>                // expects
-#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
-#include <vram/cuda/core/cuda_freed_streams.hpp> // cuda_freed_streams
-#include <vram/cuda/core/over_aligned.hpp>       // over_aligned
-#include <vram/cuda/cuda_platform.hpp>           // cuda_platform
-#include <vram/cuda/cuda_pool.hpp>               // cuda_pool
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp> // expects
+#include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/cuda/core/cuda_freed_streams.hpp>
+#include <vram/cuda/core/over_aligned.hpp>
+#include <vram/cuda/cuda_platform.hpp>
+#include <vram/cuda/cuda_pool.hpp>
 
 #include <cuda_runtime_api.h> // cudaMallocFromPoolAsync, cudaFreeAsync
 

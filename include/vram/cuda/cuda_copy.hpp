@@ -4,9 +4,9 @@
 /// \file
 /// `cuda_copy` copies bytes in stream order: a range, a box, or between two devices.
 
-#include <vram/base/contract.hpp>         // expects
-#include <vram/concepts/pitched_copy.hpp> // pitched_copy
-#include <vram/cuda/cuda_stream_view.hpp> // cuda_stream_view
+#include <vram/base/contract.hpp> // expects
+#include <vram/concepts/pitched_copy.hpp>
+#include <vram/cuda/cuda_stream_view.hpp>
 
 #include <cuda_runtime_api.h> // cudaMemcpyAsync
 

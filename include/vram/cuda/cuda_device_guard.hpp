@@ -4,7 +4,7 @@
 /// \file
 /// `cuda_device_guard` makes a device current for a scope.
 
-#include <vram/cuda/cuda_device.hpp> // cuda_device
+#include <vram/cuda/cuda_device.hpp>
 
 #include <cuda_runtime_api.h> // cudaSetDevice
 

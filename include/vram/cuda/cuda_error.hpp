@@ -4,9 +4,9 @@
 /// \file
 /// `cuda_error` is an error of the CUDA runtime, with its number and its source location.
 
-#include <vram/base/error.hpp>          // report_error
-#include <vram/base/out_of_memory.hpp>  // out_of_memory, shortage
-#include <vram/cuda/core/cuda_exit.hpp> // cuda_exit
+#include <vram/base/error.hpp>         // report_error
+#include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
+#include <vram/cuda/core/cuda_exit.hpp>
 
 #include <cuda_runtime_api.h> // cudaError_t
 

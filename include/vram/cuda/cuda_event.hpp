@@ -4,9 +4,9 @@
 /// \file
 /// `cuda_event` is a CUDA event: a position in the order of a stream.
 
-#include <vram/cuda/core/cuda_context.hpp> // cuda_context
-#include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
-#include <vram/cuda/cuda_stream_view.hpp>  // cuda_stream_view
+#include <vram/cuda/core/cuda_context.hpp>
+#include <vram/cuda/cuda_device_guard.hpp>
+#include <vram/cuda/cuda_stream_view.hpp>
 
 #include <cuda_runtime_api.h> // cudaEventCreateWithFlags
 

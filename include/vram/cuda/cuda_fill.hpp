@@ -4,7 +4,7 @@
 /// \file
 /// `cuda_fill` sets each byte of a range to one value, in stream order.
 
-#include <vram/cuda/cuda_stream_view.hpp> // cuda_stream_view
+#include <vram/cuda/cuda_stream_view.hpp>
 
 #include <cuda_runtime_api.h> // cudaMemsetAsync
 

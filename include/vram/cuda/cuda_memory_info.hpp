@@ -4,8 +4,8 @@
 /// \file
 /// `cuda_memory_info` returns the free and the total memory of a device.
 
-#include <vram/concepts/memory_info.hpp>   // memory_info
-#include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
+#include <vram/concepts/memory_info.hpp>
+#include <vram/cuda/cuda_device_guard.hpp>
 
 #include <cuda_runtime_api.h> // cudaMemGetInfo
 

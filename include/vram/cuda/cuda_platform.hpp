@@ -4,20 +4,20 @@
 /// \file
 /// `cuda_platform` is CUDA as the other parts of vram use it.
 
-#include <vram/concepts/completion_flags.hpp>     // completion_flags
-#include <vram/concepts/core/stream_hold.hpp>     // announces_ends
-#include <vram/concepts/core/stream_standing.hpp> // stream_standing
-#include <vram/concepts/platform.hpp>             // platform
-#include <vram/cuda/core/cuda_copy_batch.hpp>     // cuda_copy_batch
-#include <vram/cuda/core/cuda_mark.hpp>           // cuda_mark
-#include <vram/cuda/core/cuda_memory_kind.hpp>    // cuda_memory_kind
-#include <vram/cuda/core/cuda_numa_local.hpp>     // cuda_numa_local
-#include <vram/cuda/core/cuda_ranges.hpp>         // cuda_ranges
-#include <vram/cuda/cuda_copy.hpp>                // cuda_copy
-#include <vram/cuda/cuda_event.hpp>               // cuda_event
-#include <vram/cuda/cuda_fill.hpp>                // cuda_fill
-#include <vram/cuda/cuda_memory_info.hpp>         // cuda_memory_info
-#include <vram/cuda/cuda_stream.hpp>              // cuda_stream
+#include <vram/concepts/completion_flags.hpp>
+#include <vram/concepts/core/stream_hold.hpp> // announces_ends
+#include <vram/concepts/core/stream_standing.hpp>
+#include <vram/concepts/platform.hpp>
+#include <vram/cuda/core/cuda_copy_batch.hpp>
+#include <vram/cuda/core/cuda_mark.hpp>
+#include <vram/cuda/core/cuda_memory_kind.hpp>
+#include <vram/cuda/core/cuda_numa_local.hpp>
+#include <vram/cuda/core/cuda_ranges.hpp>
+#include <vram/cuda/cuda_copy.hpp>
+#include <vram/cuda/cuda_event.hpp>
+#include <vram/cuda/cuda_fill.hpp>
+#include <vram/cuda/cuda_memory_info.hpp>
+#include <vram/cuda/cuda_stream.hpp>
 
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
 

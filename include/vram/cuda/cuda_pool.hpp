@@ -4,12 +4,12 @@
 /// \file
 /// `cuda_pool` owns a memory pool of the driver, with its settings and its figures.
 
-#include <vram/base/align.hpp>                   // unsatisfiable, saturating_add
-#include <vram/base/memory_usage.hpp>            // memory_usage
-#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/core/cuda_context.hpp>       // cuda_context
-#include <vram/cuda/cuda_device_guard.hpp>       // cuda_device_guard
-#include <vram/cuda/cuda_stream.hpp>             // cuda_stream
+#include <vram/base/align.hpp> // unsatisfiable, saturating_add
+#include <vram/base/memory_usage.hpp>
+#include <vram/cuda/core/cuda_capture_guard.hpp>
+#include <vram/cuda/core/cuda_context.hpp>
+#include <vram/cuda/cuda_device_guard.hpp>
+#include <vram/cuda/cuda_stream.hpp>
 
 #include <cuda_runtime_api.h> // cudaMemPoolCreate
 

@@ -4,7 +4,7 @@
 /// \file
 /// `cuda_resource` is the memory of a device, straight from the driver: cudaMalloc and cudaFree.
 
-#include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
+#include <vram/cuda/core/cuda_direct.hpp>
 
 #include <cuda_runtime_api.h> // cudaMalloc, cudaFree
 

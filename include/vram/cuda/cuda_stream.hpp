@@ -4,8 +4,8 @@
 /// \file
 /// `cuda_stream` is a CUDA stream with an owner, which destroys it.
 
-#include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
-#include <vram/cuda/cuda_stream_view.hpp>  // cuda_stream_view
+#include <vram/cuda/cuda_device_guard.hpp>
+#include <vram/cuda/cuda_stream_view.hpp>
 
 #include <cuda_runtime_api.h> // cudaStreamCreateWithPriority
 

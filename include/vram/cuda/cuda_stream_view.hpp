@@ -4,12 +4,12 @@
 /// \file
 /// `cuda_stream_view` is a CUDA stream without ownership.
 
-#include <vram/concepts/core/diagnosed.hpp>      // refuse_stream
-#include <vram/concepts/platform_of.hpp>         // find_platform
-#include <vram/cuda/core/cuda_capture_guard.hpp> // cuda_capture_guard
-#include <vram/cuda/core/cuda_stream_calls.hpp>  // cuda_stream_calls
-#include <vram/cuda/core/cuda_stream_ids.hpp>    // cuda_stream_ids
-#include <vram/cuda/cuda_device.hpp>             // cuda_device
+#include <vram/concepts/core/diagnosed.hpp> // refuse_stream
+#include <vram/concepts/platform_of.hpp>    // find_platform
+#include <vram/cuda/core/cuda_capture_guard.hpp>
+#include <vram/cuda/core/cuda_stream_calls.hpp>
+#include <vram/cuda/core/cuda_stream_ids.hpp>
+#include <vram/cuda/cuda_device.hpp>
 
 #include <cuda_runtime_api.h> // cudaStream_t
 

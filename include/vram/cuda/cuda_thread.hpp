@@ -4,16 +4,16 @@
 /// \file
 /// `cuda_thread` is a host thread with a current device.
 
-#include <vram/base/core/meeting.hpp>        // meeting
-#include <vram/cuda/cuda_device.hpp>         // cuda_device
-#include <vram/source/core/posix_thread.hpp> // posix_thread
+#include <vram/base/core/meeting.hpp>
+#include <vram/cuda/cuda_device.hpp>
+#include <vram/source/core/posix_thread.hpp>
 
 #include <cuda_runtime_api.h> // cudaSetDevice, cudaThreadExchangeStreamCaptureMode
 
 #include <utility> // forward
 
 #if !__has_include(<pthread.h>)
-#include <vram/base/core/worker.hpp> // worker
+#include <vram/base/core/worker.hpp>
 #endif
 
 namespace vram {

@@ -5,7 +5,7 @@
 /// `managed_resource` is memory that moves to the processor that touches it: cudaMallocManaged,
 /// with advice and prefetch.
 
-#include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
+#include <vram/cuda/core/cuda_direct.hpp>
 
 #include <cuda_runtime_api.h> // cudaMallocManaged, cudaMemAdvise, cudaMemPrefetchAsync
 

@@ -4,7 +4,7 @@
 /// \file
 /// `pinned_resource` is host memory that devices copy from and to at full speed: cudaHostAlloc.
 
-#include <vram/cuda/core/cuda_direct.hpp> // cuda_direct
+#include <vram/cuda/core/cuda_direct.hpp>
 
 #include <cuda_runtime_api.h> // cudaHostAlloc, cudaFreeHost
 

@@ -4,10 +4,10 @@
 /// \file
 /// `registered_resource` is pinned host memory, allocated many times faster than by cudaHostAlloc.
 
-#include <vram/base/core/address_map.hpp>     // address_map
-#include <vram/cuda/core/cuda_direct.hpp>     // cuda_direct
+#include <vram/base/core/address_map.hpp>
+#include <vram/cuda/core/cuda_direct.hpp>
 #include <vram/cuda/core/cuda_numa_local.hpp> // node_of
-#include <vram/source/core/touched_pages.hpp> // touched_pages
+#include <vram/source/core/touched_pages.hpp>
 
 #if __has_include(<sys/mman.h>)
 

@@ -4,8 +4,8 @@
 /// \file
 /// `virtual_resource` is device memory with blocks that grow in place.
 
-#include <vram/cuda/core/cuda_virtual_memory.hpp> // cuda_virtual_memory
-#include <vram/source/virtual_source.hpp>         // virtual_source
+#include <vram/cuda/core/cuda_virtual_memory.hpp>
+#include <vram/source/virtual_source.hpp>
 
 namespace vram {
 

@@ -4,7 +4,7 @@
 /// \file
 /// `boundary` selects the values of a volume's elements beyond its border.
 
-#include <vram/base/core/smaller_of.hpp> // smaller_of
+#include <vram/base/core/smaller_of.hpp>
 #include <vram/base/requirements.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t

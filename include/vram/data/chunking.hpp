@@ -6,7 +6,7 @@
 
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/data/layout_error.hpp>    // layout_error
+#include <vram/data/layout_error.hpp>
 
 #include <cstddef> // size_t
 

@@ -7,7 +7,7 @@
 #include <vram/base/align.hpp>           // align, default_alignment, unsatisfiable
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/data/layout_error.hpp>    // layout_error
+#include <vram/data/layout_error.hpp>
 
 #include <cstddef>     // size_t, byte
 #include <span>        // span

@@ -4,13 +4,13 @@
 /// \file
 /// `file` is a file that threads read and write at any offset, completely or not at all.
 
-#include <vram/base/core/smaller_of.hpp> // smaller_of
-#include <vram/data/core/file_calls.hpp> // file_calls
+#include <vram/base/core/smaller_of.hpp>
+#include <vram/data/core/file_calls.hpp>
 
 #if __has_include(<unistd.h>)
 
-#include <vram/base/align.hpp>      // align_down
-#include <vram/data/file_error.hpp> // file_error
+#include <vram/base/align.hpp> // align_down
+#include <vram/data/file_error.hpp>
 
 #include <atomic>       // atomic
 #include <cerrno>       // errno

@@ -4,9 +4,9 @@
 /// \file
 /// `file_chunks` is a loader's source: each batch is a chunk of a file.
 
-#include <vram/base/core/smaller_of.hpp> // smaller_of
-#include <vram/data/chunking.hpp>        // chunking
-#include <vram/data/file.hpp>            // file, the one that is usual
+#include <vram/base/core/smaller_of.hpp>
+#include <vram/data/chunking.hpp>
+#include <vram/data/file.hpp> // file, the one that is usual
 
 #include <cstddef>    // size_t, byte
 #include <span>       // span

@@ -5,9 +5,9 @@
 /// `file_records` is a loader's source: each batch consists of records of a file.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/data/file_chunks.hpp>     // file_chunks
-#include <vram/data/file_error.hpp>      // file_error
-#include <vram/data/layout_error.hpp>    // layout_error
+#include <vram/data/file_chunks.hpp>
+#include <vram/data/file_error.hpp>
+#include <vram/data/layout_error.hpp>
 
 #include <cstddef>    // size_t, byte
 #include <span>       // span

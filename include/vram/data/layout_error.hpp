@@ -6,7 +6,7 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <vram/base/core/what_text.hpp> // what_text
+#include <vram/base/core/what_text.hpp>
 
 #include <cstddef>   // size_t
 #include <exception> // exception

@@ -6,10 +6,10 @@
 
 #if __has_include(<sys/mman.h>)
 
-#include <vram/base/align.hpp>      // align_down
-#include <vram/base/contract.hpp>   // expects
-#include <vram/data/file.hpp>       // file
-#include <vram/data/file_error.hpp> // file_error
+#include <vram/base/align.hpp>    // align_down
+#include <vram/base/contract.hpp> // expects
+#include <vram/data/file.hpp>
+#include <vram/data/file_error.hpp>
 
 #include <cerrno>       // errno
 #include <cstddef>      // size_t, byte

@@ -4,7 +4,7 @@
 /// \file
 /// `memory_chunks` is a loader's source: each batch is a part of host memory.
 
-#include <vram/data/chunking.hpp> // chunking
+#include <vram/data/chunking.hpp>
 
 #include <cstddef>    // size_t, byte
 #include <cstring>    // memcpy

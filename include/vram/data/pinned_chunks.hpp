@@ -4,8 +4,8 @@
 /// \file
 /// `pinned_chunks` is a loader's source: each batch is a part of pinned memory.
 
-#include <vram/concepts/platform_of.hpp> // platform_of
-#include <vram/data/memory_chunks.hpp>   // memory_chunks
+#include <vram/concepts/platform_of.hpp>
+#include <vram/data/memory_chunks.hpp>
 
 #include <cstddef> // size_t, byte
 #include <span>    // span

@@ -4,8 +4,8 @@
 /// \file
 /// `pinned_tile_source` is a loader's source: each batch is a tile of a volume in pinned memory.
 
-#include <vram/concepts/platform_of.hpp> // platform_of
-#include <vram/data/tile_source.hpp>     // tile_source
+#include <vram/concepts/platform_of.hpp>
+#include <vram/data/tile_source.hpp>
 
 #include <array>   // array
 #include <bit>     // bit_cast

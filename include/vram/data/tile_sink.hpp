@@ -4,9 +4,9 @@
 /// \file
 /// `tile_sink` writes the results of tiles into a volume in memory.
 
-#include <vram/concepts/platform_of.hpp>  // platform_of
+#include <vram/concepts/platform_of.hpp>
 #include <vram/data/core/tile_copies.hpp> // tile_copies, tile_part
-#include <vram/data/layout_error.hpp>     // layout_error
+#include <vram/data/layout_error.hpp>
 
 #include <cstddef>     // size_t
 #include <ranges>      // borrowed_range, contiguous_range

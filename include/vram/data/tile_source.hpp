@@ -4,8 +4,8 @@
 /// \file
 /// `tile_source` is a loader's source: each batch is a tile, with its halo, of a volume.
 
-#include <vram/data/core/tile_copies.hpp> // tile_copies
-#include <vram/data/layout_error.hpp>     // layout_error
+#include <vram/data/core/tile_copies.hpp>
+#include <vram/data/layout_error.hpp>
 
 #include <cstddef>     // size_t, byte
 #include <cstring>     // memcpy

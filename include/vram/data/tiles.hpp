@@ -6,8 +6,8 @@
 
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/data/boundary.hpp>        // boundary
-#include <vram/data/layout_error.hpp>    // layout_error
+#include <vram/data/boundary.hpp>
+#include <vram/data/layout_error.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <limits>  // numeric_limits

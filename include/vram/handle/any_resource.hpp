@@ -5,9 +5,9 @@
 /// `any_resource` owns a resource of any type: the usual member of a class that allocates.
 
 #include <vram/concepts/core/diagnosed.hpp> // refuse_platform, refuse_order
-#include <vram/handle/core/counted.hpp>     // counted
-#include <vram/handle/resource_ref.hpp>     // resource_ref, resource_for
-#include <vram/handle/shared.hpp>           // shared
+#include <vram/handle/core/counted.hpp>
+#include <vram/handle/resource_ref.hpp> // resource_ref, resource_for
+#include <vram/handle/shared.hpp>
 
 #include <concepts>    // derived_from
 #include <type_traits> // remove_cvref_t

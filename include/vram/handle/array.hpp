@@ -4,11 +4,11 @@
 /// \file
 /// `array` is a buffer of elements: device memory with a type and a length.
 
-#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/core/smaller_of.hpp>    // larger_of
 #include <vram/concepts/core/user_line.hpp> // user_line, part_kind
-#include <vram/handle/buffer.hpp>           // buffer
+#include <vram/handle/buffer.hpp>
 
 #include <cstddef>     // size_t, byte
 #include <span>        // span

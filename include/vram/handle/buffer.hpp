@@ -4,14 +4,14 @@
 /// \file
 /// `buffer` is a block of memory that its destructor frees, in stream order.
 
-#include <vram/base/align.hpp>                  // default_alignment
-#include <vram/base/call_site.hpp>              // call_site
-#include <vram/base/core/smaller_of.hpp>        // smaller_of
-#include <vram/concepts/core/stream_hold.hpp>   // stream_hold, hold_stream
-#include <vram/concepts/core/user_line.hpp>     // user_line, remembered_line
-#include <vram/concepts/resource.hpp>           // resource
-#include <vram/concepts/sited.hpp>              // sited
-#include <vram/handle/core/stored_resource.hpp> // stored_resource
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/smaller_of.hpp>
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/core/user_line.hpp>   // user_line, remembered_line
+#include <vram/concepts/resource.hpp>
+#include <vram/concepts/sited.hpp>
+#include <vram/handle/core/stored_resource.hpp>
 
 #include <concepts> // copy_constructible, integral
 #include <cstddef>  // size_t

@@ -4,10 +4,10 @@
 /// \file
 /// `current` is the default resource of each device, for code that names no resource.
 
-#include <vram/concepts/platform.hpp>    // platform
-#include <vram/handle/any_resource.hpp>  // any_resource
-#include <vram/handle/resource_ref.hpp>  // resource_ref
-#include <vram/layer/stream_ordered.hpp> // stream_ordered
+#include <vram/concepts/platform.hpp>
+#include <vram/handle/any_resource.hpp>
+#include <vram/handle/resource_ref.hpp>
+#include <vram/layer/stream_ordered.hpp>
 
 #include <atomic>   // atomic
 #include <concepts> // constructible_from

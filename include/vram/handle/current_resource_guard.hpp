@@ -4,7 +4,7 @@
 /// \file
 /// `current_resource_guard` sets a device's current resource for a scope.
 
-#include <vram/handle/current.hpp> // current
+#include <vram/handle/current.hpp>
 
 #include <utility> // move
 

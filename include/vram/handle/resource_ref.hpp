@@ -6,7 +6,7 @@
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/core/diagnosed.hpp> // refuse_platform, refuse_order
-#include <vram/handle/core/erased.hpp>      // erased
+#include <vram/handle/core/erased.hpp>
 
 #include <concepts>    // derived_from, same_as
 #include <type_traits> // remove_const_t, remove_reference_t

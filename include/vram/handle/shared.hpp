@@ -4,15 +4,15 @@
 /// \file
 /// `shared` is a copyable handle of a resource that must not be copied.
 
-#include <vram/base/call_site.hpp>              // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/observer.hpp>           // observed_resource
 #include <vram/concepts/powers.hpp> // fallible_resource, owning_resource, measured_resource
-#include <vram/concepts/sited.hpp>  // sited
-#include <vram/handle/core/cccl_3_0_calls.hpp> // cccl_3_0_calls
-#include <vram/handle/core/counted.hpp>        // counted
-#include <vram/layer/with.hpp>                 // with::pending
+#include <vram/concepts/sited.hpp>
+#include <vram/handle/core/cccl_3_0_calls.hpp>
+#include <vram/handle/core/counted.hpp>
+#include <vram/layer/with.hpp> // with::pending
 
 #include <cstddef> // size_t
 #include <utility> // move, forward, exchange, swap, as_const, in_place_t

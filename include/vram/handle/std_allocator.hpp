@@ -4,11 +4,11 @@
 /// \file
 /// `std_allocator` lets standard containers, such as `std::vector`, use the memory of a resource.
 
-#include <vram/base/align.hpp>                  // unsatisfiable
-#include <vram/concepts/property.hpp>           // host_accessible
-#include <vram/concepts/resource.hpp>           // synchronous_resource
-#include <vram/concepts/sited.hpp>              // sited
-#include <vram/handle/core/stored_resource.hpp> // stored_resource
+#include <vram/base/align.hpp>        // unsatisfiable
+#include <vram/concepts/property.hpp> // host_accessible
+#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/handle/core/stored_resource.hpp>
 
 #include <cstddef>     // size_t
 #include <type_traits> // true_type, is_empty, remove_reference_t

@@ -4,11 +4,11 @@
 /// \file
 /// `chrome_trace` writes a history as JSON for chrome://tracing and other profilers.
 
-#include <vram/history/core/block_story.hpp>     // block_story
-#include <vram/history/core/byte_file.hpp>       // byte_file
-#include <vram/history/core/json_writer.hpp>     // json_writer
+#include <vram/history/core/block_story.hpp>
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/json_writer.hpp>
 #include <vram/history/core/memory_counters.hpp> // memory_counters, name_of_instant
-#include <vram/history/history_record.hpp>       // history_record
+#include <vram/history/history_record.hpp>
 
 #include <cstdint> // uint64_t, int64_t, uint32_t
 #include <string>  // string

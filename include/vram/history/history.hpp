@@ -4,14 +4,14 @@
 /// \file
 /// `history` is an observer that keeps the last events of a stack, for profilers and reports.
 
-#include <vram/base/call_stack.hpp>               // call_stack
-#include <vram/base/core/thread_number.hpp>       // thread_number
-#include <vram/base/tag.hpp>                      // current_tag
-#include <vram/concepts/observer.hpp>             // memory_event
-#include <vram/history/core/byte_file.hpp>        // byte_file
-#include <vram/history/core/history_state.hpp>    // history_state
-#include <vram/history/core/number_of_stream.hpp> // number_of_stream
-#include <vram/history/history_record.hpp>        // history_record
+#include <vram/base/call_stack.hpp>
+#include <vram/base/core/thread_number.hpp>
+#include <vram/base/tag.hpp>          // current_tag
+#include <vram/concepts/observer.hpp> // memory_event
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/history_state.hpp>
+#include <vram/history/core/number_of_stream.hpp>
+#include <vram/history/history_record.hpp>
 
 #include <bit>     // bit_cast
 #include <cstddef> // size_t

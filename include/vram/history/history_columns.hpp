@@ -4,9 +4,9 @@
 /// \file
 /// `history_columns` writes a history to a small file, which `read_history` reads.
 
-#include <vram/history/core/byte_file.hpp>     // byte_file
-#include <vram/history/core/column_format.hpp> // column_format
-#include <vram/history/history_record.hpp>     // history_record
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/column_format.hpp>
+#include <vram/history/history_record.hpp>
 
 #include <algorithm>     // min
 #include <bit>           // countr_zero

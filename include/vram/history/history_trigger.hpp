@@ -5,8 +5,8 @@
 /// `history_trigger` writes a history at the end of the process, after a refusal, or on a signal.
 
 #include <vram/history/core/history_state.hpp> // history_state, history_file
-#include <vram/history/core/signal_writer.hpp> // signal_writer
-#include <vram/history/history.hpp>            // history, history_format
+#include <vram/history/core/signal_writer.hpp>
+#include <vram/history/history.hpp> // history, history_format
 
 #include <cstdlib> // atexit
 #include <memory>  // shared_ptr

@@ -4,17 +4,17 @@
 /// \file
 /// `logging` is a layer that writes a line to a file for each allocation and free, as RMM does.
 
-#include <vram/base/call_site.hpp>                // call_site
-#include <vram/base/core/thread_number.hpp>       // thread_number
-#include <vram/base/tag.hpp>                      // current_tag
-#include <vram/concepts/core/diagnosed.hpp>       // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>               // fallible_resource, reusing_resource
-#include <vram/concepts/sited.hpp>                // sited
-#include <vram/history/core/csv_row.hpp>          // csv_row, csv_header
-#include <vram/history/core/log_file.hpp>         // log_file
-#include <vram/history/core/number_of_stream.hpp> // number_of_stream
-#include <vram/layer/layer_base.hpp>              // layer_base
-#include <vram/layer/with.hpp>                    // with::layer
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/thread_number.hpp>
+#include <vram/base/tag.hpp>                // current_tag
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/history/core/csv_row.hpp> // csv_row, csv_header
+#include <vram/history/core/log_file.hpp>
+#include <vram/history/core/number_of_stream.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::layer
 
 #include <bit>      // bit_cast
 #include <chrono>   // system_clock

@@ -4,12 +4,12 @@
 /// \file
 /// `perfetto_trace` writes a history for ui.perfetto.dev, with counters in bytes.
 
-#include <vram/history/core/block_story.hpp>      // block_story
-#include <vram/history/core/byte_file.hpp>        // byte_file
-#include <vram/history/core/memory_counters.hpp>  // memory_counters, name_of_instant
-#include <vram/history/core/protobuf_message.hpp> // protobuf_message
-#include <vram/history/core/utf8_text.hpp>        // utf8_text
-#include <vram/history/history_record.hpp>        // history_record
+#include <vram/history/core/block_story.hpp>
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/memory_counters.hpp> // memory_counters, name_of_instant
+#include <vram/history/core/protobuf_message.hpp>
+#include <vram/history/core/utf8_text.hpp>
+#include <vram/history/history_record.hpp>
 
 #include <cstdint> // uint64_t, int64_t, uint32_t
 #include <string>  // string, to_string

@@ -4,10 +4,10 @@
 /// \file
 /// `read_history` reads the record of a file that `history_columns` wrote.
 
-#include <vram/data/file_error.hpp>            // file_error
-#include <vram/history/core/byte_file.hpp>     // byte_file
+#include <vram/data/file_error.hpp>
+#include <vram/history/core/byte_file.hpp>
 #include <vram/history/core/column_format.hpp> // column_format, column_reader
-#include <vram/history/history_record.hpp>     // history_record
+#include <vram/history/history_record.hpp>
 
 #include <cerrno>        // errno
 #include <cstddef>       // size_t

@@ -4,10 +4,10 @@
 /// \file
 /// `rmm_csv` writes a history as the CSV of RMM's logging adaptor, with further columns.
 
-#include <vram/history/core/block_story.hpp> // block_story
-#include <vram/history/core/byte_file.hpp>   // byte_file
-#include <vram/history/core/csv_row.hpp>     // csv_row
-#include <vram/history/history_record.hpp>   // history_record
+#include <vram/history/core/block_story.hpp>
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/csv_row.hpp>
+#include <vram/history/history_record.hpp>
 
 #include <cstdint> // uint64_t
 

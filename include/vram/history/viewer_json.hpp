@@ -4,10 +4,10 @@
 /// \file
 /// `viewer_json` writes a history for PyTorch's memory viewer, as JSON.
 
-#include <vram/history/core/byte_file.hpp>       // byte_file
-#include <vram/history/core/json_writer.hpp>     // json_writer
-#include <vram/history/core/viewer_document.hpp> // viewer_document
-#include <vram/history/history_record.hpp>       // history_record
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/json_writer.hpp>
+#include <vram/history/core/viewer_document.hpp>
+#include <vram/history/history_record.hpp>
 
 namespace vram {
 

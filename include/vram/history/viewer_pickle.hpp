@@ -4,10 +4,10 @@
 /// \file
 /// `viewer_pickle` writes a history for PyTorch's memory viewer, as a pickle.
 
-#include <vram/history/core/byte_file.hpp>       // byte_file
-#include <vram/history/core/pickle_writer.hpp>   // pickle_writer
-#include <vram/history/core/viewer_document.hpp> // viewer_document
-#include <vram/history/history_record.hpp>       // history_record
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/pickle_writer.hpp>
+#include <vram/history/core/viewer_document.hpp>
+#include <vram/history/history_record.hpp>
 
 namespace vram {
 

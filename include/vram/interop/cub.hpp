@@ -4,10 +4,10 @@
 /// \file
 /// `cub_environment` and `cub_run` give the algorithms of CUB temporary storage from a stack.
 
-#include <vram/base/call_site.hpp>      // call_site
-#include <vram/cuda/cuda_error.hpp>     // cuda_check
-#include <vram/cuda/cuda_platform.hpp>  // cuda_platform
-#include <vram/handle/buffer.hpp>       // buffer
+#include <vram/base/call_site.hpp>
+#include <vram/cuda/cuda_error.hpp> // cuda_check
+#include <vram/cuda/cuda_platform.hpp>
+#include <vram/handle/buffer.hpp>
 #include <vram/handle/resource_ref.hpp> // resource_for
 #include <vram/interop/mr.hpp>          // as_mr, libcu++
 

@@ -4,11 +4,11 @@
 /// \file
 /// `cufile` is a file that GPUDirect Storage copies to and from the device without host memory.
 
-#include <vram/interop/core/cufile_calls.hpp> // cufile_calls
+#include <vram/interop/core/cufile_calls.hpp>
 
 #if __has_include(<dlfcn.h>)
 
-#include <vram/data/file.hpp> // file
+#include <vram/data/file.hpp>
 
 #include <fcntl.h>  // open
 #include <unistd.h> // close

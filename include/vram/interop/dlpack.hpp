@@ -4,12 +4,12 @@
 /// \file
 /// `dlpack` uses a tensor of another library without a copy; `to_dlpack` gives an array to one.
 
-#include <vram/base/align.hpp>                 // is_aligned, unsatisfiable
-#include <vram/base/core/report_caught.hpp>    // report_failed_call
-#include <vram/base/core/what_text.hpp>        // what_text
-#include <vram/concepts/core/stream_hold.hpp>  // stream_hold, hold_stream
-#include <vram/concepts/memory_kind.hpp>       // memory_kind, knows_memory
-#include <vram/concepts/platform_of.hpp>       // platform_of
+#include <vram/base/align.hpp>              // is_aligned, unsatisfiable
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/core/what_text.hpp>
+#include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/concepts/memory_kind.hpp>      // memory_kind, knows_memory
+#include <vram/concepts/platform_of.hpp>
 #include <vram/interop/core/dlpack_export.hpp> // dlpack_export, gives_memory
 #include <vram/interop/core/dlpack_tensor.hpp> // dlpack_versioned, dlpack_unversioned
 

@@ -4,11 +4,11 @@
 /// \file
 /// `mr` takes a memory resource of CCCL or RMM into vram; `as_mr` lends them one of vram's.
 
-#include <vram/base/align.hpp>          // is_aligned
-#include <vram/base/out_of_memory.hpp>  // out_of_memory
-#include <vram/cuda/cuda_error.hpp>     // cuda_error
-#include <vram/cuda/cuda_platform.hpp>  // cuda_platform
-#include <vram/handle/resource_ref.hpp> // resource_ref
+#include <vram/base/align.hpp> // is_aligned
+#include <vram/base/out_of_memory.hpp>
+#include <vram/cuda/cuda_error.hpp>
+#include <vram/cuda/cuda_platform.hpp>
+#include <vram/handle/resource_ref.hpp>
 
 #ifndef LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
 #define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE // required by CCCL before 3.1

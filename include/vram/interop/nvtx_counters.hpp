@@ -4,8 +4,8 @@
 /// \file
 /// `nvtx_counters` is an observer that shows the memory of resources in Nsight Systems.
 
-#include <vram/concepts/observer.hpp>               // memory_event, memory_event_kind
-#include <vram/interop/core/nvtx_counter_books.hpp> // nvtx_counter_books
+#include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
+#include <vram/interop/core/nvtx_counter_books.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // int64_t

@@ -4,8 +4,8 @@
 /// \file
 /// `nvtx_memory` is an observer with which compute-sanitizer checks each block of a pool.
 
-#include <vram/concepts/observer.hpp>            // memory_event, memory_event_kind
-#include <vram/interop/core/nvtx_heap_books.hpp> // nvtx_heap_books
+#include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
+#include <vram/interop/core/nvtx_heap_books.hpp>
 
 #include <memory> // shared_ptr, make_shared
 

@@ -4,8 +4,8 @@
 /// \file
 /// `nvtx_tagged` is a scope with a tag that is also a range in Nsight.
 
-#include <vram/base/tag.hpp>                 // tagged, current_tag
-#include <vram/interop/core/nvtx_domain.hpp> // nvtx_domain
+#include <vram/base/tag.hpp> // tagged, current_tag
+#include <vram/interop/core/nvtx_domain.hpp>
 
 #include <type_traits> // is_constructible_v
 #include <utility>     // forward

@@ -5,16 +5,16 @@
 /// `pmr` lends a stack of host memory to the standard library's polymorphic containers;
 /// `pmr_source` takes a `std::pmr::memory_resource` into vram.
 
-#include <vram/base/align.hpp>                  // align, default_alignment
-#include <vram/base/contract.hpp>               // expects
-#include <vram/base/core/report_caught.hpp>     // report_caught
-#include <vram/base/out_of_memory.hpp>          // out_of_memory
-#include <vram/concepts/core/diagnosed.hpp>     // synchronous_only
-#include <vram/concepts/property.hpp>           // host_accessible
-#include <vram/concepts/resource.hpp>           // synchronous_resource
-#include <vram/concepts/sited.hpp>              // sited
-#include <vram/handle/core/stored_resource.hpp> // stored_resource
-#include <vram/source/host_platform.hpp>        // host_platform
+#include <vram/base/align.hpp>    // align, default_alignment
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/diagnosed.hpp> // synchronous_only
+#include <vram/concepts/property.hpp>       // host_accessible
+#include <vram/concepts/resource.hpp>       // synchronous_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/handle/core/stored_resource.hpp>
+#include <vram/source/host_platform.hpp>
 
 #include <concepts>        // copy_constructible
 #include <cstddef>         // size_t, ptrdiff_t

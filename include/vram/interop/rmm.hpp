@@ -4,11 +4,11 @@
 /// \file
 /// `as_rmm` makes a resource for RMM from a stack, whose refusals are `rmm::out_of_memory`.
 
-#include <vram/base/out_of_memory.hpp>  // out_of_memory, shortage
-#include <vram/concepts/resource.hpp>   // resource
+#include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
+#include <vram/concepts/resource.hpp>
 #include <vram/handle/resource_ref.hpp> // resource_ref_of
 #include <vram/interop/mr.hpp>          // default_queries_of, libcu++
-#include <vram/probe/explain.hpp>       // explain
+#include <vram/probe/explain.hpp>
 
 #include <rmm/error.hpp>
 

@@ -5,13 +5,13 @@
 /// `thrust_universal_allocator` and `thrust_host_allocator` are for Thrust's vectors of memory that
 /// the host accesses.
 
-#include <vram/base/align.hpp>               // default_alignment, unsatisfiable
-#include <vram/concepts/sited.hpp>           // sited
-#include <vram/cuda/cuda_platform.hpp>       // cuda_platform
-#include <vram/handle/any_resource.hpp>      // any_resource
-#include <vram/handle/resource_ref.hpp>      // resource_ref
-#include <vram/handle/shared.hpp>            // shared
-#include <vram/interop/thrust_allocator.hpp> // thrust_allocator
+#include <vram/base/align.hpp> // default_alignment, unsatisfiable
+#include <vram/concepts/sited.hpp>
+#include <vram/cuda/cuda_platform.hpp>
+#include <vram/handle/any_resource.hpp>
+#include <vram/handle/resource_ref.hpp>
+#include <vram/handle/shared.hpp>
+#include <vram/interop/thrust_allocator.hpp>
 
 #include <algorithm>   // max
 #include <concepts>    // copyable

@@ -6,12 +6,12 @@
 
 #include <vram/base/align.hpp>                // default_alignment, unsatisfiable
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/concepts/sited.hpp>            // sited
-#include <vram/cuda/cuda_platform.hpp>        // cuda_platform
-#include <vram/cuda/cuda_resource.hpp>        // the default of `current`
-#include <vram/handle/any_resource.hpp>       // any_resource
-#include <vram/handle/current.hpp>            // current
-#include <vram/handle/resource_ref.hpp>       // resource_ref
+#include <vram/concepts/sited.hpp>
+#include <vram/cuda/cuda_platform.hpp>
+#include <vram/cuda/cuda_resource.hpp> // the default of `current`
+#include <vram/handle/any_resource.hpp>
+#include <vram/handle/current.hpp>
+#include <vram/handle/resource_ref.hpp>
 
 #include <thrust/device_ptr.h>
 #include <thrust/device_reference.h>

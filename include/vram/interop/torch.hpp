@@ -7,9 +7,9 @@
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/core/report_caught.hpp> // report_failed_call
-#include <vram/concepts/platform.hpp>       // platform
-#include <vram/concepts/powers.hpp>         // trimmable_resource
-#include <vram/concepts/resource.hpp>       // resource
+#include <vram/concepts/platform.hpp>
+#include <vram/concepts/powers.hpp> // trimmable_resource
+#include <vram/concepts/resource.hpp>
 
 #include <algorithm>     // find
 #include <array>         // array

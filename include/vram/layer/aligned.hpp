@@ -4,16 +4,16 @@
 /// \file
 /// `aligned` is a layer that gives every request at least a certain alignment.
 
-#include <vram/base/align.hpp>              // align, valid_alignment
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/contract.hpp>           // expects
-#include <vram/base/core/smaller_of.hpp>    // larger_of
-#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/base/align.hpp> // align, valid_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, rounding_resource
-#include <vram/concepts/sited.hpp>   // sited
-#include <vram/layer/layer_base.hpp> // layer_base
-#include <vram/layer/with.hpp>       // with::layer
+#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, rounding_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::layer
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -4,16 +4,16 @@
 /// \file
 /// `fallback` allocates from a second resource if the first one has no memory.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/core/lock.hpp>          // lock
-#include <vram/base/core/smaller_of.hpp>    // larger_of
-#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/lock.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // check_pair, refuse_copy
-#include <vram/concepts/powers.hpp>        // fallible_resource, reusing_resource, rounding_resource
-#include <vram/concepts/sited.hpp>         // sited
-#include <vram/layer/core/address_set.hpp> // address_set
-#include <vram/layer/core/pair_base.hpp>   // pair_base
-#include <vram/layer/with.hpp>             // with::layer_of
+#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, rounding_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/core/address_set.hpp>
+#include <vram/layer/core/pair_base.hpp>
+#include <vram/layer/with.hpp> // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -4,16 +4,16 @@
 /// \file
 /// `limiting` is a layer that limits the live bytes of a resource.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/core/gauge.hpp>           // gauge
-#include <vram/base/over_limit.hpp>           // over_limit
-#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
-#include <vram/concepts/core/observation.hpp> // observation
-#include <vram/concepts/observer.hpp>         // memory_event_kind
-#include <vram/concepts/powers.hpp>           // fallible_resource, reusing_resource
-#include <vram/concepts/sited.hpp>            // sited
-#include <vram/layer/layer_base.hpp>          // layer_base
-#include <vram/layer/with.hpp>                // with::layer
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/gauge.hpp>
+#include <vram/base/over_limit.hpp>
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/core/observation.hpp>
+#include <vram/concepts/observer.hpp> // memory_event_kind
+#include <vram/concepts/powers.hpp>   // fallible_resource, reusing_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::layer
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

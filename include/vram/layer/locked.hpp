@@ -4,13 +4,13 @@
 /// \file
 /// `locked` is a layer that makes a resource thread-safe with a mutex.
 
-#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/base/core/gate.hpp>          // host_platform's gate
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource, owning_resource
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/layer/layer_base.hpp>        // layer_base
-#include <vram/layer/with.hpp>              // with::word
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::word
 
 #include <concepts> // default_initializable
 #include <cstddef>  // size_t

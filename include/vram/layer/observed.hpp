@@ -4,14 +4,14 @@
 /// \file
 /// `observed` is a layer that has an observer, which all resources over it notify.
 
-#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy
 #include <vram/concepts/expandable.hpp>     // expandable_resource, remappable_resource
 #include <vram/concepts/observer.hpp>       // observer, memory_event
 #include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/layer/layer_base.hpp>        // layer_base
-#include <vram/layer/with.hpp>              // with::layer_of
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::layer_of
 
 #include <concepts>    // default_initializable, same_as
 #include <cstddef>     // size_t

@@ -4,16 +4,16 @@
 /// \file
 /// `retrying` is a layer that applies policies after a refusal and asks its upstream again.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/out_of_memory.hpp>        // out_of_memory
+#include <vram/base/call_site.hpp>
+#include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/diagnosed.hpp>   // refuse_copy
 #include <vram/concepts/core/observation.hpp> // observation, program_call
 #include <vram/concepts/observer.hpp>         // memory_event_kind
 #include <vram/concepts/powers.hpp>           // fallible_resource, reusing_resource
 #include <vram/concepts/retry.hpp>            // retry, failed_attempt
-#include <vram/concepts/sited.hpp>            // sited
-#include <vram/layer/layer_base.hpp>          // layer_base
-#include <vram/layer/with.hpp>                // with::layer_of
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::layer_of
 
 #include <atomic>   // atomic_ref
 #include <concepts> // same_as

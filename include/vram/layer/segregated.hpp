@@ -4,12 +4,12 @@
 /// \file
 /// `segregated` sends small requests to one resource and large requests to another.
 
-#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // check_pair, refuse_copy
-#include <vram/concepts/powers.hpp>      // fallible_resource, reusing_resource, rounding_resource
-#include <vram/concepts/sited.hpp>       // sited
-#include <vram/layer/core/pair_base.hpp> // pair_base
-#include <vram/layer/with.hpp>           // with::layer_of
+#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, rounding_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/core/pair_base.hpp>
+#include <vram/layer/with.hpp> // with::layer_of
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

@@ -5,17 +5,17 @@
 /// `statistics` is a layer that counts live bytes and blocks, their peaks and totals, also for
 /// nested scopes.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/contract.hpp>           // expects
-#include <vram/base/core/biased_lock.hpp>   // biased_lock
-#include <vram/base/core/lock.hpp>          // no_lock
-#include <vram/base/counter.hpp>            // counter
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/biased_lock.hpp>
+#include <vram/base/core/lock.hpp> // no_lock
+#include <vram/base/counter.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, measured_resource
-#include <vram/concepts/sited.hpp>   // sited
-#include <vram/layer/histograms.hpp> // histograms
-#include <vram/layer/layer_base.hpp> // layer_base
-#include <vram/layer/with.hpp>       // with::word
+#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, measured_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/histograms.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::word
 
 #include <concepts> // default_initializable
 #include <cstddef>  // size_t, ptrdiff_t

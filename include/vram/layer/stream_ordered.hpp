@@ -4,22 +4,22 @@
 /// \file
 /// `stream_ordered` makes the frees of a synchronous resource stream-ordered.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/core/null_if_thrown.hpp>  // null_if_thrown
-#include <vram/base/core/smaller_of.hpp>      // larger_of
-#include <vram/base/error.hpp>                // report_error
-#include <vram/base/out_of_memory.hpp>        // out_of_memory
-#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
-#include <vram/concepts/core/is_captured.hpp> // is_captured
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/null_if_thrown.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/error.hpp>           // report_error
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/core/is_captured.hpp>
 #include <vram/concepts/core/observation.hpp> // observation, resource_call
 #include <vram/concepts/observer.hpp>         // memory_event_kind
-#include <vram/concepts/powers.hpp>  // fallible_resource, reusing_resource, trimmable_resource
-#include <vram/concepts/sited.hpp>   // sited
-#include <vram/layer/layer_base.hpp> // layer_base
-#include <vram/layer/stream_ordered_options.hpp> // stream_ordered_options
-#include <vram/layer/with.hpp>                   // with::word
-#include <vram/order/core/deferred_frees.hpp>    // deferred_frees
-#include <vram/order/core/wait_for_user.hpp>     // wait_for_user
+#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, trimmable_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/stream_ordered_options.hpp>
+#include <vram/layer/with.hpp> // with::word
+#include <vram/order/core/deferred_frees.hpp>
+#include <vram/order/core/wait_for_user.hpp>
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t

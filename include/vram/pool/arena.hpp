@@ -4,18 +4,18 @@
 /// \file
 /// `arena` gives each thread, or each stream, its own pool over one shared upstream.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/memory_usage.hpp>         // memory_usage
+#include <vram/base/call_site.hpp>
+#include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/core/observation.hpp> // resource_call
 #include <vram/concepts/observer.hpp>         // memory_event_kind
 #include <vram/concepts/powers.hpp>           // fallible_resource, retiring_resource
 #include <vram/layer/with.hpp>                // with::word
-#include <vram/pool/arena_options.hpp>        // arena_options
-#include <vram/pool/core/arena_core.hpp>      // arena_core
-#include <vram/pool/free_pieces.hpp>          // free_pieces
-#include <vram/pool/geometric_growth.hpp>     // geometric_growth
-#include <vram/pool/pool.hpp>                 // pool
+#include <vram/pool/arena_options.hpp>
+#include <vram/pool/core/arena_core.hpp>
+#include <vram/pool/free_pieces.hpp>
+#include <vram/pool/geometric_growth.hpp>
+#include <vram/pool/pool.hpp>
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t

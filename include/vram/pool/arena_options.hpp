@@ -4,10 +4,10 @@
 /// \file
 /// `arena_options` are the options of an `arena`.
 
-#include <vram/base/align.hpp>        // unsatisfiable
-#include <vram/base/bytes.hpp>        // literals
-#include <vram/pool/arena_key.hpp>    // arena_key
-#include <vram/pool/event_policy.hpp> // event_policy
+#include <vram/base/align.hpp> // unsatisfiable
+#include <vram/base/bytes.hpp> // literals
+#include <vram/pool/arena_key.hpp>
+#include <vram/pool/event_policy.hpp>
 
 #include <cstddef> // size_t
 

@@ -5,20 +5,20 @@
 /// `binned` allocates blocks of a few dozen size classes, and passes larger requests to its
 /// upstream.
 
-#include <vram/base/align.hpp>                // default_alignment
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/contract.hpp>             // expects
-#include <vram/base/error.hpp>                // report_error
-#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_ordered_upstream
-#include <vram/concepts/core/is_captured.hpp> // is_captured
-#include <vram/concepts/core/is_ending.hpp>   // is_ending
-#include <vram/concepts/observer.hpp>         // memory_event_kind
-#include <vram/concepts/powers.hpp>           // fallible_resource
-#include <vram/concepts/sited.hpp>            // sited
-#include <vram/layer/with.hpp>                // with::word
-#include <vram/pool/binned_options.hpp>       // binned_options
-#include <vram/pool/core/large_blocks.hpp>    // large_blocks
-#include <vram/pool/core/slab_base.hpp>       // slab_base
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp>           // expects
+#include <vram/base/error.hpp>              // report_error
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_ordered_upstream
+#include <vram/concepts/core/is_captured.hpp>
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/observer.hpp> // memory_event_kind
+#include <vram/concepts/powers.hpp>   // fallible_resource
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/with.hpp> // with::word
+#include <vram/pool/binned_options.hpp>
+#include <vram/pool/core/large_blocks.hpp>
+#include <vram/pool/core/slab_base.hpp>
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t

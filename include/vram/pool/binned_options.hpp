@@ -4,9 +4,9 @@
 /// \file
 /// `binned_options` are the options of a `binned`.
 
-#include <vram/base/align.hpp>        // unsatisfiable
-#include <vram/base/bytes.hpp>        // literals
-#include <vram/pool/event_policy.hpp> // event_policy
+#include <vram/base/align.hpp> // unsatisfiable
+#include <vram/base/bytes.hpp> // literals
+#include <vram/pool/event_policy.hpp>
 
 #include <cstddef> // size_t
 

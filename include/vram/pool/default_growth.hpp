@@ -4,9 +4,9 @@
 /// \file
 /// `default_growth` is the growth policy of a pool if the program names none.
 
-#include <vram/concepts/expandable.hpp>   // expandable_resource
-#include <vram/pool/exact_growth.hpp>     // exact_growth
-#include <vram/pool/geometric_growth.hpp> // geometric_growth
+#include <vram/concepts/expandable.hpp> // expandable_resource
+#include <vram/pool/exact_growth.hpp>
+#include <vram/pool/geometric_growth.hpp>
 
 #include <type_traits> // conditional_t
 

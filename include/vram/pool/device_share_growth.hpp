@@ -4,10 +4,10 @@
 /// \file
 /// `device_share_growth` is a growth policy that takes a share of the free device memory.
 
-#include <vram/base/align.hpp>      // align_down
-#include <vram/base/bytes.hpp>      // literals
-#include <vram/base/contract.hpp>   // expects
-#include <vram/concepts/growth.hpp> // growth
+#include <vram/base/align.hpp>    // align_down
+#include <vram/base/bytes.hpp>    // literals
+#include <vram/base/contract.hpp> // expects
+#include <vram/concepts/growth.hpp>
 
 #include <cstddef> // size_t
 

@@ -4,7 +4,7 @@
 /// \file
 /// `exact_growth` is a growth policy that makes chunks as large as the request.
 
-#include <vram/concepts/growth.hpp> // growth
+#include <vram/concepts/growth.hpp>
 
 #include <cstddef> // size_t
 

@@ -4,8 +4,8 @@
 /// \file
 /// `fixed_growth` is a growth policy with chunks of one size.
 
-#include <vram/base/bytes.hpp>      // literals
-#include <vram/concepts/growth.hpp> // growth
+#include <vram/base/bytes.hpp> // literals
+#include <vram/concepts/growth.hpp>
 
 #include <cstddef> // size_t
 

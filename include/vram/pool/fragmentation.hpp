@@ -4,8 +4,8 @@
 /// \file
 /// `fragmentation` measures the unusable part of a pool's memory with five figures.
 
-#include <vram/base/memory_usage.hpp> // memory_usage
-#include <vram/pool/free_pieces.hpp>  // free_pieces
+#include <vram/base/memory_usage.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <cstddef> // size_t
 

@@ -4,10 +4,10 @@
 /// \file
 /// `geometric_growth` is a growth policy that grows a pool by a share of its reserved bytes.
 
-#include <vram/base/align.hpp>      // align, valid_alignment
-#include <vram/base/bytes.hpp>      // literals
-#include <vram/base/contract.hpp>   // expects
-#include <vram/concepts/growth.hpp> // growth
+#include <vram/base/align.hpp>    // align, valid_alignment
+#include <vram/base/bytes.hpp>    // literals
+#include <vram/base/contract.hpp> // expects
+#include <vram/concepts/growth.hpp>
 
 #include <cstddef> // size_t
 

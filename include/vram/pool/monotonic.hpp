@@ -4,19 +4,19 @@
 /// \file
 /// `monotonic` allocates from chunks with a bump pointer, and frees everything at once.
 
-#include <vram/base/align.hpp>                // default_alignment
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
-#include <vram/concepts/core/observation.hpp> // observation
-#include <vram/concepts/growth.hpp>           // growth
-#include <vram/concepts/observer.hpp>         // memory_event_kind, observed_resource
-#include <vram/concepts/powers.hpp>           // fallible_resource, located_resource
-#include <vram/layer/with.hpp>                // with::word
-#include <vram/pool/core/monotonic_core.hpp>  // monotonic_core
-#include <vram/pool/free_pieces.hpp>          // free_pieces
-#include <vram/pool/geometric_growth.hpp>     // geometric_growth
-#include <vram/pool/monotonic_mark.hpp>       // monotonic_mark
-#include <vram/pool/pool_options.hpp>         // pool_options
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/core/observation.hpp>
+#include <vram/concepts/growth.hpp>
+#include <vram/concepts/observer.hpp> // memory_event_kind, observed_resource
+#include <vram/concepts/powers.hpp>   // fallible_resource, located_resource
+#include <vram/layer/with.hpp>        // with::word
+#include <vram/pool/core/monotonic_core.hpp>
+#include <vram/pool/free_pieces.hpp>
+#include <vram/pool/geometric_growth.hpp>
+#include <vram/pool/monotonic_mark.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `monotonic_mark` is a position in the sequence of allocations of a `monotonic`.
 
-#include <vram/concepts/growth.hpp>   // growth
+#include <vram/concepts/growth.hpp>
 #include <vram/concepts/resource.hpp> // synchronous_resource
 
 #include <atomic>  // atomic

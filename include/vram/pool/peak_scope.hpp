@@ -4,7 +4,7 @@
 /// \file
 /// `peak_scope` measures the peak memory usage of a pool within a scope.
 
-#include <vram/base/memory_usage.hpp> // memory_usage
+#include <vram/base/memory_usage.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

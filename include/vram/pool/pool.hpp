@@ -4,18 +4,18 @@
 /// \file
 /// `pool` divides large chunks into blocks, and reuses freed blocks in stream order.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/memory_usage.hpp>         // memory_usage
+#include <vram/base/call_site.hpp>
+#include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/core/observation.hpp> // observation, resource_call
 #include <vram/concepts/observer.hpp>         // memory_event_kind, observed_resource
 #include <vram/concepts/powers.hpp>           // located_resource, fallible_resource
 #include <vram/layer/with.hpp>                // with::word
-#include <vram/pool/core/bins.hpp>            // bins
-#include <vram/pool/core/pool_core.hpp>       // pool_core
-#include <vram/pool/default_growth.hpp>       // default_growth
-#include <vram/pool/free_pieces.hpp>          // free_pieces
-#include <vram/pool/pool_options.hpp>         // pool_options
+#include <vram/pool/core/bins.hpp>
+#include <vram/pool/core/pool_core.hpp>
+#include <vram/pool/default_growth.hpp>
+#include <vram/pool/free_pieces.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <concepts> // default_initializable, assignable_from, same_as
 #include <cstddef>  // size_t

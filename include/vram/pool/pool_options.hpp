@@ -4,9 +4,9 @@
 /// \file
 /// `pool_options` are the options of a `pool`, a `slab` or a `monotonic`.
 
-#include <vram/base/align.hpp>        // unsatisfiable
-#include <vram/base/contract.hpp>     // expects
-#include <vram/pool/event_policy.hpp> // event_policy
+#include <vram/base/align.hpp>    // unsatisfiable
+#include <vram/base/contract.hpp> // expects
+#include <vram/pool/event_policy.hpp>
 
 #include <cstddef> // size_t
 #include <limits>  // numeric_limits

@@ -4,17 +4,17 @@
 /// \file
 /// `slab` allocates blocks of one size.
 
-#include <vram/base/align.hpp>              // default_alignment
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/contract.hpp>           // expects
-#include <vram/base/error.hpp>              // report_error
-#include <vram/base/over_size.hpp>          // over_size
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/error.hpp>    // report_error
+#include <vram/base/over_size.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/observer.hpp>       // memory_event_kind
 #include <vram/concepts/powers.hpp>         // fallible_resource
 #include <vram/layer/with.hpp>              // with::layer
-#include <vram/pool/core/slab_base.hpp>     // slab_base
-#include <vram/pool/pool_options.hpp>       // pool_options
+#include <vram/pool/core/slab_base.hpp>
+#include <vram/pool/pool_options.hpp>
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t

@@ -6,7 +6,7 @@
 
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
-#include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/base/out_of_memory.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,9 +4,9 @@
 /// \file
 /// `wait_backoff` is a retry policy that waits with exponential backoff.
 
-#include <vram/base/core/durations.hpp>  // nanoseconds, milliseconds
-#include <vram/base/core/smaller_of.hpp> // smaller_of
-#include <vram/concepts/retry.hpp>       // retry, failed_attempt
+#include <vram/base/core/durations.hpp> // nanoseconds, milliseconds
+#include <vram/base/core/smaller_of.hpp>
+#include <vram/concepts/retry.hpp> // retry, failed_attempt
 
 #include <thread>  // sleep_for
 #include <utility> // move

@@ -30,9 +30,9 @@
 /// A program includes the header of its framework, which includes this one. The headers do not
 /// include the framework, which the macros need at the place of their use.
 
-#include <vram/base/bytes.hpp>               // bytes
+#include <vram/base/bytes.hpp>
 #include <vram/probe/core/checked_scope.hpp> // checked_scope, checked_balance, checked_errors
-#include <vram/probe/survives_oom.hpp>       // survives_oom
+#include <vram/probe/survives_oom.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uint64_t

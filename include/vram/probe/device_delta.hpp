@@ -4,10 +4,10 @@
 /// \file
 /// `device_delta` measures the memory that a scope took from the device.
 
-#include <vram/concepts/memory_info.hpp> // memory_info
-#include <vram/concepts/platform.hpp>    // has_devices
-#include <vram/concepts/powers.hpp>      // device_of_resource
-#include <vram/concepts/resource.hpp>    // synchronous_resource
+#include <vram/concepts/memory_info.hpp>
+#include <vram/concepts/platform.hpp> // has_devices
+#include <vram/concepts/powers.hpp>   // device_of_resource
+#include <vram/concepts/resource.hpp> // synchronous_resource
 
 #include <cstddef> // size_t
 

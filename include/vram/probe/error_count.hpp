@@ -4,8 +4,8 @@
 /// \file
 /// `error_count` counts the errors that are reported to the error sink in a scope.
 
-#include <vram/base/error.hpp>      // error, set_error_sink
-#include <vram/base/error_text.hpp> // error_text
+#include <vram/base/error.hpp> // error, set_error_sink
+#include <vram/base/error_text.hpp>
 
 #include <atomic>  // atomic
 #include <cstdint> // uint64_t

@@ -4,10 +4,10 @@
 /// \file
 /// `explain` describes a refused allocation in sentences, with its numbers.
 
-#include <vram/base/align.hpp>         // default_alignment
-#include <vram/base/bytes.hpp>         // bytes
-#include <vram/base/error.hpp>         // error
-#include <vram/base/error_text.hpp>    // error_text
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/bytes.hpp>
+#include <vram/base/error.hpp>
+#include <vram/base/error_text.hpp>
 #include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
 
 #include <cstddef> // size_t

@@ -4,13 +4,13 @@
 /// \file
 /// `growth_watch` finds memory that grows over the iterations of a loop.
 
-#include <vram/base/core/heap_array.hpp>       // heap_array
-#include <vram/concepts/memory_info.hpp>       // memory_info
-#include <vram/concepts/powers.hpp>            // measured_resource, device_of_resource
-#include <vram/probe/core/growth_envelope.hpp> // growth_envelope
-#include <vram/probe/core/site_marks.hpp>      // site_marks
-#include <vram/probe/growth_options.hpp>       // growth_options
-#include <vram/probe/memory_growth.hpp>        // memory_growth
+#include <vram/base/core/heap_array.hpp>
+#include <vram/concepts/memory_info.hpp>
+#include <vram/concepts/powers.hpp> // measured_resource, device_of_resource
+#include <vram/probe/core/growth_envelope.hpp>
+#include <vram/probe/core/site_marks.hpp>
+#include <vram/probe/growth_options.hpp>
+#include <vram/probe/memory_growth.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

@@ -4,19 +4,19 @@
 /// \file
 /// `guarded` is a layer that fills and fences device memory, and finds writes outside of blocks.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/core/smaller_of.hpp>    // smaller_of
-#include <vram/base/memory_usage.hpp>       // memory_usage
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/smaller_of.hpp>
+#include <vram/base/memory_usage.hpp>
 #include <vram/base/tag.hpp>                // current_tag
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/core/is_ending.hpp> // is_ending
-#include <vram/concepts/powers.hpp>         // fallible_resource, rounded_size
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/layer/layer_base.hpp>        // layer_base
-#include <vram/layer/with.hpp>              // with::layer
-#include <vram/probe/core/guard_book.hpp>   // guard_book
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/powers.hpp> // fallible_resource, rounded_size
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::layer
+#include <vram/probe/core/guard_book.hpp>
 #include <vram/probe/core/guard_checks.hpp> // guard_checks, guarded_block
-#include <vram/probe/guarded_options.hpp>   // guarded_options
+#include <vram/probe/guarded_options.hpp>
 
 #include <algorithm> // max
 #include <concepts>  // same_as

@@ -4,7 +4,7 @@
 /// \file
 /// `layer_name` is the name of a layer in reports.
 
-#include <vram/base/core/type_name.hpp> // type_name
+#include <vram/base/core/type_name.hpp>
 
 #include <string_view> // string_view
 

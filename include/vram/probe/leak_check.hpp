@@ -4,9 +4,9 @@
 /// \file
 /// `leak_check` reports memory that a scope has not freed at its end.
 
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // report_error
-#include <vram/probe/memory_delta.hpp>      // memory_delta
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/probe/memory_delta.hpp>
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location

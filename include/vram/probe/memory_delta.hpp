@@ -5,9 +5,9 @@
 /// `memory_delta` measures the live bytes, peak and allocations of a scope.
 
 #include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/base/memory_usage.hpp>    // memory_usage
-#include <vram/concepts/powers.hpp>      // measured_resource
-#include <vram/layer/statistics.hpp>     // statistics
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/powers.hpp> // measured_resource
+#include <vram/layer/statistics.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uint64_t

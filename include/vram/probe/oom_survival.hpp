@@ -4,7 +4,7 @@
 /// \file
 /// `oom_survival` is the result of `survives_oom`: the first refusal that the code did not survive.
 
-#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/base/tag.hpp>                // memory_tag
 #include <vram/probe/core/text_of_site.hpp> // text_of_site, text_of_owner, text_of_size
 

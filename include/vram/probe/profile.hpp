@@ -4,14 +4,14 @@
 /// \file
 /// `profile` collects the time and the memory of `timed` scopes, and prints them as a table.
 
-#include <vram/base/core/smaller_of.hpp>    // larger_of
-#include <vram/concepts/platform.hpp>       // platform
-#include <vram/concepts/resource.hpp>       // synchronous_resource
-#include <vram/probe/core/profile_tree.hpp> // profile_tree
-#include <vram/probe/core/table.hpp>        // table
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/concepts/platform.hpp>
+#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/probe/core/profile_tree.hpp>
+#include <vram/probe/core/table.hpp>
 #include <vram/probe/core/text_of_site.hpp> // text_of_size
-#include <vram/probe/core/text_of_time.hpp> // text_of_time
-#include <vram/probe/profile_row.hpp>       // profile_row
+#include <vram/probe/core/text_of_time.hpp>
+#include <vram/probe/profile_row.hpp>
 
 #include <cstddef> // size_t
 #include <string>  // string, to_string

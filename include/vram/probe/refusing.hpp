@@ -4,14 +4,14 @@
 /// \file
 /// `refusing` is a layer that refuses the requests that `survives_oom` selects.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/base/call_site.hpp>
+#include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/layer/layer_base.hpp>        // layer_base
-#include <vram/layer/with.hpp>              // with::word
-#include <vram/probe/core/refusal_plan.hpp> // refusal_plan
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::word
+#include <vram/probe/core/refusal_plan.hpp>
 
 #include <concepts> // default_initializable, same_as
 #include <cstddef>  // size_t

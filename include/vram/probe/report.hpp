@@ -4,17 +4,17 @@
 /// \file
 /// `report` returns the figures of each layer of a stack as a table.
 
-#include <vram/base/align.hpp>                 // unsatisfiable
-#include <vram/base/bytes.hpp>                 // bytes
-#include <vram/base/core/heap_array.hpp>       // heap_array
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/concepts/resource.hpp>          // synchronous_resource
-#include <vram/handle/core/layer_facts.hpp>    // layer_facts, layer_visitor, visit_layers
-#include <vram/probe/core/owner_lists.hpp>     // owner_lists
-#include <vram/probe/core/report_sections.hpp> // report_sections
-#include <vram/probe/core/table.hpp>           // table
-#include <vram/probe/tracked_block.hpp>        // tracked_order
-#include <vram/probe/tracked_owner.hpp>        // tracked_owner
+#include <vram/base/align.hpp> // unsatisfiable
+#include <vram/base/bytes.hpp>
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/resource.hpp>       // synchronous_resource
+#include <vram/handle/core/layer_facts.hpp> // layer_facts, layer_visitor, visit_layers
+#include <vram/probe/core/owner_lists.hpp>
+#include <vram/probe/core/report_sections.hpp>
+#include <vram/probe/core/table.hpp>
+#include <vram/probe/tracked_block.hpp> // tracked_order
+#include <vram/probe/tracked_owner.hpp>
 
 #include <array>   // array
 #include <cstddef> // size_t

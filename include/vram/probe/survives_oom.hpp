@@ -4,13 +4,13 @@
 /// \file
 /// `survives_oom` refuses each allocation of a piece of code in turn, and checks the code.
 
-#include <vram/concepts/resource.hpp>          // resource, synchronous_resource
-#include <vram/handle/resource_ref.hpp>        // resource_ref_of
-#include <vram/layer/ancestor.hpp>             // ancestor, has_ancestor
-#include <vram/probe/core/oom_walk.hpp>        // oom_walk, stack_of
-#include <vram/probe/oom_survival.hpp>         // oom_survival
-#include <vram/probe/refusing.hpp>             // refusing
-#include <vram/probe/survives_oom_options.hpp> // survives_oom_options
+#include <vram/concepts/resource.hpp>   // resource, synchronous_resource
+#include <vram/handle/resource_ref.hpp> // resource_ref_of
+#include <vram/layer/ancestor.hpp>      // ancestor, has_ancestor
+#include <vram/probe/core/oom_walk.hpp> // oom_walk, stack_of
+#include <vram/probe/oom_survival.hpp>
+#include <vram/probe/refusing.hpp>
+#include <vram/probe/survives_oom_options.hpp>
 
 #include <concepts>    // invocable
 #include <type_traits> // remove_reference_t

@@ -4,15 +4,15 @@
 /// \file
 /// `timed` measures the time and the memory of a scope or a function, for a `profile`.
 
-#include <vram/base/core/report_caught.hpp>   // report_failed_call
-#include <vram/base/core/thread_number.hpp>   // thread_number
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/core/thread_number.hpp>
 #include <vram/concepts/core/observation.hpp> // resource_call
-#include <vram/concepts/platform.hpp>         // platform
-#include <vram/concepts/powers.hpp>           // measured_resource
-#include <vram/probe/core/profile_tree.hpp>   // profile_tree, times_events
-#include <vram/probe/memory_delta.hpp>        // memory_delta
-#include <vram/probe/profile.hpp>             // profile
-#include <vram/transfer/platform_clock.hpp>   // platform_clock
+#include <vram/concepts/platform.hpp>
+#include <vram/concepts/powers.hpp>         // measured_resource
+#include <vram/probe/core/profile_tree.hpp> // profile_tree, times_events
+#include <vram/probe/memory_delta.hpp>
+#include <vram/probe/profile.hpp>
+#include <vram/transfer/platform_clock.hpp>
 
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t

@@ -4,8 +4,8 @@
 /// \file
 /// `tracked_block` is a live block in a list of the layer `tracking`.
 
-#include <vram/base/call_site.hpp>  // call_site
-#include <vram/base/call_stack.hpp> // call_stack
+#include <vram/base/call_site.hpp>
+#include <vram/base/call_stack.hpp>
 #include <vram/base/error_kind.hpp> // stream_name
 #include <vram/base/tag.hpp>        // memory_tag
 

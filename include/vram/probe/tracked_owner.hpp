@@ -4,8 +4,8 @@
 /// \file
 /// `tracked_owner` has the figures of one tag, line or thread of the layer `tracking`.
 
-#include <vram/base/call_site.hpp> // call_site
-#include <vram/base/tag.hpp>       // memory_tag
+#include <vram/base/call_site.hpp>
+#include <vram/base/tag.hpp> // memory_tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t

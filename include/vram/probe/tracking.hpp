@@ -4,20 +4,20 @@
 /// \file
 /// `tracking` is a layer that knows each live block: its tag, its line, its stream and its age.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/call_stack.hpp>         // call_stack
-#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/base/call_site.hpp>
+#include <vram/base/call_stack.hpp>
+#include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource, ...
-#include <vram/concepts/sited.hpp>          // sited
-#include <vram/layer/layer_base.hpp>        // layer_base
-#include <vram/layer/with.hpp>              // with::word
-#include <vram/probe/core/block_books.hpp>  // block_books
-#include <vram/probe/core/owner_lists.hpp>  // owner_lists
-#include <vram/probe/core/owner_table.hpp>  // owner_table
-#include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
-#include <vram/probe/tracked_owner.hpp>     // tracked_owner
-#include <vram/probe/tracking_options.hpp>  // tracking_options
+#include <vram/concepts/sited.hpp>
+#include <vram/layer/layer_base.hpp>
+#include <vram/layer/with.hpp> // with::word
+#include <vram/probe/core/block_books.hpp>
+#include <vram/probe/core/owner_lists.hpp>
+#include <vram/probe/core/owner_table.hpp>
+#include <vram/probe/tracked_block.hpp> // tracked_block, tracked_order
+#include <vram/probe/tracked_owner.hpp>
+#include <vram/probe/tracking_options.hpp>
 
 #include <concepts> // default_initializable, same_as
 #include <cstddef>  // size_t

@@ -4,19 +4,19 @@
 /// \file
 /// `sim_async_resource` allocates device memory in stream order, as cudaMallocAsync does.
 
-#include <vram/base/align.hpp>                 // default_alignment, valid_alignment
-#include <vram/base/contract.hpp>              // expects
-#include <vram/base/core/process_exit.hpp>     // process_exit
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/base/out_of_memory.hpp>         // out_of_memory
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/powers.hpp>            // the concepts that the proofs check, property_set
-#include <vram/sim/machine/sim_capture_guard.hpp> // sim_capture_guard
-#include <vram/sim/machine/sim_heap.hpp>          // sim_heap, sim_pool
-#include <vram/sim/machine/sim_wait.hpp>          // sim_wait
-#include <vram/sim/sim_error.hpp>                 // report_sim_error
-#include <vram/sim/sim_platform.hpp>              // sim_platform
+#include <vram/base/align.hpp>    // default_alignment, valid_alignment
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/process_exit.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/concepts/powers.hpp> // the concepts that the proofs check, property_set
+#include <vram/sim/machine/sim_capture_guard.hpp>
+#include <vram/sim/machine/sim_heap.hpp> // sim_heap, sim_pool
+#include <vram/sim/machine/sim_wait.hpp>
+#include <vram/sim/sim_error.hpp> // report_sim_error
+#include <vram/sim/sim_platform.hpp>
 
 #include <cstddef>         // size_t
 #include <memory>          // shared_ptr

@@ -4,10 +4,10 @@
 /// \file
 /// `sim_copy` copies bytes in stream order, with CUDA's rules for waits of the host.
 
-#include <vram/concepts/pitched_copy.hpp>       // pitched_copy
-#include <vram/sim/machine/enqueue_copy.hpp>    // enqueue_copy, sim_route
-#include <vram/sim/machine/expect_disjoint.hpp> // expect_disjoint
-#include <vram/sim/sim_stream_view.hpp>         // sim_stream_view
+#include <vram/concepts/pitched_copy.hpp>
+#include <vram/sim/machine/enqueue_copy.hpp> // enqueue_copy, sim_route
+#include <vram/sim/machine/expect_disjoint.hpp>
+#include <vram/sim/sim_stream_view.hpp>
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uintptr_t

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_device` names one device of a simulated node. `sim_device_guard` makes it current.
 
-#include <vram/concepts/memory_info.hpp> // memory_info
-#include <vram/sim/sim_node.hpp>         // sim_node
+#include <vram/concepts/memory_info.hpp>
+#include <vram/sim/sim_node.hpp>
 
 #include <source_location> // source_location
 

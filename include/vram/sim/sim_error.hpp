@@ -4,8 +4,8 @@
 /// \file
 /// `sim_error` is the exception of a failed call of the simulated device.
 
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // report_error
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location

@@ -4,9 +4,9 @@
 /// \file
 /// `sim_event` owns an event of the simulated device.
 
-#include <vram/base/core/process_exit.hpp> // process_exit
-#include <vram/base/error.hpp>             // report_error
-#include <vram/sim/sim_stream_view.hpp>    // sim_stream_view
+#include <vram/base/core/process_exit.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/sim/sim_stream_view.hpp>
 
 #include <source_location> // source_location
 #include <utility>         // swap, exchange

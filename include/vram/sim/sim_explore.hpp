@@ -4,7 +4,7 @@
 /// \file
 /// `sim_explore` runs a small program in every order of its threads, or in many random ones.
 
-#include <vram/sim/sim_node.hpp> // sim_node
+#include <vram/sim/sim_node.hpp>
 
 #include <cstdint>   // uint64_t
 #include <cstdio>    // fprintf

@@ -6,7 +6,7 @@
 
 #include <vram/sim/machine/sim_choices.hpp> // sim_random
 #include <vram/sim/sim_error.hpp>           // sim_status
-#include <vram/sim/sim_time.hpp>            // sim_time
+#include <vram/sim/sim_time.hpp>
 
 #include <atomic>     // atomic
 #include <cstddef>    // size_t

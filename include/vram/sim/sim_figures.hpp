@@ -4,7 +4,7 @@
 /// \file
 /// `sim_figures` holds the exact busy times, counts and bytes of a simulated device.
 
-#include <vram/sim/sim_time.hpp> // sim_time
+#include <vram/sim/sim_time.hpp>
 
 #include <array>   // array
 #include <cstddef> // size_t

@@ -5,9 +5,9 @@
 /// `sim_gate` is a mutex with a condition variable in simulated time.
 
 #include <vram/base/core/report_caught.hpp>
-#include <vram/base/error.hpp>                   // report_error
-#include <vram/sim/machine/sim_outside_step.hpp> // sim_outside_step
-#include <vram/sim/sim_node.hpp>                 // sim_node, detail::sim_host
+#include <vram/base/error.hpp> // report_error
+#include <vram/sim/machine/sim_outside_step.hpp>
+#include <vram/sim/sim_node.hpp> // sim_node, detail::sim_host
 
 #include <algorithm> // find, max
 #include <chrono>    // nanoseconds, milliseconds
@@ -24,9 +24,8 @@ namespace vram {
 /// `sim_platform::gate` is this type. Work done before a release of the gate happens before work
 /// done after the next acquisition. A gate belongs to the node that is current at its construction.
 /// A host function in a stream (`sim_call_host`) may also hold the gate; then the work before it in
-/// the stream happens before later acquisitions. A thread that holds the gate must therefore make
-/// no other call of the simulated device: the call might run a host function that waits for the
-/// gate.
+/// the stream happens before later acquisitions. A thread that holds the gate must make no other
+/// call of the simulated device: the call might run a host function that waits for the gate.
 ///
 ///     sim_gate g;
 ///     auto     held = g.hold();

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_graph` is a graph that was captured from a simulated stream.
 
-#include <vram/sim/machine/sim_graph_launch.hpp> // sim_graph_launch
-#include <vram/sim/sim_stream_view.hpp>          // sim_stream_view
+#include <vram/sim/machine/sim_graph_launch.hpp>
+#include <vram/sim/sim_stream_view.hpp>
 
 #include <algorithm>       // min
 #include <cstddef>         // size_t

@@ -6,8 +6,8 @@
 
 #include <vram/sim/machine/sim_declared.hpp> // expect_declared
 #include <vram/sim/sim_copy.hpp>             // detail::sim_address
-#include <vram/sim/sim_range.hpp>            // sim_range
-#include <vram/sim/sim_stream_view.hpp>      // sim_stream_view
+#include <vram/sim/sim_range.hpp>
+#include <vram/sim/sim_stream_view.hpp>
 
 #include <cstddef>         // size_t
 #include <functional>      // function

@@ -4,9 +4,9 @@
 /// \file
 /// `sim_node` is a simulated machine with GPUs inside the process.
 
-#include <vram/sim/machine/sim_call.hpp>  // sim_call, sim_machine
-#include <vram/sim/machine/sim_queue.hpp> // sim_queue
-#include <vram/sim/machine/sim_wait.hpp>  // sim_wait
+#include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
+#include <vram/sim/machine/sim_queue.hpp>
+#include <vram/sim/machine/sim_wait.hpp>
 
 #include <algorithm>       // max
 #include <atomic>          // atomic
@@ -99,8 +99,7 @@ public:
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();
     }
-    /// From now on, suppresses the reports with this key (`sim_report::key`). They are only counted
-    /// (`unchecked`).
+    /// From now on, reports with this key (`sim_report::key`) are only counted (`unchecked`).
     void ignore(std::string key) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.log.ignore(std::move(key));
@@ -139,8 +138,7 @@ public:
         taken -= std::min(taken, bytes);
     }
 
-    /// Returns the counters and busy times of one device since the `sim_node` was created or
-    /// `reset_figures` was called.
+    /// Returns the counters and busy times of a device since the construction or `reset_figures`.
     [[nodiscard]] sim_figures figures(int device = 0) {
         std::lock_guard const held{machine_.mutex};
         sim_figures           f = machine_.schedule.figures(device);

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_options` describes a simulated node: its devices, capacities, speeds and checks.
 
-#include <vram/base/bytes.hpp>   // size literals
-#include <vram/sim/sim_time.hpp> // sim_time
+#include <vram/base/bytes.hpp> // size literals
+#include <vram/sim/sim_time.hpp>
 
 #include <concepts>         // convertible_to
 #include <cstddef>          // size_t

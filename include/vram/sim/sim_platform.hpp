@@ -4,27 +4,27 @@
 /// \file
 /// `sim_platform` is the platform of the simulated device, the counterpart of `cuda_platform`.
 
-#include <vram/base/core/process_exit.hpp>      // process_exit
-#include <vram/concepts/batched_copies.hpp>     // batched_copies
-#include <vram/concepts/completion_flags.hpp>   // completion_flags
-#include <vram/concepts/core/stream_hold.hpp>   // announces_ends
-#include <vram/concepts/memory_kind.hpp>        // knows_memory
-#include <vram/concepts/observer.hpp>           // memory_event, observing_platform
-#include <vram/concepts/platform.hpp>           // platform
-#include <vram/sim/machine/sim_host_copies.hpp> // sim_host_copies
-#include <vram/sim/machine/sim_lock.hpp>        // sim_lock
-#include <vram/sim/machine/sim_memory_kind.hpp> // sim_memory_kind
-#include <vram/sim/machine/sim_observer.hpp>    // sim_observer
-#include <vram/sim/machine/sim_refused.hpp>     // sim_refused
-#include <vram/sim/machine/sim_stream_hold.hpp> // sim_stream_hold
-#include <vram/sim/sim_copy.hpp>                // sim_copy, sim_copy_batch
-#include <vram/sim/sim_device.hpp>              // sim_device
-#include <vram/sim/sim_event.hpp>               // sim_event
-#include <vram/sim/sim_gate.hpp>                // sim_gate
-#include <vram/sim/sim_launch.hpp>              // sim_call_host
-#include <vram/sim/sim_stream.hpp>              // sim_stream, sim_stream_view
-#include <vram/sim/sim_thread.hpp>              // sim_thread
-#include <vram/sim/sim_wait_value.hpp>          // detail::enqueue_word
+#include <vram/base/core/process_exit.hpp>
+#include <vram/concepts/batched_copies.hpp>
+#include <vram/concepts/completion_flags.hpp>
+#include <vram/concepts/core/stream_hold.hpp> // announces_ends
+#include <vram/concepts/memory_kind.hpp>      // knows_memory
+#include <vram/concepts/observer.hpp>         // memory_event, observing_platform
+#include <vram/concepts/platform.hpp>
+#include <vram/sim/machine/sim_host_copies.hpp>
+#include <vram/sim/machine/sim_lock.hpp>
+#include <vram/sim/machine/sim_memory_kind.hpp>
+#include <vram/sim/machine/sim_observer.hpp>
+#include <vram/sim/machine/sim_refused.hpp>
+#include <vram/sim/machine/sim_stream_hold.hpp>
+#include <vram/sim/sim_copy.hpp> // sim_copy, sim_copy_batch
+#include <vram/sim/sim_device.hpp>
+#include <vram/sim/sim_event.hpp>
+#include <vram/sim/sim_gate.hpp>
+#include <vram/sim/sim_launch.hpp> // sim_call_host
+#include <vram/sim/sim_stream.hpp> // sim_stream, sim_stream_view
+#include <vram/sim/sim_thread.hpp>
+#include <vram/sim/sim_wait_value.hpp> // detail::enqueue_word
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_report` describes one mistake that the simulated device detected.
 
-#include <vram/sim/sim_time.hpp> // sim_time
+#include <vram/sim/sim_time.hpp>
 
 #include <atomic>          // atomic
 #include <cstddef>         // size_t

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_resource` allocates memory of a simulated device, as cudaMalloc does.
 
-#include <vram/sim/machine/sim_resource_base.hpp> // sim_resource_base
-#include <vram/sim/sim_platform.hpp>              // sim_platform
+#include <vram/sim/machine/sim_resource_base.hpp>
+#include <vram/sim/sim_platform.hpp>
 
 namespace vram {
 

@@ -4,10 +4,10 @@
 /// \file
 /// `sim_stream` owns a stream of the simulated machine.
 
-#include <vram/base/core/process_exit.hpp>  // process_exit
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/error.hpp>              // report_error
-#include <vram/sim/sim_stream_view.hpp>     // sim_stream_view
+#include <vram/base/core/process_exit.hpp>
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/sim/sim_stream_view.hpp>
 
 #include <source_location> // source_location
 #include <string>          // string

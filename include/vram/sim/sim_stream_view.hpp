@@ -4,10 +4,10 @@
 /// \file
 /// `sim_stream_view` refers to a simulated stream. It is passed by value.
 
-#include <vram/concepts/core/diagnosed.hpp>       // refuse_stream
-#include <vram/sim/machine/sim_capture_guard.hpp> // sim_capture_guard
-#include <vram/sim/sim_device.hpp>                // sim_device
-#include <vram/sim/sim_interrupt.hpp>             // sim_interrupt
+#include <vram/concepts/core/diagnosed.hpp> // refuse_stream
+#include <vram/sim/machine/sim_capture_guard.hpp>
+#include <vram/sim/sim_device.hpp>
+#include <vram/sim/sim_interrupt.hpp>
 
 #include <concepts>        // derived_from
 #include <cstdint>         // uint64_t

@@ -4,10 +4,10 @@
 /// \file
 /// `sim_thread` is a host thread in simulated time.
 
-#include <vram/base/core/trial_of_thread.hpp>    // trial_of_thread, trial_scope
-#include <vram/base/tag.hpp>                     // current_tag, tagged
-#include <vram/sim/machine/sim_outside_step.hpp> // sim_outside_step
-#include <vram/sim/sim_device.hpp>               // sim_device
+#include <vram/base/core/trial_of_thread.hpp> // trial_of_thread, trial_scope
+#include <vram/base/tag.hpp>                  // current_tag, tagged
+#include <vram/sim/machine/sim_outside_step.hpp>
+#include <vram/sim/sim_device.hpp>
 
 #include <algorithm> // max
 #include <exception> // exception

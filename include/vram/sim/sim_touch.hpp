@@ -6,8 +6,8 @@
 /// duration of its work. `sim_happens_before` and `sim_happens_after` declare an order of threads.
 
 #include <vram/sim/machine/sim_declared.hpp> // expect_declared
-#include <vram/sim/sim_node.hpp>             // sim_node
-#include <vram/sim/sim_range.hpp>            // sim_range, sim_access
+#include <vram/sim/sim_node.hpp>
+#include <vram/sim/sim_range.hpp> // sim_range, sim_access
 
 #include <source_location> // source_location
 

@@ -4,8 +4,8 @@
 /// \file
 /// `sim_virtual_resource` allocates blocks of simulated device memory that grow in place.
 
-#include <vram/sim/machine/sim_virtual_memory.hpp> // sim_virtual_memory
-#include <vram/source/virtual_source.hpp>          // virtual_source
+#include <vram/sim/machine/sim_virtual_memory.hpp>
+#include <vram/source/virtual_source.hpp>
 
 namespace vram {
 

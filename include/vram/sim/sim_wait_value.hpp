@@ -6,7 +6,7 @@
 
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error_kind.hpp>
-#include <vram/sim/sim_stream_view.hpp> // sim_stream_view
+#include <vram/sim/sim_stream_view.hpp>
 
 #include <cstdint>         // uint32_t, uintptr_t
 #include <memory>          // make_shared

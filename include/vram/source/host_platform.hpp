@@ -4,8 +4,8 @@
 /// \file
 /// `host_platform` is a platform without a device: each call completes its operation.
 
-#include <vram/concepts/memory_info.hpp>  // memory_info
-#include <vram/concepts/pitched_copy.hpp> // pitched_copy
+#include <vram/concepts/memory_info.hpp>
+#include <vram/concepts/pitched_copy.hpp>
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint64_t

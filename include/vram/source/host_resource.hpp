@@ -4,11 +4,11 @@
 /// \file
 /// `host_resource` allocates pageable host memory with aligned `operator new`.
 
-#include <vram/base/align.hpp>           // align, default_alignment
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/out_of_memory.hpp>   // out_of_memory
-#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
-#include <vram/source/host_platform.hpp> // host_platform
+#include <vram/base/align.hpp>    // align, default_alignment
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/powers.hpp> // the concepts that the proofs below check
+#include <vram/source/host_platform.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <limits>  // numeric_limits

@@ -4,14 +4,14 @@
 /// \file
 /// `null_resource` refuses every allocation.
 
-#include <vram/base/align.hpp>                 // default_alignment
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/base/out_of_memory.hpp>         // out_of_memory
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/powers.hpp>            // the concepts that the proofs below check
-#include <vram/source/host_platform.hpp>       // host_platform
+#include <vram/base/align.hpp> // default_alignment
+#include <vram/base/call_site.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/concepts/powers.hpp> // the concepts that the proofs below check
+#include <vram/source/host_platform.hpp>
 
 #include <cstddef> // size_t
 

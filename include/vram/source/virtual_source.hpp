@@ -4,19 +4,19 @@
 /// \file
 /// `virtual_source` allocates virtual memory in blocks that can grow in place.
 
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/base/contract.hpp>              // expects
-#include <vram/base/core/lock.hpp>             // lock
-#include <vram/base/memory_usage.hpp>          // memory_usage
-#include <vram/base/out_of_memory.hpp>         // out_of_memory
-#include <vram/concepts/core/diagnosed.hpp>    // synchronous_only
-#include <vram/concepts/core/is_ending.hpp>    // is_ending
-#include <vram/concepts/core/refused_free.hpp> // refused_free
-#include <vram/concepts/expandable.hpp>        // the concepts that its users ask for
-#include <vram/concepts/powers.hpp>            // property_set
-#include <vram/source/core/span_blocks.hpp>    // span_blocks
-#include <vram/source/core/virtual_span.hpp>   // virtual_span
-#include <vram/source/virtual_options.hpp>     // virtual_options
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/lock.hpp>
+#include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/diagnosed.hpp> // synchronous_only
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/concepts/expandable.hpp> // the concepts that its users ask for
+#include <vram/concepts/powers.hpp>     // property_set
+#include <vram/source/core/span_blocks.hpp>
+#include <vram/source/core/virtual_span.hpp>
+#include <vram/source/virtual_options.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t

@@ -4,9 +4,9 @@
 /// \file
 /// `copy_batch` enqueues many small copies with one call.
 
-#include <vram/base/core/smaller_of.hpp>    // larger_of, smaller_of
-#include <vram/concepts/batched_copies.hpp> // batched_copies
-#include <vram/staging/staging_result.hpp>  // staging_result
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/concepts/batched_copies.hpp>
+#include <vram/staging/staging_result.hpp>
 
 #include <cstddef> // size_t
 #include <span>    // span

@@ -5,10 +5,10 @@
 /// `staging` copies pageable host memory and files to the device and back, at nearly the speed of
 /// pinned memory.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/concepts/platform_of.hpp>      // platform_of
-#include <vram/staging/core/host_end.hpp>     // host_end, readable_at, fills_device
-#include <vram/staging/core/staging_core.hpp> // staging_core
+#include <vram/base/call_site.hpp>
+#include <vram/concepts/platform_of.hpp>
+#include <vram/staging/core/host_end.hpp> // host_end, readable_at, fills_device
+#include <vram/staging/core/staging_core.hpp>
 
 #include <concepts>    // default_initializable
 #include <cstddef>     // size_t, byte

@@ -4,9 +4,9 @@
 /// \file
 /// `staging_error` is a failure of staging, with the number of bytes that are complete.
 
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/core/what_text.hpp>   // what_text, what_of
-#include <vram/staging/transfer_path.hpp> // transfer_path
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/what_text.hpp> // what_text, what_of
+#include <vram/staging/transfer_path.hpp>
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uintptr_t

@@ -4,7 +4,7 @@
 /// \file
 /// `staging_result` states how many bytes a call of a `staging` copied, and how.
 
-#include <vram/staging/transfer_path.hpp> // transfer_path
+#include <vram/staging/transfer_path.hpp>
 
 #include <cstddef> // size_t
 

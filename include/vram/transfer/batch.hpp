@@ -4,10 +4,10 @@
 /// \file
 /// `batch` is the device memory of one iteration of a loader's loop.
 
-#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/concepts/core/user_line.hpp>
-#include <vram/transfer/core/slot_ring.hpp> // slot_ring
-#include <vram/transfer/loader_error.hpp>   // loader_error
+#include <vram/transfer/core/slot_ring.hpp>
+#include <vram/transfer/loader_error.hpp>
 
 #include <cstddef>     // size_t, byte
 #include <memory>      // shared_ptr

@@ -4,4 +4,4 @@
 /// \file
 /// The former path of `vram/data/concat.hpp`. Version 0.2 removes this header.
 
-#include <vram/data/concat.hpp> // concat
+#include <vram/data/concat.hpp>

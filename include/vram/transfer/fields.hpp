@@ -4,4 +4,4 @@
 /// \file
 /// The former path of `vram/data/fields.hpp`. Version 0.2 removes this header.
 
-#include <vram/data/fields.hpp> // fields
+#include <vram/data/fields.hpp>

@@ -4,4 +4,4 @@
 /// \file
 /// The former path of `vram/data/file_error.hpp`. Version 0.2 removes this header.
 
-#include <vram/data/file_error.hpp> // file_error
+#include <vram/data/file_error.hpp>

@@ -4,15 +4,15 @@
 /// \file
 /// `loader` fills batches of device memory in the background while the program uses earlier ones.
 
-#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/base/core/what_text.hpp>          // naming
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
-#include <vram/concepts/core/user_line.hpp>      // user_line
-#include <vram/concepts/platform_of.hpp>         // platform_of
-#include <vram/transfer/batch.hpp>               // batch
-#include <vram/transfer/core/kept_by_value.hpp>  // kept_by_value
-#include <vram/transfer/core/loader_core.hpp>    // loader_core
-#include <vram/transfer/loader_options.hpp>      // loader_options
+#include <vram/concepts/core/user_line.hpp>
+#include <vram/concepts/platform_of.hpp>
+#include <vram/transfer/batch.hpp>
+#include <vram/transfer/core/kept_by_value.hpp>
+#include <vram/transfer/core/loader_core.hpp>
+#include <vram/transfer/loader_options.hpp>
 
 #include <concepts>    // default_initializable
 #include <cstddef>     // ptrdiff_t

@@ -4,9 +4,9 @@
 /// \file
 /// `loader_error` is an error of a loader, with the batch and the reason.
 
-#include <vram/base/call_site.hpp>       // call_site
-#include <vram/base/core/what_text.hpp>  // what_text, what_of
-#include <vram/transfer/slot_states.hpp> // slot_states
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/what_text.hpp> // what_text, what_of
+#include <vram/transfer/slot_states.hpp>
 
 #include <cstddef>      // size_t
 #include <exception>    // exception, exception_ptr, rethrow_exception

@@ -4,4 +4,4 @@
 /// \file
 /// The former path of `vram/data/memory_chunks.hpp`. Version 0.2 removes this header.
 
-#include <vram/data/memory_chunks.hpp> // memory_chunks
+#include <vram/data/memory_chunks.hpp>

@@ -4,14 +4,14 @@
 /// \file
 /// `unloader` copies results from the device to the host while the next results are computed.
 
-#include <vram/base/call_site.hpp>               // call_site
+#include <vram/base/call_site.hpp>
 #include <vram/base/core/what_text.hpp>          // naming
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
 #include <vram/concepts/core/user_line.hpp>      // user_line, part_kind
-#include <vram/concepts/platform_of.hpp>         // platform_of
-#include <vram/transfer/core/kept_by_value.hpp>  // kept_by_value
-#include <vram/transfer/core/unloader_core.hpp>  // unloader_core
-#include <vram/transfer/unloader_options.hpp>    // unloader_options
+#include <vram/concepts/platform_of.hpp>
+#include <vram/transfer/core/kept_by_value.hpp>
+#include <vram/transfer/core/unloader_core.hpp>
+#include <vram/transfer/unloader_options.hpp>
 
 #include <concepts>    // default_initializable, invocable
 #include <cstddef>     // size_t, byte

@@ -4,7 +4,7 @@
 /// \file
 /// `user_line` tells a platform which line of the program called a part of vram, and its purpose.
 
-#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/call_site.hpp>
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t

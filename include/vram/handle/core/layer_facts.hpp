@@ -4,11 +4,11 @@
 /// \file
 /// `layer_facts` are the figures of one layer of a stack, for reports.
 
-#include <vram/base/core/type_name.hpp> // type_name
-#include <vram/base/memory_usage.hpp>   // memory_usage
-#include <vram/concepts/powers.hpp>     // measured_resource, surveyed_resource
-#include <vram/layer/layer_base.hpp>    // layer_base
-#include <vram/pool/free_pieces.hpp>    // free_pieces
+#include <vram/base/core/type_name.hpp>
+#include <vram/base/memory_usage.hpp>
+#include <vram/concepts/powers.hpp> // measured_resource, surveyed_resource
+#include <vram/layer/layer_base.hpp>
+#include <vram/pool/free_pieces.hpp>
 
 #include <concepts>    // same_as
 #include <cstddef>     // size_t

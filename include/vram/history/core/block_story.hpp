@@ -7,7 +7,7 @@
 #include <vram/concepts/observer.hpp> // memory_event_kind
 #include <vram/history/core/first_chunks.hpp>
 #include <vram/history/core/story_step.hpp>
-#include <vram/history/history_record.hpp> // history_record
+#include <vram/history/history_record.hpp>
 
 #include <algorithm>     // max, min, rotate, sort
 #include <cstddef>       // size_t, ptrdiff_t

@@ -4,7 +4,7 @@
 /// \file
 /// `byte_file` is a new file that is written from the beginning to the end.
 
-#include <vram/data/file_error.hpp> // file_error
+#include <vram/data/file_error.hpp>
 
 #include <atomic>       // atomic
 #include <cerrno>       // errno

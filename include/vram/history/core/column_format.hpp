@@ -4,7 +4,7 @@
 /// \file
 /// `column_format` describes the file of `history_columns`, and encodes and decodes its numbers.
 
-#include <vram/data/file_error.hpp> // file_error
+#include <vram/data/file_error.hpp>
 
 #include <cstddef>     // size_t
 #include <cstdint>     // uint64_t, int64_t

@@ -4,7 +4,7 @@
 /// \file
 /// `event_ring` is a bounded store of records of a fixed number of words, written by many threads.
 
-#include <vram/base/core/thread_number.hpp> // thread_number
+#include <vram/base/core/thread_number.hpp>
 
 #include <algorithm> // clamp, max
 #include <atomic>    // atomic

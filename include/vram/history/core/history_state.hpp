@@ -4,16 +4,16 @@
 /// \file
 /// `history_state` stores the events of a `history`, and makes records of them.
 
-#include <vram/base/call_site.hpp>          // call_site
-#include <vram/base/call_stack.hpp>         // call_stack
-#include <vram/base/core/lock.hpp>          // lock
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/base/tag.hpp>                // memory_tag
-#include <vram/concepts/observer.hpp>       // memory_event_kind
-#include <vram/history/core/byte_file.hpp>  // byte_file
-#include <vram/history/core/event_ring.hpp> // event_ring
-#include <vram/history/history_record.hpp>  // history_record
-#include <vram/probe/core/tick_clock.hpp>   // tick_clock
+#include <vram/base/call_site.hpp>
+#include <vram/base/call_stack.hpp>
+#include <vram/base/core/lock.hpp>
+#include <vram/base/core/report_caught.hpp>
+#include <vram/base/tag.hpp>          // memory_tag
+#include <vram/concepts/observer.hpp> // memory_event_kind
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/event_ring.hpp>
+#include <vram/history/history_record.hpp>
+#include <vram/probe/core/tick_clock.hpp>
 
 #include <algorithm>     // sort
 #include <atomic>        // atomic

@@ -4,7 +4,7 @@
 /// \file
 /// `json_writer` writes lists, dictionaries, strings and numbers as JSON.
 
-#include <vram/history/core/byte_file.hpp> // byte_file
+#include <vram/history/core/byte_file.hpp>
 #include <vram/history/core/utf8_text.hpp> // utf8_length
 
 #include <cstddef>     // size_t

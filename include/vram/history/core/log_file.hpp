@@ -4,9 +4,9 @@
 /// \file
 /// `log_file` is a text file to which many threads append lines, and which no crash shortens.
 
-#include <vram/base/core/lock.hpp>          // lock
-#include <vram/base/core/report_caught.hpp> // report_caught
-#include <vram/data/file_error.hpp>         // file_error
+#include <vram/base/core/lock.hpp>
+#include <vram/base/core/report_caught.hpp>
+#include <vram/data/file_error.hpp>
 
 #include <algorithm>    // min
 #include <atomic>       // atomic

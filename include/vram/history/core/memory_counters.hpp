@@ -5,7 +5,7 @@
 /// `memory_counters` follows the steps of a story and sums bytes: live, reserved, and for each tag.
 
 #include <vram/history/core/block_story.hpp> // block_story, story_step
-#include <vram/history/history_record.hpp>   // history_record
+#include <vram/history/history_record.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t, uint32_t

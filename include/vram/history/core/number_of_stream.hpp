@@ -4,7 +4,7 @@
 /// \file
 /// `number_of_stream` is a number that identifies a stream in files.
 
-#include <vram/concepts/platform_of.hpp> // platform_of
+#include <vram/concepts/platform_of.hpp>
 
 #include <cstdint> // uint64_t
 

@@ -4,8 +4,8 @@
 /// \file
 /// `pickle_writer` writes lists, dictionaries, strings and numbers as a Python pickle.
 
-#include <vram/history/core/byte_file.hpp> // byte_file
-#include <vram/history/core/utf8_text.hpp> // utf8_text
+#include <vram/history/core/byte_file.hpp>
+#include <vram/history/core/utf8_text.hpp>
 
 #include <cstddef>       // size_t
 #include <cstdint>       // uint64_t, uint32_t

@@ -4,7 +4,7 @@
 /// \file
 /// `signal_writer` runs functions on a thread of its own when the process receives a signal.
 
-#include <vram/source/core/posix_thread.hpp> // posix_thread
+#include <vram/source/core/posix_thread.hpp>
 
 #if __has_include(<semaphore.h>)
 

@@ -4,10 +4,10 @@
 /// \file
 /// `viewer_document` is a record as the document that PyTorch's memory viewer reads.
 
-#include <vram/base/call_stack.hpp>          // frame_text
-#include <vram/concepts/observer.hpp>        // memory_event_kind
-#include <vram/history/core/block_story.hpp> // block_story
-#include <vram/history/history_record.hpp>   // history_record
+#include <vram/base/call_stack.hpp>   // frame_text
+#include <vram/concepts/observer.hpp> // memory_event_kind
+#include <vram/history/core/block_story.hpp>
+#include <vram/history/history_record.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t, uint32_t, int64_t

@@ -5,7 +5,7 @@
 /// `counted_blocks` knows the size and the owner of each live block of a resource.
 
 #include <vram/base/core/address_map.hpp> // address_map, scramble
-#include <vram/probe/core/brief_lock.hpp> // brief_lock
+#include <vram/probe/core/brief_lock.hpp>
 
 #include <cstddef> // size_t
 #include <cstdint> // int64_t, uint64_t, uintptr_t

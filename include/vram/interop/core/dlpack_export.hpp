@@ -4,11 +4,11 @@
 /// \file
 /// `dlpack_export` is a buffer or an array that another library uses as a DLPack tensor.
 
-#include <vram/concepts/memory_kind.hpp>       // memory_kind, knows_memory
-#include <vram/concepts/powers.hpp>            // located_resource
-#include <vram/concepts/property.hpp>          // has_property
-#include <vram/data/layout_error.hpp>          // layout_error
-#include <vram/interop/core/dlpack_tensor.hpp> // dlpack_tensor
+#include <vram/concepts/memory_kind.hpp> // memory_kind, knows_memory
+#include <vram/concepts/powers.hpp>      // located_resource
+#include <vram/concepts/property.hpp>    // has_property
+#include <vram/data/layout_error.hpp>
+#include <vram/interop/core/dlpack_tensor.hpp>
 
 #include <algorithm> // find
 #include <cstddef>   // size_t, byte

@@ -4,7 +4,7 @@
 /// \file
 /// `nvtx_account` sums the bytes of a resource or of a tag, and samples them for a tool.
 
-#include <vram/interop/core/nvtx_counter_group.hpp> // nvtx_counter_group
+#include <vram/interop/core/nvtx_counter_group.hpp>
 
 #include <atomic>  // atomic
 #include <cstdint> // int64_t

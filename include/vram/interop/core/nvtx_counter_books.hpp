@@ -4,12 +4,12 @@
 /// \file
 /// `nvtx_counter_books` counts the memory of resources by the events of an observer.
 
-#include <vram/base/core/process_exit.hpp>      // process_exit
-#include <vram/base/tag.hpp>                    // current_tag, memory_tag
-#include <vram/concepts/observer.hpp>           // memory_event, memory_event_kind
-#include <vram/interop/core/counted_blocks.hpp> // counted_blocks
-#include <vram/interop/core/nvtx_account.hpp>   // nvtx_account
-#include <vram/interop/core/nvtx_domain.hpp>    // nvtx_domain
+#include <vram/base/core/process_exit.hpp>
+#include <vram/base/tag.hpp>          // current_tag, memory_tag
+#include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
+#include <vram/interop/core/counted_blocks.hpp>
+#include <vram/interop/core/nvtx_account.hpp>
+#include <vram/interop/core/nvtx_domain.hpp>
 
 #include <atomic>   // atomic
 #include <cstddef>  // size_t

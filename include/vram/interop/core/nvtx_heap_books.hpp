@@ -4,10 +4,10 @@
 /// \file
 /// `nvtx_heap_books` registers chunks as heaps and blocks as regions, by the events of an observer.
 
-#include <vram/base/core/process_exit.hpp> // process_exit
-#include <vram/base/tag.hpp>               // current_tag, memory_tag
-#include <vram/concepts/observer.hpp>      // memory_event, memory_event_kind
-#include <vram/interop/core/nvtx_heap.hpp> // nvtx_heap
+#include <vram/base/core/process_exit.hpp>
+#include <vram/base/tag.hpp>          // current_tag, memory_tag
+#include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
+#include <vram/interop/core/nvtx_heap.hpp>
 
 #include <algorithm>   // max, min
 #include <atomic>      // atomic

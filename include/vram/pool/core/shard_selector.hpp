@@ -4,8 +4,8 @@
 /// \file
 /// `shard_selector` selects the shard of an arena that serves a call.
 
-#include <vram/base/contract.hpp>           // expects
-#include <vram/base/core/thread_number.hpp> // thread_number
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/thread_number.hpp>
 #include <vram/order/core/stream_key.hpp>
 #include <vram/pool/arena_key.hpp>
 #include <vram/pool/core/stream_affinity.hpp>

@@ -4,8 +4,8 @@
 /// \file
 /// `balance_facts` compares the live blocks at the start and the end of a scope.
 
-#include <vram/probe/core/owner_lists.hpp>  // owner_lists, owners_of, may_have_owners
-#include <vram/probe/core/site_marks.hpp>   // site_marks
+#include <vram/probe/core/owner_lists.hpp> // owner_lists, owners_of, may_have_owners
+#include <vram/probe/core/site_marks.hpp>
 #include <vram/probe/core/text_of_site.hpp> // text_of_size, text_of_owner, text_of_site
 #include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
 

@@ -4,18 +4,18 @@
 /// \file
 /// `block_books` are the books of a `tracking` layer: its blocks, its owners, and their texts.
 
-#include <vram/base/core/thread_number.hpp>      // thread_number
-#include <vram/base/error.hpp>                   // report_error
-#include <vram/concepts/core/is_destroyed.hpp>   // is_destroyed
-#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
-#include <vram/concepts/core/refused_free.hpp>   // refused_free
-#include <vram/probe/core/block_shards.hpp>      // block_shards
-#include <vram/probe/core/owner_accounts.hpp>    // owner_accounts
-#include <vram/probe/core/owner_list.hpp>        // merged_owners, sorted_owners
-#include <vram/probe/core/owner_lists.hpp>       // owner_lists
-#include <vram/probe/tracked_block.hpp>          // tracked_block
-#include <vram/probe/tracked_owner.hpp>          // tracked_owner
-#include <vram/probe/tracking_options.hpp>       // tracking_options
+#include <vram/base/core/thread_number.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/concepts/core/is_destroyed.hpp>
+#include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/concepts/core/refused_free.hpp>
+#include <vram/probe/core/block_shards.hpp>
+#include <vram/probe/core/owner_accounts.hpp>
+#include <vram/probe/core/owner_list.hpp> // merged_owners, sorted_owners
+#include <vram/probe/core/owner_lists.hpp>
+#include <vram/probe/tracked_block.hpp>
+#include <vram/probe/tracked_owner.hpp>
+#include <vram/probe/tracking_options.hpp>
 
 #include <algorithm> // sort
 #include <chrono>    // nanoseconds

@@ -4,12 +4,12 @@
 /// \file
 /// `block_shards` stores a record of each live block, and of the last freed ones.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/call_stack.hpp>           // call_stack
-#include <vram/base/core/address_map.hpp>     // address_map, scramble
-#include <vram/probe/core/brief_lock.hpp>     // brief_lock
+#include <vram/base/call_site.hpp>
+#include <vram/base/call_stack.hpp>
+#include <vram/base/core/address_map.hpp> // address_map, scramble
+#include <vram/probe/core/brief_lock.hpp>
 #include <vram/probe/core/owner_accounts.hpp> // site_sums
-#include <vram/probe/core/tick_clock.hpp>     // tick_clock
+#include <vram/probe/core/tick_clock.hpp>
 
 #include <cstddef>  // size_t, byte
 #include <cstdint>  // uint64_t, uintptr_t

@@ -4,9 +4,9 @@
 /// \file
 /// `checked_scope` calls a check with the facts about the memory of a block of code, at its end.
 
-#include <vram/probe/core/balance_facts.hpp> // balance_facts
-#include <vram/probe/core/scope_facts.hpp>   // scope_facts
-#include <vram/probe/error_count.hpp>        // error_count
+#include <vram/probe/core/balance_facts.hpp>
+#include <vram/probe/core/scope_facts.hpp>
+#include <vram/probe/error_count.hpp>
 
 #include <exception> // uncaught_exceptions
 #include <utility>   // move

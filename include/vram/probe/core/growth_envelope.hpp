@@ -4,7 +4,7 @@
 /// \file
 /// `growth_envelope` finds a steady rise in a sequence of sizes.
 
-#include <vram/base/core/heap_array.hpp> // heap_array
+#include <vram/base/core/heap_array.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 
 #include <array>   // array

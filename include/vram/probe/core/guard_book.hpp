@@ -4,14 +4,14 @@
 /// \file
 /// `guard_book` stores the live blocks and the quarantine of the layer `guarded`.
 
-#include <vram/base/call_site.hpp>              // call_site
-#include <vram/base/contract.hpp>               // expects
-#include <vram/base/core/report_caught.hpp>     // report_failed_call
-#include <vram/base/error.hpp>                  // report_error
-#include <vram/concepts/core/platform_lock.hpp> // platform_lock
-#include <vram/concepts/platform.hpp>           // platform
-#include <vram/probe/core/guard_checks.hpp>     // guard_checks, guarded_block
-#include <vram/probe/guarded_options.hpp>       // guarded_options
+#include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp>           // expects
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/error.hpp>              // report_error
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/platform.hpp>
+#include <vram/probe/core/guard_checks.hpp> // guard_checks, guarded_block
+#include <vram/probe/guarded_options.hpp>
 
 #include <cstddef>       // size_t, byte
 #include <list>          // list

@@ -4,13 +4,13 @@
 /// \file
 /// `guard_checks` compares memory of a device with the byte with which it was filled.
 
-#include <vram/base/call_site.hpp>               // call_site
-#include <vram/base/core/report_caught.hpp>      // report_failed_call
-#include <vram/base/error.hpp>                   // report_error
-#include <vram/base/tag.hpp>                     // memory_tag
-#include <vram/concepts/core/name_of_stream.hpp> // name_of_stream
-#include <vram/concepts/core/platform_lock.hpp>  // platform_lock
-#include <vram/concepts/platform.hpp>            // platform
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/tag.hpp>                // memory_tag
+#include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/platform.hpp>
 
 #include <algorithm> // min
 #include <cstddef>   // size_t, byte

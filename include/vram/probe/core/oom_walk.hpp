@@ -4,13 +4,13 @@
 /// \file
 /// `oom_walk` makes the runs of `survives_oom`.
 
-#include <vram/base/core/trial_of_thread.hpp>  // trial_scope
-#include <vram/concepts/powers.hpp>            // measured_resource, trimmable_resource
-#include <vram/concepts/resource.hpp>          // synchronous_resource
-#include <vram/probe/core/refusal_plan.hpp>    // refusal_plan
-#include <vram/probe/error_count.hpp>          // error_count
-#include <vram/probe/oom_survival.hpp>         // oom_survival
-#include <vram/probe/survives_oom_options.hpp> // survives_oom_options
+#include <vram/base/core/trial_of_thread.hpp> // trial_scope
+#include <vram/concepts/powers.hpp>           // measured_resource, trimmable_resource
+#include <vram/concepts/resource.hpp>         // synchronous_resource
+#include <vram/probe/core/refusal_plan.hpp>
+#include <vram/probe/error_count.hpp>
+#include <vram/probe/oom_survival.hpp>
+#include <vram/probe/survives_oom_options.hpp>
 
 #include <concepts>    // equality_comparable, invocable
 #include <cstddef>     // size_t

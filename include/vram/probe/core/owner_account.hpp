@@ -4,11 +4,11 @@
 /// \file
 /// `owner_account` has the figures of the blocks that one thread allocated, by tag and by line.
 
-#include <vram/base/call_site.hpp>        // call_site
-#include <vram/base/core/address_map.hpp> // address_map
-#include <vram/base/core/smaller_of.hpp>  // larger_of
-#include <vram/base/tag.hpp>              // memory_tag
-#include <vram/probe/core/brief_lock.hpp> // brief_lock
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/address_map.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/tag.hpp>             // memory_tag
+#include <vram/probe/core/brief_lock.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uint64_t, uint32_t

@@ -4,11 +4,11 @@
 /// \file
 /// `owner_accounts` counts live bytes, peaks and allocations for each tag, line and thread.
 
-#include <vram/base/call_site.hpp>           // call_site
-#include <vram/base/core/address_map.hpp>    // address_map
-#include <vram/base/out_of_memory.hpp>       // shortage
-#include <vram/base/tag.hpp>                 // memory_tag
-#include <vram/probe/core/owner_account.hpp> // owner_account
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/address_map.hpp>
+#include <vram/base/out_of_memory.hpp> // shortage
+#include <vram/base/tag.hpp>           // memory_tag
+#include <vram/probe/core/owner_account.hpp>
 
 #include <atomic>  // atomic
 #include <bit>     // bit_cast

@@ -4,9 +4,9 @@
 /// \file
 /// `owner_list` merges and sorts the figures of tags, lines and threads.
 
-#include <vram/base/call_site.hpp>      // call_site
-#include <vram/base/tag.hpp>            // memory_tag
-#include <vram/probe/tracked_owner.hpp> // tracked_owner
+#include <vram/base/call_site.hpp>
+#include <vram/base/tag.hpp> // memory_tag
+#include <vram/probe/tracked_owner.hpp>
 
 #include <algorithm> // sort
 #include <cstring>   // strcmp

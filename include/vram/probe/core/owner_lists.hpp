@@ -6,7 +6,7 @@
 
 #include <vram/handle/core/layer_facts.hpp> // layer_facts, layer_visitor, visit_layers
 #include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
-#include <vram/probe/tracked_owner.hpp>     // tracked_owner
+#include <vram/probe/tracked_owner.hpp>
 
 #include <type_traits> // remove_cvref_t
 #include <utility>     // declval

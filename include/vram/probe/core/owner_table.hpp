@@ -4,10 +4,10 @@
 /// \file
 /// `owner_table` is a table of tags, lines or threads with their figures.
 
-#include <vram/base/bytes.hpp>          // bytes
-#include <vram/base/call_site.hpp>      // call_site
-#include <vram/probe/core/table.hpp>    // table
-#include <vram/probe/tracked_owner.hpp> // tracked_owner
+#include <vram/base/bytes.hpp>
+#include <vram/base/call_site.hpp>
+#include <vram/probe/core/table.hpp>
+#include <vram/probe/tracked_owner.hpp>
 
 #include <cstddef> // size_t
 #include <string>  // string, to_string

@@ -4,11 +4,11 @@
 /// \file
 /// `profile_tree` stores the scopes of a `profile`, and the events of their ends.
 
-#include <vram/base/core/smaller_of.hpp>        // larger_of
-#include <vram/concepts/core/observation.hpp>   // resource_call
-#include <vram/concepts/core/platform_lock.hpp> // platform_lock
-#include <vram/concepts/platform.hpp>           // platform
-#include <vram/probe/profile_row.hpp>           // profile_row
+#include <vram/base/core/smaller_of.hpp>      // larger_of
+#include <vram/concepts/core/observation.hpp> // resource_call
+#include <vram/concepts/core/platform_lock.hpp>
+#include <vram/concepts/platform.hpp>
+#include <vram/probe/profile_row.hpp>
 
 #include <concepts>    // same_as
 #include <cstddef>     // size_t

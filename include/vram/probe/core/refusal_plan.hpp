@@ -4,12 +4,12 @@
 /// \file
 /// `refusal_plan` selects the requests that a `refusing` layer refuses, and tracks its blocks.
 
-#include <vram/base/call_site.hpp>            // call_site
-#include <vram/base/core/address_map.hpp>     // address_map
-#include <vram/base/core/heap_array.hpp>      // heap_array
-#include <vram/base/core/lock.hpp>            // lock
-#include <vram/base/core/trial_of_thread.hpp> // trial_of_thread
-#include <vram/base/tag.hpp>                  // current_tag
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/address_map.hpp>
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/lock.hpp>
+#include <vram/base/core/trial_of_thread.hpp>
+#include <vram/base/tag.hpp> // current_tag
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t

@@ -4,15 +4,15 @@
 /// \file
 /// `report_sections` collects the figures of a stack, and prints them in sections.
 
-#include <vram/base/bytes.hpp>             // bytes
-#include <vram/base/error_kind.hpp>        // stream_name
-#include <vram/base/memory_usage.hpp>      // memory_usage
-#include <vram/pool/fragmentation.hpp>     // fragmentation
-#include <vram/pool/free_pieces.hpp>       // free_pieces
-#include <vram/probe/core/owner_table.hpp> // owner_table
-#include <vram/probe/core/table.hpp>       // table
-#include <vram/probe/tracked_block.hpp>    // tracked_block
-#include <vram/probe/tracked_owner.hpp>    // tracked_owner
+#include <vram/base/bytes.hpp>
+#include <vram/base/error_kind.hpp> // stream_name
+#include <vram/base/memory_usage.hpp>
+#include <vram/pool/fragmentation.hpp>
+#include <vram/pool/free_pieces.hpp>
+#include <vram/probe/core/owner_table.hpp>
+#include <vram/probe/core/table.hpp>
+#include <vram/probe/tracked_block.hpp>
+#include <vram/probe/tracked_owner.hpp>
 
 #include <cstddef>  // size_t
 #include <cstdint>  // uint64_t, uintptr_t

@@ -4,11 +4,11 @@
 /// \file
 /// `scope_facts` makes the statements about the memory of a scope that assertions check.
 
-#include <vram/concepts/powers.hpp>         // measured_resource
-#include <vram/probe/core/site_marks.hpp>   // site_marks
+#include <vram/concepts/powers.hpp> // measured_resource
+#include <vram/probe/core/site_marks.hpp>
 #include <vram/probe/core/text_of_site.hpp> // text_of_size
-#include <vram/probe/error_count.hpp>       // error_count
-#include <vram/probe/memory_delta.hpp>      // memory_delta
+#include <vram/probe/error_count.hpp>
+#include <vram/probe/memory_delta.hpp>
 
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uint64_t

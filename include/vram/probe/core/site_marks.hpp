@@ -4,9 +4,9 @@
 /// \file
 /// `site_marks` compares the figures of each tag and line at the start and the end of a scope.
 
-#include <vram/probe/core/owner_lists.hpp>  // owner_lists, owners_of
-#include <vram/probe/core/text_of_site.hpp> // text_of_site
-#include <vram/probe/tracked_owner.hpp>     // tracked_owner
+#include <vram/probe/core/owner_lists.hpp> // owner_lists, owners_of
+#include <vram/probe/core/text_of_site.hpp>
+#include <vram/probe/tracked_owner.hpp>
 
 #include <cstdint>     // uint64_t
 #include <string>      // string, to_string

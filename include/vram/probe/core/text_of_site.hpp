@@ -4,9 +4,9 @@
 /// \file
 /// `text_of_site` is the line of a call in a message, such as "app.cpp:42".
 
-#include <vram/base/bytes.hpp>     // bytes
-#include <vram/base/call_site.hpp> // call_site
-#include <vram/base/tag.hpp>       // memory_tag
+#include <vram/base/bytes.hpp>
+#include <vram/base/call_site.hpp>
+#include <vram/base/tag.hpp> // memory_tag
 
 #include <cstddef>     // size_t
 #include <string>      // string, to_string

@@ -4,7 +4,7 @@
 /// \file
 /// `enqueue_copy` adds a copy to a stream, with CUDA's rules for waits of the host.
 
-#include <vram/concepts/pitched_copy.hpp> // pitched_copy
+#include <vram/concepts/pitched_copy.hpp>
 #include <vram/sim/machine/expect_disjoint.hpp>
 #include <vram/sim/machine/sim_queue.hpp>
 #include <vram/sim/machine/sim_route.hpp>

@@ -65,8 +65,8 @@ public:
 
     /// Returns `ordered` if waits for work that was queued later order `first` before `second`, an
     /// operation with the vector clock `clock`. Returns `open` if a wait may still do so because
-    /// its work is not queued yet, `lost` if it is not known any more what a wait ordered. Otherwise
-    /// returns `unordered`.
+    /// its work is not queued yet, and `lost` if it is not known any more what a wait ordered.
+    /// Otherwise returns `unordered`.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -184,8 +184,8 @@ private:
             }
         }
     }
-    /// Forgets the older half of the resolved waits (their work is queued). Of each stream with such
-    /// waits, only the work before all of them stays known.
+    /// Forgets the older half of the resolved waits (their work is queued). Of each stream with
+    /// such waits, only the work before all of them stays known.
     void forget() {
         std::size_t const half = (waits_.size() - open_) / 2;
         std::size_t       left = half;

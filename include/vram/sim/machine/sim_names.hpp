@@ -4,7 +4,7 @@
 /// \file
 /// `sim_names` holds the names that a program gave to streams, host threads and memory.
 
-#include <vram/sim/sim_range.hpp>  // sim_range
+#include <vram/sim/sim_range.hpp>
 #include <vram/sim/sim_report.hpp> // sim_event_of, sim_report
 
 #include <cstddef>       // size_t

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_shared_link` divides the speed of a link among the operations that use it.
 
-#include <vram/sim/machine/sim_operation.hpp> // sim_operation
+#include <vram/sim/machine/sim_operation.hpp>
 #include <vram/sim/sim_time.hpp>
 
 #include <algorithm> // min_element, find_if
