@@ -24,8 +24,8 @@ namespace detail {
 /// Allocates or frees memory within one call of the simulated device, with the checks and
 /// statistics. A refused allocation returns null.
 ///
-/// Failure   Members throw `sim_error` if the device is lost or a call is illegal during a capture,
-///           and `std::bad_alloc`.
+/// Failure   Members throw `sim_error` if the device is lost, the stream was destroyed, or a call
+///           is illegal during a capture. They throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
 class sim_heap {
 public:
@@ -311,8 +311,8 @@ private:
 
     /// Makes `bytes` bytes of the pool available to the stream `s`: first free memory of the pool,
     /// then freed memory if `s` is ordered after its free, then memory of the device. If the device
-    /// has too little, also memory with a free that is queued on another stream; `s` then waits for
-    /// the free. Returns false if all that is too little.
+    /// has too little, or the pool reaches its limit, also memory with a free that is queued on
+    /// another stream; `s` then waits for the free. Returns false if all that is too little.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);

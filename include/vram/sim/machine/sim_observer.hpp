@@ -298,9 +298,8 @@ private:
         if (on.frees && on.races) { m_.checker.report_all(found, part); }
     }
 
-    /// Returns the index in vector clocks of the stream or thread that made the allocation. An
-    /// allocation on the legacy default stream has a different index than the stream:
-    /// `allocation.slot`.
+    /// Returns the index in vector clocks of the stream or thread that made the allocation. If that
+    /// is the legacy default stream, `allocation.slot` is another index.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;

@@ -110,7 +110,7 @@ public:
         }
     }
 
-    /// Returns the block with memory at `p`, or null if there is none.
+    /// Returns the block (live or freed) with memory at `p`, or null if there is none.
     [[nodiscard]] sim_inner_block* at(std::uintptr_t p) {
         sim_inner_block* const part = before(p);
         return part != nullptr && p < part->last ? part : nullptr;

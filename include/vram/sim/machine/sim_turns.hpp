@@ -200,7 +200,7 @@ public:
         return std::any_of(hosts_.begin(), hosts_.end(),
                            [](sim_host* h) { return h->now == sim_host::state::away; });
     }
-    /// Returns the number of calls of the device by `sim_thread`s so far.
+    /// Returns the number of calls and waits of `sim_thread`s so far.
     [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
 
     /// Makes the thread `h` able to run, with a simulated time of at least `when`.
@@ -316,8 +316,8 @@ private:
     }
 
     /// Runs queued work as far as simulated time may advance, and returns the thread that runs
-    /// next. Returns null if a newer selection than number `mine` has begun, or if nothing happens
-    /// for `patience`.
+    /// next. Returns null if a newer selection than number `mine` has begun, if nothing happens for
+    /// `patience`, or if no thread can run and `wait` is false.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -389,7 +389,7 @@ private:
     /// Number of the selection of a next thread that is in progress; 0 if there is none.
     std::uint64_t driver_    = 0;
     std::uint64_t drives_    = 0; ///< number of selections of a next thread so far
-    std::uint64_t activity_  = 0; ///< number of calls of the device by `sim_thread`s so far
+    std::uint64_t activity_  = 0; ///< number of calls and waits of `sim_thread`s so far
     std::uint64_t count_     = 0;
     unsigned      preempted_ = 0;
     sim_order     order_;

@@ -18,7 +18,8 @@ namespace vram {
 namespace detail {
 
 /// The waits and queries of one call of the simulated device. A wait advances the simulated time of
-/// the calling thread. The completed work then happens before the thread's next step.
+/// the calling thread. After `synchronize` and `await_all`, the completed work happens before the
+/// thread's next step.
 ///
 /// Failure   Members throw `sim_error` if a fault was injected for the next synchronisation, or if
 ///           a stream is being captured or was destroyed. They rethrow an exception of a kernel.
@@ -43,7 +44,8 @@ public:
         h.clock = std::max(h.clock, m_.schedule.now());
     }
 
-    /// Blocks until all work queued on the stream is complete.
+    /// Blocks until all work queued on the stream is complete; for the legacy default stream, also
+    /// the work of the blocking streams.
     void synchronize(sim_stream_state& s) {
         call_.admit();
         if (s.capture) { break_capture(s); }
