@@ -33,14 +33,14 @@ endforeach()
 
 # Every way to end a process with objects of these libraries.
 foreach(cccl IN ITEMS toolkit wheel)
-  if(NOT only_threads AND TARGET vram-cccl-${cccl} AND TARGET vram-cudart-double)
+  if(NOT only_threads AND TARGET vram-cccl-${cccl} AND TARGET vram-cudart-double AND (cccl STREQUAL "toolkit" OR NOT VRAM_QUICK))
     add_executable(exit-programs-${cccl} exit/interop.cpp)
     target_link_libraries(exit-programs-${cccl} PRIVATE vram-cccl-${cccl} vram-cudart-double vram_warnings)
     add_test(NAME exit/interop-${cccl} COMMAND exit-programs-${cccl})
     set_tests_properties(exit/interop-${cccl} PROPERTIES TIMEOUT 300)
   endif()
 endforeach()
-if(VRAM_ON_DEVICE AND TARGET vram-cccl-toolkit)
+if(VRAM_ON_DEVICE AND NOT only_threads AND TARGET vram-cccl-toolkit)
   add_executable(exit-programs-interop exit/interop.cpp)
   target_link_libraries(exit-programs-interop PRIVATE vram-cccl-toolkit vram::cuda vram_warnings)
   add_test(NAME exit/interop
