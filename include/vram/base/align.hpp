@@ -21,9 +21,8 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
 
 /// Returns true if `alignment` is a power of two.
 [[nodiscard]] constexpr bool valid_alignment(std::size_t alignment) noexcept {
-    return alignment != 0 &&
-           // Not `std::has_single_bit`: it needs popcnt, which older CPUs lack.
-           (alignment & (alignment - 1)) == 0;
+    // This is not `std::has_single_bit`, because that needs popcnt, which older CPUs lack.
+    return alignment != 0 && (alignment & (alignment - 1)) == 0;
 }
 
 /// Returns `bytes` rounded up to a multiple of `alignment`, a power of two; `unsatisfiable` on

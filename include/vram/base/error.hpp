@@ -82,7 +82,8 @@ inline constinit thread_local bool         spare_waits = false;
     locks_held         = 0;
     while (each != nullptr) {
         stored_error one;
-        one.keep(each->what); // The sink gets a copy, because it may report errors itself.
+        // The sink gets a copy, because it may report errors itself, which may reuse `spare_error`.
+        one.keep(each->what);
         one.next = each->next;
         if (each != &spare_error) {
             delete each;

@@ -62,9 +62,8 @@ public:
         deallocate_sync(p, bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t, std::size_t alignment = default_alignment) noexcept {
-        ::operator delete(
-            // This `operator delete` takes no size: clang 16 does not declare the sized overload.
-            p, std::align_val_t{alignment});
+        // This `operator delete` takes no size: clang 16 does not declare the sized overload.
+        ::operator delete(p, std::align_val_t{alignment});
     }
 
     friend bool operator==(host_resource const&, host_resource const&) = default;

@@ -14,8 +14,8 @@ namespace vram {
 /// the same time for every size. Large pieces therefore make growth cheap; small ones waste less
 /// memory and fit into more gaps.
 struct virtual_options {
-    std::size_t reserve =
-        0; ///< bytes of addresses to reserve; 0: four times the memory of the device
+    /// Bytes of addresses to reserve. 0 means four times the memory of the device.
+    std::size_t reserve = 0;
     /// Bytes of one piece of physical memory, rounded up to the granularity of the device.
     std::size_t handle_size = 2_MiB;
     /// When a block is freed, up to this many bytes of physical memory stay with the resource for

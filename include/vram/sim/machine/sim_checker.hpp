@@ -348,8 +348,8 @@ private:
                 bool const freed = block != nullptr && block->freed && range.begin() < block->end();
                 sim_report r{sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, ""};
                 if (block != nullptr && (freed || !block->freed)) {
-                    r.block =
-                        block->description(); // not in the initializer of `r`: nvcc 13.0 crashes
+                    // The initializer of `r` cannot contain this: nvcc 13.0 crashes.
+                    r.block = block->description();
                 }
                 if (freed) {
                     r.kind    = sim_mistake::use_after_free;

@@ -75,11 +75,10 @@ struct sim_self {
     /// (`sim_host_order::checked`).
     sim_host* own = nullptr;
     /// True within a `sim_capture_guard`: no call of this thread invalidates a capture.
-    bool                           relaxed = false;
-    bool                           child   = false; ///< true if `sim_thread` started the thread
-    std::vector<sim_stream_state*> streams =
-        /// The per-thread default streams of this thread, by the number of the device.
-        {};
+    bool relaxed = false;
+    bool child   = false; ///< true if `sim_thread` started the thread
+    /// The per-thread default streams of this thread, by the index of the device.
+    std::vector<sim_stream_state*> streams = {};
 };
 
 /// The calling thread's state on each node (simulated machine) that it has used. It is a pointer

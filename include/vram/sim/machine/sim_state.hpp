@@ -206,8 +206,8 @@ struct sim_device_state {
     std::size_t capacity = 0;
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
     std::size_t used = 0;
-    std::size_t small_bytes =
-        0; ///< bytes of small blocks, which the driver places in pages of 2 MiB
+    /// Bytes of small blocks (up to 1 MiB), which the driver places in pages of 2 MiB.
+    std::size_t small_bytes = 0;
     /// Bytes that another process, which the program simulates, has allocated.
     std::size_t taken = 0;
     bool        lost  = false;

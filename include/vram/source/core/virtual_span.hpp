@@ -58,9 +58,8 @@ public:
     ~virtual_span() {
         trim(0);
         drop(0, pages(), 0);
-        for (std::size_t i = 0; i < spares();
-             // The driver frees the memory once no page is mapped to it any more.
-             ++i) {
+        // The driver frees the memory of a spare once no page is mapped to it any more.
+        for (std::size_t i = 0; i < spares(); ++i) {
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
