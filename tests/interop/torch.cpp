@@ -6,6 +6,8 @@
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/mishaps.hpp"
+
 #include <doctest/doctest.h>
 
 #include <vector> // vector
@@ -146,6 +148,30 @@ TEST_CASE(
     CHECK(memory.stack(d).usage().live == 8 * bytes);
     memory.deallocate(d, s, next, 8 * bytes);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("torch: a kept block that cannot be freed is reported, and the others are freed") {
+    doubles::mishaps const told;
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    sim_stream const       s, other;
+    allocator              memory{make_stack};
+    sim_device const       d = sim_device::current();
+    std::vector<void*>     blocks;
+    for (int i = 0; i < 3; ++i) {
+        blocks.push_back(memory.allocate(d, s, bytes));
+        memory.record_stream(blocks.back(), other);
+    }
+    sim_graph::begin(s);
+    for (void* const p : blocks) { memory.deallocate(d, s, p, bytes); }
+    sim_graph const graph = sim_graph::end(s);
+    CHECK(memory.stack(d).usage().live == 3 * bytes);
+    // The first block: its event and the wait for the device fail.
+    node.faults().at(sim_call_kind::record, 1);
+    node.faults().at(sim_call_kind::synchronize, 1);
+    void* const next = memory.allocate(d, s, 8 * bytes);
+    CHECK(memory.stack(d).usage().live == 9 * bytes);
+    CHECK(told.count() == 2);
+    memory.deallocate(d, s, next, 8 * bytes);
 }
 
 TEST_CASE("torch: a refusal is the exception of the stack") {

@@ -17,11 +17,12 @@
 #include <concepts>      // same_as
 #include <cstddef>       // size_t
 #include <functional>    // function
+#include <list>          // list
 #include <memory>        // unique_ptr
 #include <mutex>         // mutex, lock_guard
 #include <type_traits>   // invoke_result_t
 #include <unordered_map> // unordered_map
-#include <utility>       // declval, exchange, move
+#include <utility>       // declval, move
 #include <vector>        // vector
 
 namespace vram {
@@ -149,7 +150,7 @@ private:
         std::unique_ptr<R>            stack;
         typename platform::own_stream joined; ///< waits for all streams of a block
         std::mutex                    mutex;
-        std::vector<late_free>        late; ///< frees that are kept until the end of a capture
+        std::list<late_free>          late; ///< frees that are kept until the end of a capture
         std::atomic<std::size_t>      waiting{0};
     };
 
@@ -189,12 +190,12 @@ private:
     /// Frees a block after the work of all its streams, or keeps it if one of them is being
     /// captured.
     void free_after(part& here, late_free late) {
-        if (captured(late)) {
-            std::lock_guard const lock{here.mutex};
-            here.late.push_back(std::move(late));
-            here.waiting.store(here.late.size(), std::memory_order_relaxed);
-            return;
-        }
+        if (!captured(late)) { return free_now(here, late); }
+        std::list<late_free> kept;
+        kept.push_back(std::move(late));
+        keep(here, kept);
+    }
+    void free_now(part& here, late_free const& late) {
         try {
             std::lock_guard const lock{here.mutex};
             join(here, late.on);
@@ -218,15 +219,32 @@ private:
         for (stream const other : late.others) { found = found || platform::capturing(other); }
         return found;
     }
-    /// Frees the kept blocks, except those with a stream that is still being captured.
+    static void keep(part& here, std::list<late_free>& kept) {
+        std::lock_guard const lock{here.mutex};
+        here.late.splice(here.late.end(), kept);
+        here.waiting.store(here.late.size(), std::memory_order_relaxed);
+    }
+    /// Frees the kept blocks, except those with a stream that is still being captured. A block that
+    /// cannot be freed is reported, and the others are freed.
     void free_late(part& here) {
-        std::vector<late_free> all;
+        std::list<late_free> all, kept;
         {
             std::lock_guard const lock{here.mutex};
-            all = std::exchange(here.late, {});
+            all.swap(here.late);
             here.waiting.store(0, std::memory_order_relaxed);
         }
-        for (late_free& each : all) { free_after(here, std::move(each)); }
+        while (!all.empty()) {
+            late_free const& first = all.front();
+            try {
+                if (captured(first)) {
+                    kept.splice(kept.end(), all, all.begin());
+                    continue;
+                }
+                free_now(here, first);
+            } catch (...) { detail::report_failed_call("freeing a block of PyTorch"); }
+            all.pop_front();
+        }
+        keep(here, kept);
     }
 
     std::function<std::unique_ptr<R>(device)>            make_;
