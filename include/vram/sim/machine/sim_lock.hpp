@@ -163,11 +163,12 @@ private:
     mutable unsigned                waiting_ = 0;
     mutable std::condition_variable free_; ///< wakes waiting threads that are no `sim_thread`
     mutable vector_clock            vclock_;
-    /// The thread that held the lock last; null if the function of an operation did.
+    /// The thread that held the lock last. Null if the function of an operation did, or if races
+    /// are not checked.
     mutable sim_host const* holder_ = nullptr;
     /// True if calls of the program, not only of a resource, order `holder_` after earlier holders.
     mutable bool in_program_ = false;
-    /// Counter of `holder_` in its vector clock after its last release.
+    /// Counter of `holder_` in its vector clock after its last release; 0 before its first release.
     mutable std::uint64_t released_ = 0;
 };
 

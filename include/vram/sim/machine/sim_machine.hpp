@@ -103,8 +103,8 @@ public:
         return s;
     }
 
-    /// Called when the owner of a stream (a `sim_stream`) is destroyed. Resources that use the
-    /// stream are notified, unless the stream is raw (`sim_stream_options::raw`).
+    /// Called when the owner of a stream (a `sim_stream`) is destroyed. Invalidates its capture.
+    /// Notifies the resources that use it, unless it is raw (`sim_stream_options::raw`).
     void end_stream(sim_stream_state& s) {
         break_capture(s);
         if (s.announced) {

@@ -48,7 +48,8 @@ class sim_schedule {
 public:
     /// Called with each operation that ends, before the operations that wait for it become ready.
     std::function<void(sim_operation&)> on_end;
-    /// Called before an operation that waits for a word in memory ends. Returns true if it may end.
+    /// Called before an operation ends that writes, or waits for, a word in memory. Returns true if
+    /// it may end.
     std::function<bool(sim_operation const&)> may_end;
 
     explicit sim_schedule(sim_options const& options)
@@ -100,8 +101,7 @@ public:
         if (op.blockers == 0) { push(op, op.ready, event::start); }
     }
 
-    /// Returns the time of the next start or end of an operation, or the largest time if there is
-    /// none.
+    /// Returns the time of the next event of an operation, or the largest time if there is none.
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
