@@ -32,5 +32,4 @@ TEST_CASE("error_kind: a stream is named by its id, its handle, or as a default 
     CHECK(stream_name{.is_default = true}.known());
 }
 
-static_assert(std::is_same_v<mishap, error_kind>, "programs use the former name");
 static_assert(std::is_trivially_copyable_v<error>, "a sink can keep it");

@@ -263,8 +263,10 @@ private:
         if (op.task.host_function && m_.checker.on().races) {
             op.task.effect = [effect = std::move(op.task.effect), vclock] {
                 detail::effect_vclock = &vclock;
+                struct ending { // also if the host function throws
+                    ~ending() { detail::effect_vclock = nullptr; }
+                } const at_end;
                 effect();
-                detail::effect_vclock = nullptr;
             };
         }
     }
