@@ -159,8 +159,7 @@ private:
         s.waits.push_back(m);
     }
 
-    /// Makes the next operation of the stream `s` wait for all work of the stream `other`, which
-    /// then happens before this operation.
+    /// Makes the next operation of the stream `s` happen after all work of the stream `other`.
     void follow_stream(sim_stream_state& s, sim_stream_state const& other) {
         wait_for(s, other.tail);
         for (sim_moment const& m : other.waits) { wait_for(s, m); }
