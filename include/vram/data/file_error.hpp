@@ -51,7 +51,8 @@ public:
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
-    /// Returns the offset in the file at which the failed call, or the incomplete record, begins.
+    /// Returns the offset in the file at which the failed call or the incomplete record begins, or
+    /// at which the damage was found.
     [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
     /// Returns the number of bytes that the failed call requested, or that a whole record has.
     [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }

@@ -19,8 +19,8 @@ namespace vram {
 
 namespace detail {
 
-/// Encodes a record by columns: an event is the index of its context (kind, thread, line, ...) and
-/// three numbers.
+/// Encodes a `history_record` by columns. An event has an entry in each of the four columns: the
+/// index of its context (kind, thread, line, ...), its time, its address and its size.
 class column_encoder {
 public:
     explicit column_encoder(history_record const& from) : from_{from} {

@@ -62,7 +62,7 @@ struct history_record {
         friend bool operator==(resource const&, resource const&) = default;
     };
 
-    /// A chunk that a resource has at the end of the record.
+    /// A chunk that a resource had after the last event of the `history_record`.
     struct chunk {
         std::uint64_t memory   = 0;
         std::uint64_t bytes    = 0;

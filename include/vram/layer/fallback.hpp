@@ -214,7 +214,7 @@ private:
 
     detail::lock        lock_;
     detail::address_set from_second_;
-    /// Number of requests that the secondary resource is handling now.
+    /// Number of requests that were passed to `secondary()` and have not returned yet.
     std::size_t asking_ = 0;
 };
 

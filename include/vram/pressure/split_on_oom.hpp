@@ -18,7 +18,8 @@ struct split_options {
     /// The number of items in a piece is a multiple of this, except in the last piece of a call.
     std::size_t granule = 1;
     std::size_t least   = 1; ///< items in the smallest piece, rounded up to a multiple of `granule`
-    /// Number of full pieces in a row after which the size of pieces is doubled; 0 means never.
+    /// The size of pieces doubles after this many finished pieces of the present size, if no piece
+    /// was halved in between; 0 means never.
     unsigned grow_after = 0;
 };
 
@@ -110,7 +111,7 @@ private:
     split_options options_{};
     std::size_t   size_   = unlimited;
     std::size_t   done_   = 0;
-    unsigned      run_    = 0; ///< number of full pieces in a row since the size last changed
+    unsigned      run_    = 0; ///< number of finished pieces of the size `size_` since it changed
     std::uint64_t pieces_ = 0;
     std::uint64_t splits_ = 0;
 };

@@ -204,8 +204,8 @@ struct sim_report {
 ///
 ///     std::puts(node.unchecked().text().c_str());
 struct sim_unchecked {
-    std::uint64_t kernels        = 0; ///< number of kernels that declare no memory
-    std::uint64_t host_functions = 0; ///< number of host functions that declare no memory
+    std::uint64_t kernels        = 0; ///< number of kernels without `reads`, `writes` and `atomics`
+    std::uint64_t host_functions = 0; ///< number of host functions without them
     std::uint64_t pageable = 0; ///< number of accesses to pageable memory, which has no history
     std::uint64_t waits    = 0; ///< number of conflicts that a wait which was forgotten may order
     /// Number of events of resources that were lost for lack of memory.

@@ -186,9 +186,10 @@ private:
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Returns the call stack by remembered steps. Returns null if a step is not remembered, or if
-    /// the unwinder has never found this call stack. A step is taken only if all frames before it
-    /// are unchanged; the next outer frame then exists, so its place can be read.
+    /// Returns the call stack without the unwinder: each remembered step leads from a return
+    /// address to the place of the next. Returns null if a step is not remembered, or if this call
+    /// stack was never stored. A step is taken only if its place has the same return address as
+    /// when the unwinder found the step. So the next outer frame exists, and its place can be read.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     remembered(void const* const* place, unsigned frames) noexcept {
         void const* found[most];

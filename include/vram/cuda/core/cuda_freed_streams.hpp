@@ -315,7 +315,7 @@ private:
     user*         streams_     = nullptr;
     retired_user* retired_     = nullptr;
     std::size_t   count_       = 0; ///< number of elements of both lists together
-    std::uint64_t last_number_ = 0; ///< number of the newest element
+    std::uint64_t last_number_ = 0; ///< number of the element that was added last
     /// Number of elements from which on `note` removes streams whose work is complete.
     std::size_t look_at_ = usual;
 };

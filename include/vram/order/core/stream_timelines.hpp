@@ -307,10 +307,10 @@ public:
         for (timeline* each : table_) { all = try_wait<Platform>(each->device()) && all; }
         return all;
     }
-    /// Waits until memory that was freed on `s` is no longer used. Called if no record (timeline)
-    /// could be obtained for `s`. Waits for the stream, or, if that fails, for all devices. Returns
-    /// false if it is unknown if the memory is in use: the stream is being captured, which a wait
-    /// would invalidate, or the waits failed.
+    /// Called if memory was freed on `s`, and no record (timeline) could be obtained for `s`. Waits
+    /// for the stream, or, if that fails, for the devices of all streams with a record and the
+    /// current device. Returns false if that fails too, or if the stream is being captured, which a
+    /// wait would invalidate.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (captures(s)) { return false; }
         return try_wait<Platform>(s) || wait_for_all_devices();

@@ -33,10 +33,11 @@ public:
         return *this;
     }
 
-    /// Adds the pending uses (streams that may still access freed memory) of `other`. Uses for
-    /// which `is_complete(use)` returns true may be dropped. If there is no room, nearby uses of
-    /// one stream are merged into one that covers the range between them until the latest epoch
-    /// (part of the stream's work). Returns false and changes nothing if that is not enough.
+    /// Adds the pending uses (streams that may still access freed memory) of `other`. May drop uses
+    /// for which `is_complete(use)` returns true. If there is no room, merges uses of one stream
+    /// with small gaps between them. A merged use includes the gap, and ends with the later of the
+    /// two epochs (parts of the stream's work). Returns false and changes nothing if there is still
+    /// no room.
     template <class IsComplete>
     [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
         if (other.size_ == 0) { return true; }

@@ -38,8 +38,8 @@ public:
     /// that lack some physical memory are not used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
-    /// Returns the lowest address from which on the stream may use the rest of the block `b`, with
-    /// a wait if necessary: the end of `b` if it may use nothing.
+    /// Returns the lowest address from which the stream that asks may use `b` up to its end, with a
+    /// wait if necessary. Returns `b.end()` if it may use nothing. `price` answers for the stream.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {

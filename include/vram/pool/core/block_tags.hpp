@@ -44,9 +44,9 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Stores the parts `kept` of a live block that are graph-retained (freed during a capture,
-    /// kept because a graph may use them). Requires `reserve` before. The `use_node` is made now,
-    /// so that freeing the block cannot fail.
+    /// Stores which parts of a newly allocated block are graph-retained: they were freed before,
+    /// during a capture, and its graph may use them. Requires `reserve` before. The list
+    /// (`use_node`) is made now, so that freeing the block cannot fail.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
@@ -136,8 +136,9 @@ private:
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Merges the pending uses by streams of both blocks after dropping complete ones. Returns
-    /// false if the list has no room for them, or no `use_node` is available.
+    /// Drops the complete pending uses (streams that may still access it) of each block. Merges the
+    /// others of `gone` into those of `b`. Returns false, and merges nothing, if the list has no
+    /// room, or if it needs a new `use_node` (list in host memory) and none is available.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);

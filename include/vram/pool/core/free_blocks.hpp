@@ -160,8 +160,8 @@ public:
         for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
         return most;
     }
-    /// Calls `visit(block)` for free blocks of `bytes` or more, by bins (free lists by size), small
-    /// ones first. `visit` may remove the block.
+    /// Calls `visit(block)` for each free block of `bytes` or more: by bins (free lists by size),
+    /// small ones first, and then the last blocks of chunks that can grow. `visit` may remove it.
     template <class Visit>
     void for_each_from(std::size_t bytes, Visit const& visit) const {
         auto const look = [&](block* b) {

@@ -201,9 +201,9 @@ public:
             mark_moved({from.chunk, from.first, from.first + part});
         }
     }
-    /// Corrects the table by the driver's answer to the question if a page has physical memory
-    /// (`there`). Memory that the table did not expect counts as new. If the page has none, its
-    /// memory is assumed to have been moved to another page.
+    /// Corrects the table: `there` is true if the upstream has physical memory in this page. Memory
+    /// that the table did not expect counts as new. If the page has none, its memory is assumed to
+    /// have been moved to another page.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
@@ -270,8 +270,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the bytes from the beginning of the run to its first page that is not granted to a
-    /// request (`give`), or to its end.
+    /// Returns the total size in bytes of the granted pages (`give`) at the beginning of the run:
+    /// up to the first page that is not granted.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }

@@ -157,9 +157,9 @@ public:
         void*       at;
         std::size_t bytes;
     };
-    /// Called after a driver call had an unexpected result: queries the driver page by page, and
-    /// corrects the table of pages. The count of reserved bytes is corrected at the end, so that
-    /// other threads never see room within the limit that does not exist.
+    /// Called after a call of the upstream moved or unmapped another number of bytes than expected.
+    /// Queries the upstream page by page, and corrects the table of pages. Corrects the reserved
+    /// bytes at the end, so that other threads never see room within the limit that does not exist.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {

@@ -15,10 +15,11 @@
 namespace vram {
 namespace detail {
 
-/// A resource that allocates chunks from the arena's upstream through the `chunk_directory`, which
-/// records the shard as the owner of each chunk. Only allocations and frees are passed on. Queries,
-/// `trim`, `retire` and similar calls are made by the arena on its upstream. Two objects are equal
-/// if they have the same `chunk_directory`.
+/// A resource for one shard (pool) of an arena. It allocates chunks from the arena's upstream
+/// through the `chunk_directory`, which records the shard as the owner of each chunk. Only
+/// allocations, frees and `device` are passed on. The arena itself calls the other functions of its
+/// upstream, such as `trim` and `retire`. Two objects are equal if they have the same
+/// `chunk_directory`.
 ///
 /// Failure   The functions fail as those of `chunk_directory`. `try_allocate` also returns null if
 ///           host memory cannot be allocated.

@@ -179,8 +179,8 @@ private:
         return own && missing_in(other) != unknown;
     }
 
-    /// Raises counters of this clock to at least those in the entries of `other.last_` that the bit
-    /// set `which` selects.
+    /// Raises some counters to at least their values in `other`: those in the entries of
+    /// `other.last_` (counters that changed last) that the bit set `which` selects.
     void raise_some(actor_clock const& other, unsigned which) {
         for (unsigned i = 0; i < other.recent_; ++i) {
             if ((which >> i & 1U) != 0) { raise(other.last_[i].actor, other.last_[i].count); }

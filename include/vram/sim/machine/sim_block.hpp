@@ -53,7 +53,7 @@ struct sim_block {
     std::weak_ptr<sim_pool> graph_pool{};
     /// True if a graph allocates the block, and does not free it.
     bool outlives = false;
-    /// For a block of a graph: true if its pool counts it as live.
+    /// Of a block that a graph allocates: true if `graph_pool` counts its bytes as live.
     bool counted_live = false;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
     std::uint64_t physical = 0;

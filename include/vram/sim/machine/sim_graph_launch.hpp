@@ -88,8 +88,8 @@ public:
     }
 
 private:
-    /// Updates the block that a graph node allocates or frees: a captured allocation is live from
-    /// the launch of its node to the launch of the node that frees it.
+    /// Updates the block that a graph node allocates or frees. The block is live from the launch of
+    /// the node that allocates it until it is freed, by a launched node or by the program.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op,
                        sim_queue::place const& at, vector_clock const& vclock) {
         if (n.allocates != nullptr) {

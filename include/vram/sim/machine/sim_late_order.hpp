@@ -173,8 +173,9 @@ private:
             return clock.includes(slot, f.first) && !clock.includes(slot, f.last);
         });
     }
-    /// Makes the operations that follow the wait `resolved` also follow the waits in `then` for
-    /// which the work is not queued yet. Everything in `then` happens before `resolved`.
+    /// Called when the work of the wait `resolved` is queued; `then` is the vector clock of all
+    /// work that happens before it. If `then` includes other waits whose work is not queued yet,
+    /// the operations that follow `resolved` follow these waits too, and are stored there.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }

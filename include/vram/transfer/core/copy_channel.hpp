@@ -211,8 +211,9 @@ private:
             return problem;
         }
     }
-    /// Arranges the report of the end of the enqueued copy between `p` and `s`: by its completion
-    /// flag, by a callback, or by a wait of the thread that uses the pinned block next.
+    /// Called after the copy between the pinned block `p` and the device block `s` is enqueued. If
+    /// the copy has a completion flag, that reports its end. Otherwise enqueues a callback, or, if
+    /// that fails or is not wanted, lets the thread that uses `p` next wait for the copy.
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

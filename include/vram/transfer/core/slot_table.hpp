@@ -171,7 +171,8 @@ public:
         }
         return true;
     }
-    /// Lets the loop end, with the exception `why`, after the batches assigned to blocks so far.
+    /// Lets the loop end with the exception `why` in place of the next batch that has no block yet.
+    /// Does nothing if there is no such batch, or if the loop ends before it.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
     /// Returns the exception that ends the loop; null if there is none, or if called again.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
