@@ -231,7 +231,7 @@ struct shared_access {
 
 namespace with {
 /// Puts a stack into a `shared` handle: `source | with::stream_ordered | with::shared`.
-inline constexpr detail::pending<vram::shared> shared{};
+inline constexpr detail::pending_layer<vram::shared> shared{};
 } // namespace with
 
 } // namespace vram

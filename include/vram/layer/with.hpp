@@ -41,7 +41,7 @@ struct values_of<First, Rest...> {
 /// the layer `Layer<Upstream, More...>`, also if the upstream is itself a `Layer` (class template
 /// argument deduction would then copy the upstream instead of adding a layer).
 template <template <class...> class Layer, class... More>
-struct pending_of {
+struct pending_layer_of {
     template <class... Args>
     struct made_of {
         values_of<Args...> args;
@@ -58,7 +58,7 @@ struct pending_of {
 /// The type of a layer without its upstream, if the upstream is the only type argument of `Layer`.
 /// `Args` are the types of the constructor's other arguments.
 template <template <class...> class Layer, class... Args>
-using pending = typename pending_of<Layer>::template made_of<Args...>;
+using pending_layer = typename pending_layer_of<Layer>::template made_of<Args...>;
 
 } // namespace detail
 
@@ -70,21 +70,21 @@ namespace with {
 /// upstream by `|`: `source | layer<vram::limiting>(limit)`.
 template <template <class...> class Layer, class... Args>
 [[nodiscard]] constexpr auto layer(Args... args) {
-    return detail::pending<Layer, Args...>{detail::values_of<Args...>{std::move(args)...}};
+    return detail::pending_layer<Layer, Args...>{detail::values_of<Args...>{std::move(args)...}};
 }
 
 /// Returns an object that creates a `Layer<Upstream, More...>` with the arguments `args` when it is
 /// joined with an upstream by `|`: `source | layer_of<vram::fallback, Other>(std::move(other))`.
 template <template <class...> class Layer, class... More, class... Args>
 [[nodiscard]] constexpr auto layer_of(Args... args) {
-    return typename detail::pending_of<Layer, More...>::template made_of<Args...>{
+    return typename detail::pending_layer_of<Layer, More...>::template made_of<Args...>{
         detail::values_of<Args...>{std::move(args)...}};
 }
 
 /// The type of `with::x` for a layer `x` that needs no arguments: `source | with::x` creates the
 /// layer, and `source | with::x({.option = 1})` creates it with options.
 template <template <class...> class Layer, class... Options>
-struct word : detail::pending<Layer> {
+struct word : detail::pending_layer<Layer> {
     [[nodiscard]] constexpr auto operator()() const { return layer<Layer>(); }
     [[nodiscard]] constexpr auto operator()(Options... options) const
         requires(sizeof...(Options) != 0)
