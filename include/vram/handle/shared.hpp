@@ -12,7 +12,7 @@
 #include <vram/concepts/sited.hpp>
 #include <vram/handle/core/cccl_3_0_calls.hpp>
 #include <vram/handle/core/counted.hpp>
-#include <vram/layer/with.hpp> // with::pending
+#include <vram/layer/with.hpp> // pending_layer
 
 #include <cstddef> // size_t
 #include <utility> // move, forward, exchange, swap, as_const, in_place_t
