@@ -172,8 +172,8 @@ private:
         entries.resize(most / 2);
         groups_[group + 1].first = second.front().key;
     }
-    template <class T>
-    [[nodiscard]] static auto position(std::vector<T>& of, std::size_t at) noexcept {
+    template <class Element>
+    [[nodiscard]] static auto position(std::vector<Element>& of, std::size_t at) noexcept {
         return of.begin() + static_cast<std::ptrdiff_t>(at);
     }
 
