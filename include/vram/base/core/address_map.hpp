@@ -107,5 +107,13 @@ private:
     std::size_t      size_ = 0;
 };
 
+/// Returns the index, less than 64, of the `address_map` that stores `key` if an owner divides its
+/// keys among 64. The index is independent of the high bits of `scramble(key)`, which select a cell
+/// within one map.
+[[nodiscard]] constexpr std::size_t shard_of_64(std::uint64_t key) noexcept {
+    std::uint64_t const mixed = scramble(key);
+    return static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58);
+}
+
 } // namespace detail
 } // namespace vram

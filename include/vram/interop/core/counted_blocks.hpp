@@ -4,7 +4,7 @@
 /// \file
 /// `counted_blocks` knows the size and the owner of each live block of a resource.
 
-#include <vram/base/core/address_map.hpp> // address_map, scramble
+#include <vram/base/core/address_map.hpp> // address_map, shard_of_64
 #include <vram/probe/core/brief_lock.hpp>
 
 #include <cstddef> // size_t
@@ -142,12 +142,7 @@ private:
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Returns the shard for an address. Its index is independent of the high bits of
-    /// `scramble(key)`, which select a cell in the hash table of a shard.
-    [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
-        std::uint64_t const mixed = scramble(at);
-        return shards_[static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58)];
-    }
+    [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept { return shards_[shard_of_64(at)]; }
 
     shard shards_[64];
 };

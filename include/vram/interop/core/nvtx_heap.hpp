@@ -28,10 +28,8 @@ namespace detail {
 class nvtx_heap {
 public:
     [[nodiscard]] static nvtx_heap add(void const* p, std::size_t bytes) noexcept {
-        nvtxMemVirtualRangeDesc_t range{};
-        range.ptr  = p;
-        range.size = bytes;
-        nvtxMemHeapDesc_t heap{};
+        nvtxMemVirtualRangeDesc_t const range = range_of(p, bytes);
+        nvtxMemHeapDesc_t               heap{};
         heap.extCompatID          = NVTX_EXT_COMPATID_MEM;
         heap.structSize           = sizeof heap;
         heap.usage                = NVTX_MEM_HEAP_USAGE_TYPE_SUB_ALLOCATOR;
@@ -52,10 +50,8 @@ public:
 
     /// Registers a region in the heap, with new contents: for the tool its bytes are uninitialised.
     void add_region(void const* p, std::size_t bytes) const noexcept {
-        nvtxMemVirtualRangeDesc_t range{};
-        range.ptr  = p;
-        range.size = bytes;
-        nvtxMemRegionsRegisterBatch_t batch{};
+        nvtxMemVirtualRangeDesc_t const range = range_of(p, bytes);
+        nvtxMemRegionsRegisterBatch_t   batch{};
         batch.extCompatID           = NVTX_EXT_COMPATID_MEM;
         batch.structSize            = sizeof batch;
         batch.regionType            = NVTX_MEM_TYPE_VIRTUAL_ADDRESS;
@@ -94,6 +90,14 @@ public:
     }
 
 private:
+    [[nodiscard]] static nvtxMemVirtualRangeDesc_t range_of(void const* p,
+                                                            std::size_t bytes) noexcept {
+        nvtxMemVirtualRangeDesc_t range{};
+        range.ptr  = p;
+        range.size = bytes;
+        return range;
+    }
+
     nvtxMemHeapHandle_t handle_ = nullptr;
 };
 

@@ -6,7 +6,7 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/call_stack.hpp>
-#include <vram/base/core/address_map.hpp> // address_map, scramble
+#include <vram/base/core/address_map.hpp> // address_map, shard_of_64
 #include <vram/probe/core/brief_lock.hpp>
 #include <vram/probe/core/owner_accounts.hpp> // site_sums
 #include <vram/probe/core/tick_clock.hpp>
@@ -146,14 +146,10 @@ private:
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Returns the index of the shard for an address. It is independent of the high bits of
-    /// `scramble(key)`, which select a cell in the hash table of a shard.
-    [[nodiscard]] static std::size_t index(void const* p) noexcept {
-        std::uint64_t const mixed = scramble(key(p));
-        return static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58);
+    [[nodiscard]] shard& shard_of(void const* p) noexcept { return shards_[shard_of_64(key(p))]; }
+    [[nodiscard]] shard const& shard_of(void const* p) const noexcept {
+        return shards_[shard_of_64(key(p))];
     }
-    [[nodiscard]] shard&       shard_of(void const* p) noexcept { return shards_[index(p)]; }
-    [[nodiscard]] shard const& shard_of(void const* p) const noexcept { return shards_[index(p)]; }
 
     shard shards_[64];
 };

@@ -14,64 +14,54 @@
 namespace vram {
 namespace detail {
 
-/// Measures a scope with a `scope_facts` and calls `ask` with it at the end of the scope: at its
-/// last line, or by `return`, `break` or `continue`. If an exception leaves the scope, `ask` is not
-/// called, because the exception is the failure to report. The assertion macros for test frameworks
-/// use this class.
+/// Constructs `Facts` at the start of a scope, and calls `ask` with them at its end: at its last
+/// line, or by `return`, `break` or `continue`. If an exception leaves the scope, `ask` is not
+/// called, because the exception is the failure to report.
 ///
 /// Failure   The destructor throws the exceptions of `ask`; some test frameworks use them.
 /// Threads   One thread.
-/// Cost      One call of `usage()` at each end.
-template <measured_resource Resource, class Question>
-class checked_scope {
+template <class Facts, class Question>
+class asked_at_end {
 public:
-    checked_scope(Resource& memory, Question ask) : facts_{memory}, ask_{std::move(ask)} {}
-    checked_scope(checked_scope&&) = delete;
+    template <class... Args>
+    explicit asked_at_end(Question ask, Args&... args) : facts_{args...}, ask_{std::move(ask)} {}
+    asked_at_end(asked_at_end&&) = delete;
 
-    ~checked_scope() noexcept(false) {
+    ~asked_at_end() noexcept(false) {
         if (std::uncaught_exceptions() == exceptions_) { ask_(facts_); }
     }
 
 private:
-    scope_facts<Resource> facts_;
-    Question              ask_;
-    int                   exceptions_ = std::uncaught_exceptions();
+    Facts    facts_;
+    Question ask_;
+    int      exceptions_ = std::uncaught_exceptions();
+};
+
+/// Measures a scope, and calls `ask` with a `scope_facts` at its end. The assertion macros for test
+/// frameworks use this class.
+///
+/// Cost      One call of `usage()` at each end.
+template <measured_resource Resource, class Question>
+class checked_scope : public asked_at_end<scope_facts<Resource>, Question> {
+public:
+    checked_scope(Resource& memory, Question ask)
+        : asked_at_end<scope_facts<Resource>, Question>{std::move(ask), memory} {}
 };
 
 /// Compares the live blocks at the start and the end of a scope, and calls `ask` with a
-/// `balance_facts` at the end. If an exception leaves the scope, `ask` is not called.
+/// `balance_facts` at the end.
 template <class Resource, class Question>
-class checked_balance {
+class checked_balance : public asked_at_end<balance_facts<Resource>, Question> {
 public:
-    checked_balance(Resource& memory, Question ask) : facts_{memory}, ask_{std::move(ask)} {}
-    checked_balance(checked_balance&&) = delete;
-
-    ~checked_balance() noexcept(false) {
-        if (std::uncaught_exceptions() == exceptions_) { ask_(facts_); }
-    }
-
-private:
-    balance_facts<Resource> facts_;
-    Question                ask_;
-    int                     exceptions_ = std::uncaught_exceptions();
+    checked_balance(Resource& memory, Question ask)
+        : asked_at_end<balance_facts<Resource>, Question>{std::move(ask), memory} {}
 };
 
-/// Counts the errors reported in a scope and calls `ask` with the `error_count` at the end of the
-/// scope. If an exception leaves the scope, `ask` is not called.
+/// Counts the errors reported in a scope, and calls `ask` with the `error_count` at its end.
 template <class Question>
-class checked_errors {
+class checked_errors : public asked_at_end<error_count, Question> {
 public:
-    explicit checked_errors(Question ask) : ask_{std::move(ask)} {}
-    checked_errors(checked_errors&&) = delete;
-
-    ~checked_errors() noexcept(false) {
-        if (std::uncaught_exceptions() == exceptions_) { ask_(errors_); }
-    }
-
-private:
-    error_count errors_;
-    Question    ask_;
-    int         exceptions_ = std::uncaught_exceptions();
+    explicit checked_errors(Question ask) : asked_at_end<error_count, Question>{std::move(ask)} {}
 };
 
 } // namespace detail
