@@ -64,7 +64,7 @@ figures turn_of(library_work& work, work_case const& c, storage from, std::size_
     double      ns  = 0;
     call_counts calls{};
     for (std::size_t i = 0; i != times + 2; ++i) { // the first two are the warm-up
-        if (c.sorts) { work.shuffle(); }
+        if (c.sorts || i == 0) { work.shuffle(); }
         work.wait();
         call_counts const before = counted_calls();
         auto const        start  = bench::clock::now();
