@@ -115,6 +115,19 @@ TEST_CASE(
     CHECK(e.pins == 0);
 }
 
+TEST_CASE(
+    "stream_timelines: if the wait for a stream fails, the host waits for the stream's device") {
+    sim_node               node{{.devices = 2}};
+    doubles::mishaps const told;
+    sim_clocks             all;
+    sim_stream const       s{sim_device{1}};
+    work(s);
+    node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::launch_failed});
+    CHECK(all.wait_for_user(s)); // there is no timeline of `s`, and the current device is 0
+    CHECK(s.done());
+    CHECK(told.count() == 1);
+}
+
 TEST_CASE("stream_timelines: the end waits for the device of a captured graph") {
     sim_node                    node;
     sim_clocks                  all;

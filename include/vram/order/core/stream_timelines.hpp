@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_timelines` are the timelines of all streams of a resource: they decide which stream may
-/// use which memory, and make streams wait.
+/// `stream_timelines` are the timelines of all streams of a resource, and order their frees.
 
 #include <vram/base/core/report_caught.hpp> // report_failed_call
 #include <vram/concepts/core/await_device.hpp>
@@ -308,23 +307,24 @@ public:
         return all;
     }
     /// Called if memory was freed on `s`, and no record (timeline) could be obtained for `s`. Waits
-    /// for the stream, or, if that fails, for the devices of all streams with a record and the
-    /// current device. Returns false if that fails too, or if the stream is being captured, which a
-    /// wait would invalidate.
+    /// for the stream, or, if that fails, for the stream's device. If the platform cannot tell the
+    /// device, waits for the devices of all streams with a record and the current device. Returns
+    /// false if that fails too, or if the stream is being captured, which a wait would invalidate.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (captures(s)) { return false; }
-        return try_wait<Platform>(s) || wait_for_all_devices();
+        try {
+            return try_wait<Platform>(s) || try_wait<Platform>(Platform::device_of(s));
+        } catch (...) { report_failed_call("the query of a stream's device"); }
+        return wait_for_all_devices();
     }
     /// Waits for the devices of all streams that have a record (timeline), and for the calling
     /// thread's device in case of streams without a timeline. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
-        bool const all = wait_for_devices();
-        bool const here =
-            try_wait<Platform>([] { await_device<Platform>(Platform::current_device()); });
-        return all && here;
+        auto const here = [] { await_device<Platform>(Platform::current_device()); };
+        bool const all  = wait_for_devices();
+        return try_wait<Platform>(here) && all;
     }
-    /// Returns true if the stream is being captured. If the query fails, reports it and returns
-    /// false.
+    /// Returns true if the stream is being captured. Reports a failed query and returns false.
     [[nodiscard]] static bool captures(stream s) noexcept {
         try {
             return Platform::capturing(s);
