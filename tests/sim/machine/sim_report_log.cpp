@@ -114,6 +114,23 @@ TEST_CASE("sim_report_log: reports are ignored by key or by predicate, and count
     CHECK(node.unchecked().ignored == 2);
 }
 
+TEST_CASE("sim_report_log: a key also ignores reports that repeat a stored one") {
+    sim_node   node{quiet_log};
+    auto const again = [] { log_race const rounds{1}; };
+    again();
+    std::string const key = node.reports().at(0).key();
+    again();
+    CHECK(node.reports().at(0).count == 2);
+    node.ignore("another key");
+    again();
+    CHECK(node.reports().at(0).count == 3);
+    node.ignore(key);
+    again();
+    CHECK(node.reports().size() == 1);
+    CHECK(node.reports().at(0).count == 3);
+    CHECK(node.unchecked().ignored == 1);
+}
+
 TEST_CASE("sim_report_log: an expected report is swallowed, also if it would be thrown") {
     for (sim_on_report const how : {sim_on_report::collect, sim_on_report::throw_it}) {
         sim_node   node{{.on_report = how}};

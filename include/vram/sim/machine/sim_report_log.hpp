@@ -49,12 +49,11 @@ public:
         : mode_{options.on_report}, merge_{options.merge_reports} {}
 
     /// Returns true if a report of this kind with the lines of these operations is stored, and
-    /// counts it once more. Returns false if none is stored, or if `sim_expect`, a predicate or
-    /// `throw_it` must see each report.
+    /// counts it once more. Returns false if none is stored, or if `sim_expect`, a key or predicate
+    /// of ignored reports, or `throw_it` must see each report.
     bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
-        if (!expected_.empty() || !predicates_.empty() || mode_ == sim_on_report::throw_it) {
-            return false;
-        }
+        bool const filters = !expected_.empty() || !keys_.empty() || !predicates_.empty();
+        if (filters || mode_ == sim_on_report::throw_it) { return false; }
         return count_again(place_of(kind, second, first));
     }
     /// Stores the report, or counts it if one of this kind and with these lines is stored. A report
