@@ -115,12 +115,12 @@ inline void sim_name(sim_range range, std::string_view name) {
     std::unique_lock const held{m.mutex};
     m.checker.names.set(range, std::string{name});
 }
-/// Sets the name of the calling thread in reports. Threads that are no `sim_thread` share one name.
+/// Sets the name of the calling thread in reports. Threads that are no `sim_thread` share one name,
+/// unless `sim_host_order::checked` is set.
 inline void sim_name(std::string_view name) {
-    detail::sim_machine&   m    = sim_node::current().machine();
-    detail::sim_self const self = detail::self(m.id);
+    detail::sim_machine&   m = sim_node::current().machine();
     std::unique_lock const held{m.mutex};
-    detail::name_actor(m, true, self.host != nullptr ? self.host->number : 0, "host thread", name);
+    detail::name_actor(m, true, m.caller().number, "host thread", name);
 }
 
 } // namespace vram

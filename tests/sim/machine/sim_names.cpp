@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <string>
+#include <thread>
 
 using namespace vram;
 
@@ -99,6 +100,35 @@ TEST_CASE("sim_names: threads have names") {
     CHECK(all[0].missing == "host thread \"reader\" must wait for host thread \"filler\" (a gate, "
                             "a join) after `host` #" +
                                 std::to_string(all[0].first.number));
+    host.deallocate_sync(q, 512);
+}
+
+TEST_CASE("sim_names: each thread has its own name if the order of all threads is checked") {
+    sim_node node{{.on_report = sim_on_report::collect, .host_threads = sim_host_order::checked}};
+    sim_pinned_resource host;
+    void* const         q = host.allocate_sync(512);
+    sim_name("main");
+    int const created = 0, ended = 0;
+    sim_happens_before(&created);
+    std::thread{[&] {
+        sim_name("filler"); // the first call of the thread; it is no order
+        sim_happens_after(&created);
+        sim_touch({q, 512}, sim_access::write);
+        sim_name("writer");
+        sim_happens_before(&ended);
+    }}.join();
+    std::thread{[&] {
+        sim_name("reader");
+        sim_touch({q, 512}, sim_access::read);
+    }}.join();
+    sim_happens_after(&ended);
+    sim_touch({q, 512}, sim_access::write);
+    auto const all = node.take_reports();
+    REQUIRE(all.size() == 2); // the reader is ordered with nothing
+    CHECK(all[0].second_by == "host thread \"reader\"");
+    CHECK(all[0].first_by == "host thread \"writer\"");
+    CHECK(all[1].second_by == "host thread \"main\"");
+    CHECK(all[1].first_by == "host thread \"reader\"");
     host.deallocate_sync(q, 512);
 }
 
