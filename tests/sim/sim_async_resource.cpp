@@ -101,6 +101,24 @@ TEST_CASE("sim_async_resource: the pool keeps memory up to its threshold, and tr
     CHECK(sim_device{}.memory().free == 1_MiB);
 }
 
+TEST_CASE("sim_async_resource: a trim keeps unused bytes besides the live ones") {
+    sim_node           node{small()};
+    sim_async_resource memory{sim_device{}, {.release_threshold = 1_MiB}};
+    sim_stream         s;
+    void* const        live = memory.allocate(s, 256_KiB);
+    memory.deallocate(s, memory.allocate(s, 512_KiB), 512_KiB);
+    s.synchronize();
+    CHECK(memory.trim_no_wait(512_KiB) == 0);
+    CHECK(memory.trim(SIZE_MAX) == 0);
+    CHECK(memory.trim(128_KiB) == 384_KiB);
+    CHECK(memory.usage().reserved == 384_KiB);
+    CHECK(memory.trim_no_wait(64_KiB) == 64_KiB);
+    memory.deallocate(s, live, 256_KiB);
+    CHECK(memory.trim_no_wait(256_KiB) == 64_KiB); // the queued free keeps its memory
+    CHECK(memory.trim(64_KiB) == 192_KiB);
+    CHECK(memory.usage().reserved == 64_KiB);
+}
+
 TEST_CASE("sim_async_resource: the pool reserves no more than its maximum") {
     sim_node           node{small()};
     sim_async_resource memory{sim_device{}, {.maximum = 64_KiB}};

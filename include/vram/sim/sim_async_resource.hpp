@@ -153,29 +153,29 @@ public:
         return align(bytes, device_.machine().options.granularity);
     }
 
-    /// Returns unused memory to the device; at least `keep` bytes stay reserved. Waits for queued
-    /// frees, oldest first, until at most `keep` unused bytes are left. Returns the number of bytes
-    /// that the device got.
+    /// Returns unused memory to the device until the pool has at most `keep` unused bytes, as
+    /// `cuda_async_resource` does. Waits for queued frees, oldest first, as far as necessary.
+    /// Returns the number of bytes that the device got.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<detail::sim_pool> const pool = owner_->pool;
         detail::sim_machine&                    m    = device_.machine();
         detail::sim_capture_guard const         relaxed{m};
         detail::sim_call call{m, sim_call_kind::synchronize, device_.index(), w};
-        std::size_t      back = detail::sim_heap::trim(m, *pool, keep);
+        std::size_t      back = return_unused(keep);
         for (std::uint64_t const until = pool->tickets; !pool->pending.empty();) {
             detail::sim_pool::waiting const& oldest = pool->pending.begin()->second;
-            if (oldest.ticket > until || pool->reserved <= pool->live + keep) { break; }
+            bool const few = pool->reserved <= saturating_add(pool->live, keep);
+            if (oldest.ticket > until || few) { break; }
             detail::sim_wait{call}.await(oldest.place);
-            back += detail::sim_heap::trim(m, *pool, keep);
+            back += return_unused(keep);
         }
         return back;
     }
-    /// Returns unused memory to the device without waiting for queued frees, but leaves at least
-    /// `keep` bytes reserved. Returns the number of bytes that the device got.
+    /// Returns unused memory to the device, without waiting for queued frees, until the pool has at
+    /// most `keep` unused bytes. Returns the number of bytes that the device got.
     std::size_t trim_no_wait(std::size_t keep = 0) {
-        detail::sim_machine&   m = device_.machine();
-        std::unique_lock const held{m.mutex};
-        return detail::sim_heap::trim(m, *owner_->pool, keep);
+        std::unique_lock const held{device_.machine().mutex};
+        return return_unused(keep);
     }
     [[nodiscard]] memory_usage usage() const {
         std::unique_lock const  held{device_.machine().mutex};
@@ -210,6 +210,11 @@ private:
         std::shared_ptr<detail::sim_pool> pool;
     };
 
+    /// Returns unused bytes to the device except `keep`. The memory of queued frees stays reserved.
+    std::size_t return_unused(std::size_t keep) {
+        std::size_t const held = saturating_add(owner_->pool->live, keep);
+        return detail::sim_heap::trim(device_.machine(), *owner_->pool, held);
+    }
     void set_access(sim_device peer, bool allowed) {
         std::unique_lock const held{device_.machine().mutex};
         owner_->pool->peers->at(static_cast<std::size_t>(peer.index())) = allowed;

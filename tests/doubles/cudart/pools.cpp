@@ -119,9 +119,11 @@ cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
         if (vram::align(keep, piece) == vram::unsatisfiable) { keep = 0; }
         // A free whose completion the host has not observed counts as outstanding (CUDA's
         // documentation of cudaMemPoolTrimTo).
-        std::size_t outstanding = p.memory->usage().live;
-        for (unseen_free const& each : p.unseen) { outstanding += each.bytes; }
-        p.memory->trim_no_wait(std::max(keep, outstanding));
+        std::size_t unseen = 0;
+        for (unseen_free const& each : p.unseen) { unseen += each.bytes; }
+        // The bound of the simulated pool does not include live bytes.
+        std::size_t const live = p.memory->usage().live;
+        p.memory->trim_no_wait(std::max(keep > live ? keep - live : 0, unseen));
         return cudaSuccess;
     });
 }
