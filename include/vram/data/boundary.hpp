@@ -11,7 +11,8 @@
 
 namespace vram {
 
-/// Selects the elements beyond the ends of an array, shown for the row `a b c d`.
+/// Selects the elements beyond the ends of an array. Each enumerator shows them for the row
+/// `a b c d`, to the left and right of the bars.
 enum class boundary {
     clip, ///< no elements: the part of a halo beyond the border is left out
     edge, ///< `a a|a b c d|d d`: the outermost element is repeated
@@ -20,7 +21,7 @@ enum class boundary {
     mirror,
     symmetric, ///< `b a|a b c d|d c`: reflected; the outermost appears twice (SciPy's reflect)
     wrap,      ///< `c d|a b c d|a b`: the array repeats (periodic)
-    constant,  ///< `x x|a b c d|x x`: a value of the caller, 0 by default
+    constant,  ///< `x x|a b c d|x x`: all have one value `x`, set by the caller (default 0)
 };
 
 /// Result of `boundary_place` for a position at which no element appears.

@@ -47,7 +47,8 @@ public:
         : file_error{std::error_code{static_cast<int>(why), category()}, std::move(path), offset,
                      wanted, got} {}
 
-    /// Returns the path, the reason, and the known numbers.
+    /// Returns a text with the path of the file, the description of the error, and the offset and
+    /// numbers of bytes if they are known.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }

@@ -24,7 +24,9 @@ public:
         empty,      ///< a piece, a tile, a record or a batch of 0 bytes
         overlap,    ///< the overlap `value` is not less than the piece of `limit` bytes
         wrong_size, ///< there are `value` bytes or samples, but the layout has `limit`
-        not_whole,  ///< `value` bytes are not a whole number of samples of at most `limit` bytes
+        /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch,
+        /// which has `limit` bytes.
+        not_whole,
         /// The device must fill memory with an element, but can only repeat one byte, and the bytes
         /// of the element differ.
         no_pattern,

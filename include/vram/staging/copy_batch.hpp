@@ -57,8 +57,9 @@ public:
     /// Returns the sum of the bytes of all copies in the list.
     [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
 
-    /// Enqueues the copies on the stream `s` and empties the list. Returns the number of bytes, and
-    /// the path `batched` if at least two copies were enqueued by one call.
+    /// Enqueues the copies on the stream `s` and empties the list. The result has the number of
+    /// bytes. Its `path` is `batched` if at least two copies were enqueued by one call,
+    /// `direct_small` if all were enqueued one by one, and `nothing` if the list was empty.
     staging_result run(stream s) {
         staging_result did{total_, transfer_path::nothing, 0, 1};
         for (std::size_t i = 0; i < size(); ++did.pieces) {
@@ -109,8 +110,8 @@ private:
         to_.reserve(room);
     }
 
-    /// A type that depends on `Platform`. Otherwise nvcc would compile the functions of the vectors
-    /// in each file that includes this header.
+    /// `std::vector<Element>`, written so that the type depends on `Platform`. As a plain member,
+    /// nvcc would compile the vector's functions in each file that includes this header.
     template <class Element>
     struct list {
         using type = std::vector<Element>;

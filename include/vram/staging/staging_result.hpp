@@ -18,9 +18,11 @@ struct staging_result {
     /// Number of bytes that were copied.
     std::size_t bytes = 0;
     /// The way in which the bytes were copied.
-    transfer_path path    = transfer_path::nothing;
-    std::size_t   pieces  = 0; ///< number of copies that were enqueued (a batch counts as one)
-    unsigned      threads = 0; ///< number of host threads that took part
+    transfer_path path = transfer_path::nothing;
+    /// Number of copies that were enqueued; those that `copy_batch` enqueued by one call count as
+    /// one. With the path `gds`, number of reads or writes.
+    std::size_t pieces  = 0;
+    unsigned    threads = 0; ///< number of host threads that took part
 
     /// Returns the reason for the path, as a sentence.
     [[nodiscard]] char const* reason() const noexcept { return vram::reason(path); }

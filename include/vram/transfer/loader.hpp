@@ -147,9 +147,9 @@ public:
     }
 
     /// Returns the number of batches that this loader delivers in the current pass over the source.
-    /// The result is empty if the number is known only at the end: if the source has no `size()`,
-    /// or if `last_batch::drop` leaves out batches of a source without `batch_bytes(index)` that
-    /// only one loader reads.
+    /// The result is empty if the number is known only at the end. This is so if the source has no
+    /// `size()`. It is also so with `last_batch::drop`, if the source has no `batch_bytes(index)`
+    /// and `loader_options::shards` is 1.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
     /// Returns counters and times since the construction, such as the time spent waiting. Must be
@@ -249,9 +249,10 @@ private:
 };
 
 namespace detail {
-/// The type in which a loader stores its source. For an lvalue range this is a reference; a view is
-/// copied, and an rvalue range is moved. A callable is copied or moved. For any other lvalue that
-/// cannot be copied it is a reference too, and `loader` does not compile, with a message.
+/// The type in which a loader stores its source. The loader refers to an lvalue range, copies a
+/// view, and moves an rvalue range. It copies or moves a callable. If a callable is an lvalue that
+/// cannot be copied, the type is a reference: a `static_assert` of `loader` then fails with a
+/// message.
 template <class Source>
 struct kept_source {
     using type = kept_by_value<Source>;

@@ -12,9 +12,9 @@
 
 namespace vram {
 
-/// Selects the treatment of a short batch: one that has fewer bytes than the source's
-/// `batch_bytes()`, or than `loader_options::batch_bytes` if that is smaller or the source has no
-/// such function.
+/// Selects the treatment of a short batch: one with fewer bytes than a full batch. A full batch has
+/// `loader_options::batch_bytes` bytes, or as many as the source's `batch_bytes()` if the source
+/// has this function and the number is smaller.
 enum class last_batch {
     keep, ///< the loop gets the short batch, with the size that the source returned
     drop, ///< the short batch is left out; the loop gets the next batch instead

@@ -12,7 +12,7 @@ namespace vram {
 
 /// Options of an unloader. Each has a default that suits most programs.
 struct unloader_options {
-    /// Largest number of bytes of a result.
+    /// Largest number of bytes of a result (the data of one call of `unloader::next` or `push`).
     std::size_t batch_bytes = std::size_t{4} << 20;
     /// Number of results in progress at the same time, at least 1. 2 overlap computing, copying and
     /// the sink; more than 2 only even out varying times.

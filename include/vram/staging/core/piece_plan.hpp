@@ -38,7 +38,9 @@ public:
 
     constexpr piece_plan() noexcept = default;
 
-    /// \param largest, first bytes of the largest and of the first piece; rounded up to `unit`
+    /// \param bytes    number of bytes of the transfer
+    /// \param largest  number of bytes of the largest piece, rounded up to a multiple of `unit`
+    /// \param first    number of bytes of the first piece, rounded up likewise; at most `largest`
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
         std::size_t const most = align(larger_of(largest, unit), unit);

@@ -111,8 +111,9 @@ protected:
         }
     }
 
-    /// Calls `body`. If it throws, throws a `staging_error` with the path, the bytes and the line
-    /// `at`.
+    /// Calls `body(way)` and returns its result. `body` first sets `way` to the way of copying.
+    /// Every exception is thrown as a `staging_error` with the line `at` of the program, if known.
+    /// An exception of another type becomes its cause, with `way` and `bytes`.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};

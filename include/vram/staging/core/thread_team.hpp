@@ -89,7 +89,7 @@ private:
     /// which only waits at the gate (mutex and condition variable) advance the simulated time.
     void watch() const noexcept {
         if constexpr (std::is_same_v<typename Platform::gate, detail::gate>) {
-            constexpr int looks = 200; // number of tests, which take about 50 us
+            constexpr int looks = 200; // largest number of polls; so many take about 50 us
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
                 std::this_thread::yield();
             }

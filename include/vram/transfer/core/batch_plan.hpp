@@ -139,9 +139,9 @@ private:
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
-    /// Returns true if the source's last batch is short. Makes the source produce this batch,
-    /// unless an earlier pass did, because all loaders that share the source must leave out the
-    /// same batches.
+    /// Returns true if the source's last batch has fewer bytes than a full one. To know it, makes
+    /// the source produce that batch, unless this was done in an earlier pass with as many batches.
+    /// Called if several loaders share the source: all must leave out the same batches.
     template <class Produce>
     bool last_is_short(Produce const& produce) {
         if (asked_of_ == total_) { return last_short_; }

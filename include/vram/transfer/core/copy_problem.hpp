@@ -30,9 +30,10 @@ concept explained_errors = requires(typename P::error const& e, std::string cons
     return name + " (source index " + std::to_string(source_index) + ")";
 }
 
-/// To be called while an exception is handled. Returns an error of the platform with `where` and
-/// the batch in front of its text, and for any other exception the one that `wrap(exception)`
-/// returns. Without host memory, returns the exception unchanged.
+/// To be called while an exception is handled. If it is an error of the platform whose text can be
+/// extended, returns the same error with `where` and the name of the batch in front of its text.
+/// For any other exception, returns `wrap(exception)`. Without host memory for this, returns the
+/// exception unchanged.
 template <class Platform, class Wrap>
 [[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
                                                std::size_t source_index,

@@ -52,8 +52,10 @@ struct slot {
 
     /// Completion flag: a word in pinned memory that the device writes after the copy into this
     /// block, or out of it. Null if there is none.
-    std::uint32_t* flag        = nullptr;
-    std::uint64_t  copy_number = 0; ///< value of `*flag` (its low 32 bits) after that copy
+    std::uint32_t* flag = nullptr;
+    /// Number of the last copy into this block, or out of it. The device writes the low 32 bits of
+    /// the number to the completion flag `*flag` when the copy ends.
+    std::uint64_t copy_number = 0;
 
     slot* next = nullptr;
     /// Index of the pair of events in `use_times` that measures the batch's use.

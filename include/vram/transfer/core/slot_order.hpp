@@ -59,7 +59,8 @@ public:
     }
 
 private:
-    /// Slots by `index` modulo the window; empty if slots are not reordered.
+    /// The slot with the index `i` is stored at `i % places_.size()`. The vector is empty if slots
+    /// are returned in the order in which they were added.
     std::vector<Slot*> places_;
     slot_queue<Slot>   queue_;
     std::size_t        next_ = 0;

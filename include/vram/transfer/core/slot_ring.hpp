@@ -160,11 +160,11 @@ private:
         }
         return nullptr;
     }
-    /// Waits until a batch is ready, or until none can come. If a filled pinned block and a free
-    /// device block exist, the calling thread (of the loop) enqueues the copy, because the producer
-    /// has the next batch to fill. If a batch is ready already, a waiting producer that polls
-    /// enqueues the copy instead. Returns false after `loader_options::timeout`. Adds to `spare`
-    /// the nanoseconds that this thread spent on copies while a batch was ready.
+    /// Waits until a batch is ready for the loop, or until none can come. If a copy is possible,
+    /// the calling thread (of the loop) enqueues it, because the producers have batches to fill. It
+    /// leaves the copy to a waiting producer if a batch is ready and that producer polls. Returns
+    /// false after `loader_options::timeout`. Adds to `spare` the nanoseconds that the calling
+    /// thread spent on copies while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {

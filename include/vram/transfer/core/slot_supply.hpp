@@ -215,8 +215,8 @@ protected:
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
-    /// Adds to the statistics the times of complete copies that were not added yet, of the pinned
-    /// blocks that are empty now.
+    /// Adds the durations of copies to the statistics: for each empty pinned block, that of its
+    /// last copy, if the copy is complete and its duration was not added before.
     void measure_empties() {
         for (auto all = take_empties(); pinned* const p = all.pop();) {
             try {

@@ -116,10 +116,11 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits until `ready()` returns true. Returns the nanoseconds of the wait. While no copy is in
-    /// progress, calls `rest(enough, since)` repeatedly. `rest` sleeps or polls until `enough()`
-    /// returns true (`ready()` does, or a copy is in progress), or for less time. `since` is the
-    /// time at which the wait began, and `held` is the lock.
+    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While copies
+    /// are in progress, waits for their ends. While none is, calls `rest(enough, since)`
+    /// repeatedly. `rest` sleeps or polls. It returns at the latest when `enough()` returns true: a
+    /// copy is in progress, or `ready()` returns true. `since` is the time at which the wait began,
+    /// and `held` is the lock.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -127,8 +128,8 @@ private:
         if (ready()) { return 0; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // Number of the copy whose flag was polled last. The flag of another copy is first polled
-        // without sleeping.
+        // Number of the copy whose completion flag this thread polled last. For another copy,
+        // `poll_flag` first polls without sleep.
         std::uint64_t turn = 0;
         ++waiting_.idle;
         while (!ready()) {

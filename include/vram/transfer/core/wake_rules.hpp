@@ -45,9 +45,10 @@ public:
     /// copy or to fill a block.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
-    /// Returns true if the waiting consumer must enqueue a copy. `pair`: a pinned block is filled,
-    /// and a device block is free. `ready`: a batch is ready for the consumer, so that a thread
-    /// that polls can copy instead.
+    /// Returns true if the waiting consumer (the thread of the loop) must enqueue a copy. `pair`: a
+    /// pinned block is filled, and a device block is free; otherwise no copy is possible. `ready`:
+    /// a batch is ready for the consumer. If `ready` is true, the consumer leaves the copy to
+    /// another thread that polls, if there is one (`others.awake`).
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
