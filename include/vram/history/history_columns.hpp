@@ -113,8 +113,9 @@ private:
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
-    bool          escaped_    = false; ///< a size is too large to be stored without `escape`
-    std::string   contexts_, context_, time_, memory_, bytes_;
+    /// True if an event has so many bytes that the file needs the marker `escape` before them.
+    bool        escaped_ = false;
+    std::string contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;
     /// For each address, the size in bytes of the last event there.

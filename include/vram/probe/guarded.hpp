@@ -192,7 +192,7 @@ public:
         std::vector<block> const live = state_->all_live();
         for (block const& b : live) { compare_fences(*own, b); }
 
-        std::list<kept_block> kept; // another thread cannot free these now
+        std::list<kept_block> kept; // no other thread can free a block in this list
         {
             auto const held = state_->lock.hold();
             kept.swap(state_->kept);

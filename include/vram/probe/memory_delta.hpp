@@ -90,10 +90,11 @@ public:
 private:
     struct heights {
         std::size_t then;  ///< peak of the resource's live bytes at the start of the measurement
-        std::size_t since; ///< peak of the resource's live bytes in the later figures
+        std::size_t since; ///< peak of the resource's live bytes at a later call of `usage()`
     };
-    /// Returns the resource's peaks of live bytes at the start and in `after`. If the peaks were
-    /// restarted in between, returns the highest peaks since the resource was made, at both times.
+    /// Returns two peaks of the resource's live bytes: that in the figures at the start, and that
+    /// in `after`. If the peaks were restarted in between, both count from the construction of the
+    /// resource instead.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};

@@ -21,7 +21,7 @@ namespace vram {
 /// Threads   Any thread may read it.
 /// Cost      None, except for `text`, which builds a string.
 struct memory_growth {
-    growth_of     of    = growth_of::live; ///< the bytes that grow
+    growth_of     of    = growth_of::live; ///< the kind of bytes that grow
     std::uint64_t since = 0;               ///< the last step before the growth
     std::uint64_t until = 0;               ///< the last step; equal to `since` if nothing grows
     std::size_t   bytes = 0;               ///< the growth from `since` to `until`

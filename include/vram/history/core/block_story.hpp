@@ -90,8 +90,8 @@ private:
     static constexpr std::size_t   first_step    = ~std::size_t{0};
     static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
-    /// A block that another resource has as a chunk. `resource` is the resource of the block if
-    /// `lender` is true, and otherwise the resource that had the chunk.
+    /// A block of one resource that another resource has, or had, as a chunk. If `lender` is true,
+    /// `resource` allocated the block. Otherwise `resource` has removed the chunk.
     struct lent {
         std::uint32_t resource;
         bool          lender;
@@ -112,9 +112,10 @@ private:
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
     }
 
-    /// If the event `order[i]` allocates memory that is still live, two threads may have notified
-    /// in the wrong order: moves the free of that memory before it. If none of the next 63 events
-    /// is that free, frees the live block.
+    /// If the event `order[i]` allocates memory that is still live in the same resource, frees it
+    /// first. Two threads may have sent the events of the free and of the allocation in the wrong
+    /// order: if one of the next 63 events frees the memory, moves that event before `order[i]`.
+    /// Otherwise the record has no such event, and the live block is freed without one.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
@@ -161,8 +162,8 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // If the second segment was added after the last growth of the first, its step is a
-            // growth of the first.
+            // The step that added the second segment becomes a growth of the first segment, unless
+            // a later step added or extended the first segment.
             if (next->second.step != first_step && its->second.last < next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -319,11 +320,13 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // If the chunk is in no segment of the resource, it is a block of an observed upstream,
-        // whose free comes next.
+        // A chunk that is in no segment of the resource is taken for a block of an observed
+        // upstream. The upstream's event `freed` for the block follows, and makes no step.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Lists the segments with their blocks, and finds the frees that are not complete.
+    /// Lists the segments and their blocks at the end of the record. A freed block is listed as
+    /// pending (a stream may still use it) if it is a whole chunk that still exists, and the event
+    /// `free_completed`, which its resource sends for other blocks, is missing.
     void end() {
         std::map<std::uint64_t, block> blocks;
         for (auto const& [memory, b] : live_) {
@@ -368,11 +371,11 @@ private:
     std::unordered_set<std::uint32_t>   completing_; ///< resources with events `free_completed`
     std::unordered_set<std::uint32_t>   growing_;    ///< resources with virtual memory
     std::map<std::uint64_t, live_block> live_;
-    /// Freed blocks, to undo a free that is refused.
+    /// Freed blocks by address. An event `free_refused` makes them live again.
     std::unordered_map<std::uint64_t, live_block>  undo_;
     std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
     std::unordered_map<std::uint64_t, lent>        lent_;  ///< blocks that are also chunks
-    /// Invalid frees whose refusal is still to come.
+    /// By address: number of events `freed` for no live block, which `free_refused` should follow.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
     std::map<std::uint64_t, range>                 ranges_; ///< the segments after the last step

@@ -89,7 +89,7 @@ public:
         at_ += size;
         return from_.substr(at_ - size, size);
     }
-    /// Returns a reader of the next part, which begins with its size.
+    /// Returns a reader of the next column of the file: reads its size in bytes, and skips it.
     [[nodiscard]] column_reader part() {
         std::string_view const bytes = text();
         return {bytes, path_, offset_ + at_ - bytes.size()};

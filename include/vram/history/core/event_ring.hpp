@@ -60,7 +60,8 @@ public:
         }
     }
 
-    /// The place of a record. Words that are not stored keep the value of an overwritten record.
+    /// The memory of one record of `width` words (64-bit numbers). A word that is not stored keeps
+    /// the value of the overwritten record, or 0 if the memory is new.
     class place {
     public:
         [[gnu::always_inline]] void store(std::size_t index, std::uint64_t value) const noexcept {
@@ -93,9 +94,9 @@ public:
         }
     }
 
-    /// Returns the time of the latest overwritten record, or 0 if there is none. A `read` before
-    /// this call has passed all records that are later than that time and were stored before the
-    /// `read`.
+    /// Returns the time of the latest overwritten record, or 0 if none was overwritten. If `read`
+    /// was called before, it has found each record that is later than this time and was stored
+    /// before that call.
     [[nodiscard]] std::uint64_t horizon() const noexcept {
         return horizon_.load(std::memory_order_acquire);
     }
@@ -152,7 +153,8 @@ private:
             put(group[number % most_first], fill);
         }
     }
-    /// Returns the writers of a group of thread numbers, or null if there is no host memory.
+    /// Returns the write positions (`writer`) of 64 thread numbers: those from 64 * (`group` + 1)
+    /// on. Allocates them if there are none; returns null if there is no host memory.
     [[gnu::noinline]] writer* others(unsigned group) noexcept {
         if (writer* const made = others_[group].load(std::memory_order_acquire)) { return made; }
         std::lock_guard const held{turn_};
@@ -215,11 +217,14 @@ private:
     std::atomic<std::uint64_t> horizon_{0};
     std::atomic<std::uint64_t> overwritten_{0};
     writer                     first_[most_first];
-    /// The writers of the thread numbers from `most_first` on, allocated when they are first used.
+    /// Write positions of the threads with numbers from `most_first` on, in groups of 64 numbers. A
+    /// group is allocated when it is first used.
     std::atomic<writer*>      others_[most_thread_numbers / most_first - 1]{};
     std::unique_ptr<writer[]> owners_[most_thread_numbers / most_first - 1];
     std::mutex                last_lock_;
-    writer                    last_; ///< writer of all larger numbers; guarded by `last_lock_`
+    /// Write position that all threads with numbers from `most_thread_numbers` on share; guarded by
+    /// `last_lock_`.
+    writer last_;
 };
 
 } // namespace detail

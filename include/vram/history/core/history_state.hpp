@@ -39,14 +39,15 @@ struct history_words {
 
     void store(std::size_t which, std::uint64_t word) noexcept { at[which] = word; }
 
-    /// Returns the word `about`: the kind, the thread, whether there is a stream, and the tag.
+    /// Packs the kind of an event, its thread number, the presence of a stream, and the id of its
+    /// tag into one 64-bit word, which is stored at the index `about`.
     [[nodiscard]] static std::uint64_t pack(memory_event_kind kind, unsigned thread,
                                             bool has_stream, std::uint32_t tag) noexcept {
         return static_cast<std::uint64_t>(kind) | std::uint64_t{has_stream} << 8 |
                std::uint64_t{thread & 0xFFFFU} << 16 | std::uint64_t{tag} << 32;
     }
 
-    /// Returns the word for a call stack. `stack_of` returns the call stack of the word.
+    /// Returns a call stack as a 64-bit number. `stack_of` converts the number back.
     [[nodiscard]] static std::uint64_t pack(call_stack of) noexcept {
         return std::bit_cast<std::uintptr_t>(of);
     }
@@ -54,8 +55,8 @@ struct history_words {
         return std::bit_cast<call_stack>(static_cast<std::uintptr_t>(word));
     }
 
-    /// Returns the word for a line of the program. `line` returns the line of the word. If the
-    /// lines do not fit into a word, all are unknown.
+    /// Returns a line of the program as a 64-bit number. `line` converts the number back. If the
+    /// type `call_site` has not 64 bits, returns 0, which stands for an unknown line.
     [[nodiscard]] static std::uint64_t pack(call_site at) noexcept {
         if constexpr (sizeof(call_site) == sizeof(std::uint64_t)) {
             return std::bit_cast<std::uint64_t>(at);
@@ -169,8 +170,8 @@ public:
             order.emplace_back(words[history_words::time], copied.size());
             copied.insert(copied.end(), words, words + ring_.width());
         });
-        // Older events in the page of an idle thread are left out: events between them and the
-        // horizon are missing, such as the free of a block.
+        // Removes the events that are older than the latest overwritten event. The ring still has
+        // such events of idle threads, but later ones, such as the free of a block, are missing.
         made.overwritten += std::erase_if(
             order, [horizon = ring_.horizon()](auto const& e) { return e.first < horizon; });
         std::sort(order.begin(), order.end());

@@ -49,7 +49,8 @@ public:
         if (done) {
             sigemptyset(&action.sa_mask);
             action.sa_flags = SA_RESTART;
-            if (has_handler(before)) { // The earlier handler runs with its mask and on its stack.
+            if (has_handler(before)) {
+                // `handle` calls the earlier handler, which needs its own signal mask and stack.
                 action.sa_mask  = before.sa_mask;
                 action.sa_flags = before.sa_flags & ~SA_RESETHAND;
             }
@@ -105,7 +106,7 @@ private:
         case SIGTTOU:
         case SIGURG:
         case SIGWINCH: return false;
-        default: return signal < 32; // the others are real-time signals
+        default: return signal < 32; // numbers from 32 on are real-time signals
         }
     }
     /// Returns true if the processor raises the signal for an instruction.
@@ -124,7 +125,8 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Wakes the thread. If the signal may end the process, waits up to ten seconds for the thread.
+    /// Wakes the thread that calls the functions for `signal`. If the signal ends a process without
+    /// a handler, waits up to ten seconds for the thread to call them.
     void write(int signal) noexcept {
         unsigned const turn = done_[signal].load();
         wanted_[signal].store(true);

@@ -20,7 +20,7 @@ struct story_step {
         free_requested, ///< a free after which a stream may still use the block
         free_completed,
         segment_added,
-        segment_grown, ///< a segment got `bytes` more at its end, perhaps up to the next one
+        segment_grown, ///< `bytes` bytes at `memory` were added to the end of a segment
         segment_removed,
         refused,
         marked,

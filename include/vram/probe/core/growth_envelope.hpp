@@ -27,15 +27,16 @@ struct steady_rise {
     [[nodiscard]] std::size_t   bytes() const noexcept { return to - from; }
 };
 
-/// The sizes of a sequence that all later sizes exceed. Each entry has a later step and a larger
-/// size than the one before. A sequence that grows has entries over its whole length. If a sequence
-/// returns to an earlier size, as a sawtooth, noise or a plateau does, the entries before that are
-/// removed.
+/// Finds a steady rise in a sequence of sizes. Stores the sizes that all later sizes exceed, each
+/// with its step: the entries. A sequence that grows has entries over its whole length. If a
+/// sequence returns to an earlier size, as a sawtooth or noise does, the entries with this or a
+/// larger size are removed.
 ///
-/// A rise counts only if it is at least one and a half times as high as each swing (a rise and a
-/// return) within it, so that noise has none. It must also be more than twice as long or as high as
-/// each earlier rise that ended with a return, so that the next tooth of a sawtooth is no growth.
-/// For this, the greatest height of these rises is kept for each length (as a power of two).
+/// A steady rise is close to a straight line, and meets two conditions. It is at least 1.5 times as
+/// high as each swing (a rise and a return) within it, so noise has no steady rise. It is about
+/// twice as long, or more than twice as high, as each earlier rise after which the sizes returned,
+/// so the next tooth of a sawtooth is no steady rise. The greatest height of those earlier rises is
+/// stored for each length (rounded to a power of two).
 ///
 /// Failure   `add` throws `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -65,8 +66,8 @@ public:
         entries_.push(entry{now, size, size, 0});
     }
 
-    /// Returns a steady rise that reaches the last step and has at least `least` steps: the
-    /// earliest of those from about 64 starts. Returns an empty one if there is none.
+    /// Returns the longest steady rise that ends at the last step and has at least `least` steps,
+    /// or an empty one if there is none. At most 64 entries are tried as the start of the rise.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
         entry const&      end    = entries_[entries_.size() - 1];
@@ -90,7 +91,8 @@ private:
     struct entry {
         std::uint64_t step;
         std::size_t   size;
-        std::size_t   top; ///< the largest size from `step` on, before the next entry
+        /// The largest size in the steps from `step` to the one before the next entry's step.
+        std::size_t top;
         /// The largest height above `size` to which the sequence rose later before it fell back.
         std::size_t swing;
     };

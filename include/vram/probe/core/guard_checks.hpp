@@ -121,8 +121,8 @@ private:
         auto const held = lock_.hold();
         idle_.push_back(slot);
     }
-    /// Waits for the copies of the stream `s` to the slot, then lets other checks use the slot. If
-    /// the wait fails, no check uses it again.
+    /// Waits for the copies that the stream `s` makes to `slot` (pinned memory for one check), then
+    /// makes the slot available to other checks. If the wait fails, no check uses the slot again.
     void give_back_after(stream s, std::byte* slot) noexcept {
         try {
             Platform::synchronize(s);
@@ -143,12 +143,13 @@ private:
                 }
             }
             std::optional<comparison> const oldest = next(true);
-            if (!oldest) { return nullptr; } // other threads use all slots
+            if (!oldest) { return nullptr; }
             compare(*oldest);
         }
     }
-    /// Returns the oldest check once its copies are complete. If they are not, waits for them if
-    /// `waits` is true, and otherwise returns nothing.
+    /// Returns the oldest check of a freed block's fences, and removes it from the queue of checks.
+    /// If the fences are not yet copied to pinned memory, waits for the copies if `waits` is true,
+    /// and otherwise returns nothing. Returns nothing also if the queue is empty.
     [[nodiscard]] std::optional<comparison> next(bool waits) noexcept {
         std::optional<comparison> oldest;
         try {
@@ -202,10 +203,11 @@ private:
 
     typename Platform::pinned_resource pinned_;
     std::size_t                        fence_;
-    std::byte*                         memory_ = nullptr; ///< the pinned memory of all slots
+    std::byte*                         memory_ = nullptr; ///< pinned memory for `slots` checks
     platform_lock<Platform>            lock_;
-    std::vector<std::byte*>            idle_; ///< guarded by `lock_`
-    /// Checks in the order of their copies; guarded by `lock_`.
+    /// The slots (pinned memory for one check) that no check uses; guarded by `lock_`.
+    std::vector<std::byte*> idle_;
+    /// The checks of freed blocks' fences, the oldest first; guarded by `lock_`.
     std::deque<comparison> pending_;
 };
 

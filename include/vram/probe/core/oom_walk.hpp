@@ -29,7 +29,7 @@ struct no_value {
     friend bool operator==(no_value, no_value) = default;
 };
 
-/// A handle of a resource with a known type: `shared`.
+/// A handle with `get()`, which returns the resource with its own type: `shared`.
 template <class R>
 concept handle_of_stack =
     requires(R& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
@@ -98,7 +98,8 @@ public:
     }
 
 private:
-    /// Begins a trial (during which the layer records blocks), and ends it in the destructor.
+    /// Begins a trial (one call of `survives_oom`, in which the layer `refusing` records blocks),
+    /// and ends it in the destructor.
     struct trial {
         explicit trial(refusal_plan& p) : plan{p}, number{p.begin_trial()} {}
         trial(trial&&) = delete;
@@ -146,8 +147,8 @@ private:
         return out;
     }
 
-    /// Returns the live bytes: those of `memory` if it is a stack over the layer that counts them,
-    /// otherwise those of the blocks that the trial has recorded.
+    /// Returns the live bytes by the figures of `memory_`. If `memory_` has no figures or is itself
+    /// the layer `refusing`, returns the live bytes that were allocated during `survives_oom`.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;

@@ -19,7 +19,8 @@
 namespace vram {
 namespace detail {
 
-/// One account for each thread that allocates, and the peak of the live bytes of all together.
+/// For each thread that allocates, an account (the figures of its blocks, by tag and by line), and
+/// the peak of the live bytes of all threads together.
 ///
 /// Failure   `charge` returns null if there is no host memory; nothing is counted then.
 /// Threads   Any thread may call any function.
@@ -84,12 +85,13 @@ public:
         visit(spare_);
     }
 
-    /// Returns the largest number of live bytes of all accounts together. It may be wrong by
-    /// `slack` bytes for each thread except one.
+    /// Returns the largest number of live bytes of all threads together. It may be wrong by 1 MiB
+    /// (`slack`) for each thread except one.
     [[nodiscard]] std::size_t peak() const noexcept {
         return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
     }
-    /// Returns the number of the last peak, for `owner_sums::at_the_peak`.
+    /// Returns the number of the last peak: each new peak of the live bytes has a larger number.
+    /// `owner_sums::at_the_peak` takes this number.
     [[nodiscard]] std::uint32_t moment() const noexcept {
         return moment_.load(std::memory_order_relaxed);
     }
@@ -165,7 +167,7 @@ private:
                     auto const  held = other->lock.hold();
                     Node* const same = (other->*map).find(each->key);
                     if (same == nullptr) { continue; }
-                    // If `b` < `a`, this tag or line was already counted at the account `b`.
+                    // If an earlier account has the tag or line too, the sum was made there.
                     first = b >= a;
                     h.bytes += same->sums.live;
                     h.blocks += same->sums.blocks;

@@ -28,7 +28,7 @@ struct tried_block {
     std::size_t   bytes     = 0;
     std::size_t   alignment = 0;
     std::uint64_t run       = 0; ///< number of the run that allocated the block
-    std::uint64_t serial    = 0; ///< order of the allocations of the trial
+    std::uint64_t serial    = 0; ///< number of the allocation in the trial; the first has 1
     bool          live      = false;
     memory_tag    owner{};    ///< tag of the allocation
     call_site     at{};       ///< line of the allocation
@@ -61,7 +61,8 @@ public:
     refusal_plan(refusal_plan&&) = delete;
     ~refusal_plan()              = default;
 
-    /// Begins a trial. Its first run begins with `begin_run`. Returns the number of the trial.
+    /// Begins a trial (one call of `survives_oom`, made of many runs); `begin_run` begins each run.
+    /// Returns the number of the trial, which its threads have in `trial_of_thread`.
     std::uint64_t begin_trial() {
         auto const held = lock_.hold();
         forget();
@@ -71,7 +72,8 @@ public:
         active_.store(true, std::memory_order_release);
         return number_;
     }
-    /// Ends the trial: the layer forwards every call to its upstream from now on.
+    /// Ends the trial (the call of `survives_oom`): from now on the layer forwards every call to
+    /// its upstream.
     void end_trial() noexcept {
         auto const held = lock_.hold();
         active_.store(false, std::memory_order_release);
@@ -92,8 +94,8 @@ public:
 
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
 
-    /// Counts a request if the calling thread belongs to the trial. Returns true if the layer must
-    /// refuse it.
+    /// Counts a request if the calling thread belongs to the trial (the call of `survives_oom` in
+    /// progress). Returns true if the layer must refuse the request.
     [[nodiscard]] bool refuses(std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (bytes == 0) { return false; }
         auto const held = lock_.hold();
@@ -106,8 +108,9 @@ public:
         return true;
     }
 
-    /// Records a block that the upstream has allocated for the caller. If the thread does not
-    /// belong to the trial, only erases the record of an earlier block at the address.
+    /// Records a block that the upstream has allocated for the caller. If the calling thread does
+    /// not belong to the trial (the call of `survives_oom` in progress), only erases the record of
+    /// an earlier block at the address.
     void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();
@@ -212,7 +215,8 @@ private:
     void                       note(tried_free const& wrong) noexcept {
         if (wrong_.what == tried_free::mistake::none) { wrong_ = wrong; }
     }
-    /// Returns true if the calling thread belongs to the trial in progress.
+    /// Returns true if the calling thread belongs to the trial (the call of `survives_oom`) that is
+    /// in progress.
     [[nodiscard]] bool counts() const noexcept { return active() && trial_of_thread == number_; }
     void               forget() noexcept {
         blocks_ = {};
@@ -252,8 +256,9 @@ private:
     heap_array<std::unique_ptr<tried_block>> records_;
 };
 
-/// The plan of a layer: made for the first trial, and kept until the layer ends, so that a thread
-/// that is still in a call of the layer when the trial ends can use it.
+/// Owns the `refusal_plan` of a layer. The plan is created at the first call of `survives_oom` and
+/// destroyed with the layer. When `survives_oom` ends, another thread may still be in a call of the
+/// layer, which uses the plan.
 class owned_refusal_plan {
 public:
     owned_refusal_plan() = default;
@@ -265,7 +270,7 @@ public:
     }
     ~owned_refusal_plan() { delete plan_.load(); }
 
-    /// Returns the plan if a trial is in progress, otherwise null.
+    /// Returns the plan if a trial (a call of `survives_oom`) is in progress, otherwise null.
     [[nodiscard]] refusal_plan* active() const noexcept {
         refusal_plan* const plan = plan_.load(std::memory_order_acquire);
         return plan != nullptr && plan->active() ? plan : nullptr;
