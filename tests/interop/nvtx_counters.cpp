@@ -102,10 +102,12 @@ TEST_CASE("nvtx_counters: a refused free changes nothing") {
     memory.deallocate(s, p, 2000);
     memory.deallocate(s, &seen, 1000);
     CHECK(tool.last("pool").live == 1000);
+    memory.deallocate(s, p, 1000, 2 * default_alignment);
+    CHECK(tool.last("pool").live == 1000);
     memory.deallocate(s, p, 1000);
     memory.deallocate(s, p, 1000);
     CHECK(tool.last("pool").live == 0);
-    CHECK(told.count() == 3);
+    CHECK(told.count() == 4);
 }
 
 TEST_CASE("nvtx_counters: without a tool nothing is called after the first chunk") {

@@ -51,7 +51,7 @@ void for_pools(Body body) {
     auto const pages = [](auto& seen) {
         return observed{sim_virtual_resource{{.handle_size = 2_MiB}}, std::ref(seen)};
     };
-    auto const run = [&](char const* what, char const* name, auto make) {
+    auto const run = [&](std::string const& what, char const* name, auto make) {
         CAPTURE(what);
         body(std::string{name}, make);
     };

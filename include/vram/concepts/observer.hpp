@@ -46,9 +46,10 @@ enum class memory_event_kind : unsigned char {
 /// to its upstream, such as `stream_ordered` each one and `binned` a large one, adds a chunk of the
 /// size of the block.
 ///
-/// `freed` is also sent for a wrong free (no live block, or another size), and `free_refused` then
-/// follows. If a block has several events `freed`, for example because two threads free it, it is
-/// free if it has more events `freed` than `free_refused` since it was allocated.
+/// `freed` is also sent for a wrong free (no live block, or another size or alignment), and
+/// `free_refused` then follows, from the same thread or another one. If a block has several events
+/// `freed`, for example because two threads free it, it is free if it has more events `freed` than
+/// `free_refused` since it was allocated.
 template <class Stream>
 struct memory_event {
     /// The kind of the event.

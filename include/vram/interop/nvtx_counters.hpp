@@ -46,7 +46,8 @@ struct nvtx_counters_options {
 /// Threads   Any thread may call any function at any time. Copies count together.
 /// Cost      Without a tool one load for each event. With a tool about 50 ns for an allocation and
 ///           its free, and the time of the tool for each sample, or twice that within a tag; the
-///           option `step` reduces the number of samples. Host memory: 60 bytes for a live block.
+///           option `step` reduces the number of samples. Host memory: 60 bytes for a live block,
+///           and 150 KiB for each resource.
 class nvtx_counters {
 public:
     /// Creates an observer. The first chunk of a resource registers its counters.

@@ -50,6 +50,33 @@ TEST_CASE("counted_blocks: a refused free of another size leaves the block live"
     CHECK(a.live == 0);
 }
 
+TEST_CASE("counted_blocks: a free with the size of the block may be refused") {
+    vram::detail::counted_blocks<owner> blocks;
+    owner                               a, others;
+    blocks.add(at(0x1000), 100, &a, count);
+    blocks.free(at(0x1000), 100, count); // with another alignment
+    CHECK(a.live == 0);
+    blocks.refuse(at(0x1000), count);
+    CHECK(a.live == 100);
+    blocks.free(at(0x1000), 100, count); // accepted
+    CHECK(a.live == 0);
+    blocks.free(at(0x1000), 100, count); // again
+    blocks.refuse(at(0x1000), count);
+    CHECK(a.live == 0);
+    blocks.add(at(0x1000), 30, &a, count);
+    blocks.refuse(at(0x1000), count); // of a free that was not notified
+    CHECK(a.live == 30);
+    // The records of freed blocks do not stay for ever, and a record that is gone is not restored.
+    blocks.free(at(0x1000), 30, count);
+    for (std::uintptr_t i = 1; i != 20'000; ++i) {
+        blocks.add(at(0x1000 + i * 256), 10, &others, count);
+        blocks.free(at(0x1000 + i * 256), 10, count);
+    }
+    CHECK(others.live == 0);
+    blocks.refuse(at(0x1000), count);
+    CHECK(a.live == 0);
+}
+
 TEST_CASE("counted_blocks: a new block ends the block that was known at its address") {
     vram::detail::counted_blocks<owner> blocks;
     owner                               a, b;

@@ -95,6 +95,10 @@ TEST_CASE("nvtx_heap_books: a refused free leaves the region, and a free of no b
     CHECK(all().empty());
     b.send(kind::free_refused, 0x1000, 50);
     CHECK((all() == regions{{0x1000, 100}}));
+    b.send(kind::freed, 0x1000, 100); // with another alignment
+    CHECK(all().empty());
+    b.send(kind::free_refused, 0x1000, 100);
+    CHECK((all() == regions{{0x1000, 100}}));
     b.send(kind::freed, 0x1010, 50); // within the block
     b.send(kind::free_refused, 0x1010, 50);
     b.send(kind::freed, 0x1000, 100, "slab"); // of another resource

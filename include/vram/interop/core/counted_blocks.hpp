@@ -18,8 +18,8 @@ namespace detail {
 /// The live blocks of a resource, as its events tell of them, divided by address into 64 shards.
 /// `change(owner, bytes)` is called for each change of the live bytes of an owner, without a lock.
 ///
-/// A free with another size than that of the block may be refused afterwards. The block then is
-/// live again.
+/// A free may be refused afterwards. The block then is live again. If the free had the size of the
+/// block, it counts as accepted after 32 further frees of blocks of the shard.
 ///
 /// Failure   If there is no host memory for a record, the block is not counted.
 /// Threads   Any thread may call any function.
@@ -45,9 +45,10 @@ public:
             shard&     s    = shard_of(key(p));
             auto const held = s.lock.hold();
             node*      n    = s.blocks.find(key(p));
-            if (n != nullptr) [[unlikely]] {
+            if (n != nullptr) {
                 if (n->frees == 0) { before = n->bytes; }
                 whose = n->owner;
+                s.forget_free(n);
             } else {
                 s.blocks.reserve(1);
                 n = s.unused;
@@ -65,8 +66,7 @@ public:
         if (before != 0) [[unlikely]] { change(whose, -before); }
         change(owner, static_cast<std::int64_t>(bytes));
     }
-    /// Removes the block at `p`. If `bytes` is not its size, its record stays, because the free may
-    /// be refused.
+    /// Ends the block at `p`. Its record stays for some time, because the free may be refused.
     template <class Change>
     void free(void* p, std::size_t bytes, Change const& change) noexcept {
         std::int64_t freed = 0;
@@ -75,15 +75,11 @@ public:
             shard&      s    = shard_of(key(p));
             auto const  held = s.lock.hold();
             node* const n    = s.blocks.find(key(p));
-            if (n == nullptr) { return; }
-            if (n->frees == 0) { freed = n->bytes; }
+            if (n == nullptr || n->frees++ != 0) { return; }
+            freed = n->bytes;
             whose = n->owner;
-            if (n->frees == 0 && n->bytes == static_cast<std::int64_t>(bytes)) [[likely]] {
-                s.blocks.erase(key(p));
-                n->next = std::exchange(s.unused, n);
-            } else {
-                ++n->frees;
-            }
+            n->at = key(p);
+            if (freed == static_cast<std::int64_t>(bytes)) [[likely]] { s.note_free(n); }
         }
         if (freed != 0) { change(whose, -freed); }
     }
@@ -97,6 +93,7 @@ public:
             auto const  held = s.lock.hold();
             node* const n    = s.blocks.find(key(p));
             if (n == nullptr || n->frees == 0 || --n->frees != 0) { return; }
+            s.forget_free(n);
             back  = n->bytes;
             whose = n->owner;
         }
@@ -114,7 +111,10 @@ public:
                     n->at   = at;
                     n->next = std::exchange(ended, n);
                 });
-                for (node* n = ended; n != nullptr; n = n->next) { s.blocks.erase(n->at); }
+                for (node* n = ended; n != nullptr; n = n->next) {
+                    s.blocks.erase(n->at);
+                    s.forget_free(n);
+                }
             }
             while (node* const n = ended) {
                 ended = n->next;
@@ -129,14 +129,35 @@ private:
     struct node {
         std::int64_t  bytes = 0;
         Owner*        owner = nullptr;
-        unsigned      frees = 0; ///< number of frees with another size that were not refused
+        unsigned      frees = 0; ///< number of frees that were not refused
+        unsigned      place = 0; ///< index in `recent`, plus 1; 0 if the node is not there
         std::uint64_t at    = 0;
         node*         next  = nullptr; ///< in an unused node: the next unused node of the shard
     };
     struct alignas(64) shard {
         brief_lock        lock;
+        unsigned          oldest = 0; ///< index of the oldest free in `recent`
         address_map<node> blocks;
         node*             unused = nullptr;
+        /// The blocks that were freed last with their sizes, in a ring.
+        node* recent[32] = {};
+
+        /// Stores that the block `n` was freed with its size. Removes the record of the block that
+        /// was freed 32 frees earlier.
+        void note_free(node* n) noexcept {
+            if (node* const old = recent[oldest]) {
+                blocks.erase(old->at);
+                old->place = 0;
+                old->next  = std::exchange(unused, old);
+            }
+            recent[oldest] = n;
+            n->place       = oldest + 1;
+            oldest         = (oldest + 1) % 32;
+        }
+        /// Undoes `note_free`, if the block is live again or has ended.
+        void forget_free(node* n) noexcept {
+            if (n->place != 0) { recent[std::exchange(n->place, 0U) - 1] = nullptr; }
+        }
     };
 
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {

@@ -35,6 +35,9 @@ namespace detail {
 /// Memory that is freed during a capture stays a region, because the graph will use it: until the
 /// memory is allocated outside of a capture, or its chunk ends.
 ///
+/// A free may be refused afterwards. So the record of a freed block stays until the memory is
+/// allocated again, or its chunk ends.
+///
 /// Failure   `follow` never throws. If there is no host memory for the record of a block, the heaps
 ///           in which the block lies end, and the tool checks them as whole chunks.
 /// Threads   Any thread may call any function. One lock.
@@ -57,7 +60,7 @@ public:
         address const from = number(e.memory), to = from + e.bytes;
         switch (e.kind) {
         case kind::allocated: return allocate(from, to, e.name, captures(e));
-        case kind::freed: return free(from, to, e.name, captures(e));
+        case kind::freed: return free(from, e.name, captures(e));
         default: break;
         }
         std::lock_guard const held{mutex_};
@@ -79,7 +82,7 @@ private:
     struct block {
         address     end        = 0;
         char const* resource   = "";
-        unsigned    frees      = 0;    ///< number of frees with another size that were not refused
+        unsigned    frees      = 0;    ///< number of frees that were not refused
         bool        has_region = true; ///< false if its memory is in `kept_`
     };
     /// A chunk of a resource that lies in a heap.
@@ -232,21 +235,17 @@ private:
         keep(begin, end);
         return true;
     }
-    void free(address from, address to, char const* name, bool captured) noexcept {
+    void free(address from, char const* name, bool captured) noexcept {
         if (!active()) { return; }
         std::lock_guard const held{mutex_};
         auto const            b = blocks_.find(from);
         if (b == blocks_.end() || !same(b->second.resource, name)) { return; }
-        if (b->second.frees == 0 && b->second.has_region) {
-            try {
-                if (captured && b->second.end == to) {
-                    kept_.insert_or_assign(from, to);
-                    b->second.has_region = false;
-                }
-            } catch (std::bad_alloc const&) { return forfeit(from, to); }
-        }
-        if (b->second.frees == 0 && b->second.end == to) { return end_block(b); }
-        if (b->second.frees++ == 0 && b->second.has_region) { remove_regions(from, b->second.end); }
+        if (b->second.frees++ != 0 || !b->second.has_region) { return; }
+        if (!captured) { return remove_regions(from, b->second.end); }
+        try {
+            kept_.insert_or_assign(from, b->second.end);
+            b->second.has_region = false;
+        } catch (std::bad_alloc const&) { forfeit(from, b->second.end); }
     }
     /// Restores the block at `from`, the free of which was refused.
     void restore(address from, char const* name) noexcept {
