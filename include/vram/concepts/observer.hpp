@@ -80,8 +80,10 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
 };
 
 /// An observer with `skips(kind)`: while that returns true, resources make no events of this kind
-/// for the observer. The result may change at any time. If the platform observes too, no event is
-/// skipped, and the observer gets all of them.
+/// for the observer. For a request, resources also ask before its events are known, and make none
+/// of them if `allocated`, `refused` and `stream_waited` are then skipped; `allocated` is asked for
+/// once more at the end. The result may change at any time. If the platform observes too, no event
+/// is skipped, and the observer gets all of them.
 ///
 ///     struct refusals {
 ///         bool skips(memory_event_kind k) const noexcept {

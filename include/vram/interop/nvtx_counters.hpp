@@ -44,10 +44,10 @@ struct nvtx_counters_options {
 ///
 /// Failure   `observe` never throws. Blocks for which there is no host memory are not counted.
 /// Threads   Any thread may call any function at any time. Copies count together.
-/// Cost      Without a tool one load for each event. With a tool about 50 ns for an allocation and
-///           its free, and the time of the tool for each sample, or twice that within a tag; the
-///           option `step` reduces the number of samples. Host memory: 60 bytes for a live block,
-///           and 150 KiB for each resource.
+/// Cost      Without a tool one load for each event, three for an allocation. With a tool about
+///           50 ns for an allocation and its free, and the time of the tool for each sample, or
+///           twice that within a tag; the option `step` reduces the number of samples. Host memory:
+///           60 bytes for a live block, and up to 200 KiB for each resource.
 class nvtx_counters {
 public:
     /// Creates an observer. The first chunk of a resource registers its counters.

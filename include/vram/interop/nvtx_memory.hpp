@@ -35,8 +35,8 @@ namespace vram {
 /// Failure   `observe` never throws. Without host memory for a block, its chunk is checked as a
 ///           whole.
 /// Threads   Any thread may call any function at any time. Copies share the regions.
-/// Cost      Without a tool one load for each event. With a tool a lock, a search among all blocks,
-///           and a call of the tool.
+/// Cost      Without a tool one load for each event, three for an allocation. With a tool a lock, a
+///           search among all blocks, and a call of the tool.
 class nvtx_memory {
 public:
     /// Creates an observer. Each chunk that is added later is registered as a heap.

@@ -13,10 +13,11 @@
 
 #include <doctest/doctest.h>
 
-#include <functional> // ref
-#include <string>     // string
-#include <utility>    // exchange
-#include <vector>     // vector
+#include <functional>  // ref
+#include <string>      // string
+#include <type_traits> // remove_reference_t
+#include <utility>     // exchange
+#include <vector>      // vector
 
 using namespace vram;
 
@@ -55,6 +56,13 @@ static_assert(!detail::may_skip_events<host_resource>);
 /// Skips all events.
 struct deaf_log : choosy_log {
     bool skips(kind) const noexcept { return true; }
+};
+
+/// Skips all events except those of one kind.
+struct log_of_one_kind : doubles::recorder<host_platform::stream> {
+    kind wanted = kind::allocated;
+
+    bool skips(kind k) const noexcept { return k != wanted; }
 };
 
 } // namespace
@@ -135,6 +143,42 @@ TEST_CASE("observation: an observer that skips events gets the others, in order"
     }
     CHECK(seen.count(kind::chunk_removed) == 1);
     CHECK(seen.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("observation: an observer gets the events that it does not skip, and no others") {
+    auto const events_of = [](kind wanted) {
+        log_of_one_kind seen;
+        seen.wanted = wanted;
+        pool        memory{observed{stream_ordered{host_resource{}}, std::ref(seen)}};
+        void* const p = memory.allocate({}, 1000);
+        CHECK(memory.try_allocate({}, unsatisfiable) == nullptr);
+        CHECK_THROWS_AS((void)memory.allocate_sync(unsatisfiable), out_of_memory);
+        memory.deallocate({}, p, 1000);
+
+        // A resource that makes a stream wait, and waits itself.
+        auto&                       upstream = memory.upstream();
+        host_platform::stream const s{};
+        auto const                  wait = [&](void* result) {
+            ++detail::waits_made;
+            ++detail::host_waits_made;
+            return result;
+        };
+        {
+            detail::observation<std::remove_reference_t<decltype(upstream)>> const own{
+                upstream, "waiting", &wait};
+            CHECK(own.allocate(100, &s, {}, [&] { return wait(&seen); }) == &seen);
+            CHECK(own.allocate(100, &s, {}, [&] { return wait(nullptr); }) == nullptr);
+            auto const watched = own.watch();
+            wait(nullptr);
+        }
+        for (auto const& e : seen.events) { CHECK(e.kind == wanted); }
+        return seen.events.size();
+    };
+    CHECK(events_of(kind::allocated) == 2);
+    CHECK(events_of(kind::refused) == 3);
+    CHECK(events_of(kind::stream_waited) == 6);
+    CHECK(events_of(kind::freed) == 1);
+    CHECK(events_of(kind::marked) == 0);
 }
 
 TEST_CASE("observation: an observer that skips all events is not called") {

@@ -143,10 +143,10 @@ class observation<R> {
 
         void notify(void* p) const noexcept {
             if (std::exchange(waits_made, before) != before) {
-                owner.send(memory_event_kind::stream_waited, p, bytes, on_stream, at);
+                owner.notify_wait(p, bytes, on_stream, at);
             }
             if (std::exchange(host_waits_made, host_before) != host_before) {
-                owner.send(memory_event_kind::stream_waited, p, bytes, nullptr, at);
+                owner.notify_wait(p, bytes, nullptr, at);
             }
         }
     };
@@ -183,7 +183,8 @@ public:
     [[gnu::always_inline]] void* allocate(std::size_t bytes, stream const* on_stream, call_site at,
                                           Get const& get) const {
         if constexpr (may_skip_events<R>) {
-            if (skipped(memory_event_kind::allocated)) [[likely]] {
+            if (skipped(memory_event_kind::allocated) && skipped(memory_event_kind::refused) &&
+                skipped(memory_event_kind::stream_waited)) [[likely]] {
                 // The observer may want events from now on: `get` may have added the first chunk.
                 void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
@@ -223,9 +224,15 @@ private:
             made.notify(p);
             auto const kind =
                 p != nullptr ? memory_event_kind::allocated : memory_event_kind::refused;
-            send(kind, p, bytes, on_stream, at);
+            if (!skipped(kind)) { send(kind, p, bytes, on_stream, at); }
         }
         return p;
+    }
+    /// Notifies the observers of a wait of the stream, or of the host if `on_stream` is null.
+    void notify_wait(void* p, std::size_t bytes, stream const* on_stream,
+                     call_site at) const noexcept {
+        auto const kind = memory_event_kind::stream_waited;
+        if (!skipped(kind)) { send(kind, p, bytes, on_stream, at); }
     }
     /// Returns true if there is an observer that wants no events of this kind.
     [[nodiscard, gnu::always_inline]] bool skipped(memory_event_kind kind) const noexcept {
