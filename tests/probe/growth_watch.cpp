@@ -52,6 +52,25 @@ TEST_CASE("growth_watch: memory that grows at each step is found, with tag and l
     CHECK_FALSE(watch.growth()); // it has returned
 }
 
+TEST_CASE("growth_watch: a stack that gets a new value is watched with its lists of then") {
+    using stack = tracking<pool<stream_ordered<sim_resource>>>;
+    sim_node           node;
+    sim_stream         s;
+    stack              memory;
+    std::vector<void*> cache;
+    growth_watch       watch{memory};
+    memory = stack{}; // the lists of before are destroyed
+    for (int i = 0; i < 60; ++i) {
+        tagged const scope{"cache"};
+        cache.push_back(memory.allocate(s, 64_KiB));
+        watch.step();
+    }
+    memory_growth const found = watch.growth();
+    CHECK(found);
+    CHECK(found.sites.find("of tag \"cache\"") != std::string::npos);
+    for (void* p : cache) { memory.deallocate(s, p, 64_KiB); }
+}
+
 TEST_CASE(
     "growth_watch: a cache that is full does not grow, nor does memory that rises and falls") {
     doubles::archetype<> memory;

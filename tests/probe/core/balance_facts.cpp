@@ -103,6 +103,18 @@ TEST_CASE("balance_facts: blocks behind a handle that hides the type are compare
     CHECK(none.unbalanced() == "the checked resource has no layer tracking");
 }
 
+TEST_CASE("balance_facts: a handle that gets another resource is compared with it") {
+    sim_node                    node;
+    sim_stream                  one;
+    any_resource_of<sim_stack>  memory{sim_stack{}};
+    detail::balance_facts const facts{memory};
+    memory        = any_resource_of<sim_stack>{sim_stack{}}; // the first one is destroyed
+    void* const p = memory.allocate(one, 3_KiB);
+    CHECK(contains(facts.unbalanced(), "does not free 1 block that it allocates, 3.00 KiB"));
+    memory.deallocate(one, p, 3_KiB);
+    CHECK(facts.unbalanced() == "");
+}
+
 TEST_CASE("balance_facts: at most five blocks are listed") {
     sim_node                    node;
     memory_type                 memory;

@@ -50,6 +50,22 @@ TEST_CASE(
     CHECK(owners_of(outer) == &outer.owners());
 }
 
+TEST_CASE("owner_source: the lists are those of the value that the stack has now") {
+    any_resource_of<source> any{tracked{}};
+    detail::owner_source    owners{any};
+    CHECK(owners.lists() == owners_of(any));
+    CHECK(owners.lists() != nullptr);
+    tracked other;
+    any = resource_ref{other};
+    CHECK(owners.lists() == &other.owners());
+    detail::owner_source of_stack{other};
+    other = tracked{};
+    CHECK(of_stack.lists() == &other.owners());
+    CHECK(owners.lists() == &other.owners());
+    any = any_resource_of<source>{source{}};
+    CHECK(owners.lists() == nullptr);
+}
+
 TEST_CASE("owners_of: a stack without the layer has no lists") {
     CHECK(owners_of(source{}) == nullptr);
     any_resource_of<source> any{source{}};

@@ -102,4 +102,17 @@ TEST_CASE("site_marks: a stack with tracking names tags and lines") {
     CHECK(facts.no_leak().empty());
 }
 
+TEST_CASE("site_marks: a stack that gets a new value is compared with its lists of before") {
+    using stack = statistics<tracking<pool<stream_ordered<sim_resource>>>>;
+    sim_node         node;
+    sim_stream       one;
+    stack            memory;
+    site_marks const marks{memory};
+    memory           = stack{}; // the lists of before are destroyed
+    void* const left = memory.allocate(one, 3_KiB);
+    CHECK(holds(marks.risen(site_figure::live), "\n  3.00 KiB more live"));
+    memory.deallocate(one, left, 3_KiB);
+    CHECK(marks.risen(site_figure::live) == "");
+}
+
 } // namespace site_marks_test

@@ -4,7 +4,7 @@
 /// \file
 /// `balance_facts` compares the live blocks at the start and the end of a scope.
 
-#include <vram/probe/core/owner_lists.hpp> // owner_lists, owners_of, may_have_owners
+#include <vram/probe/core/owner_lists.hpp> // owner_lists, owner_source, may_have_owners
 #include <vram/probe/core/site_marks.hpp>
 #include <vram/probe/core/text_of_site.hpp> // text_of_size, text_of_owner, text_of_site
 #include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
@@ -24,6 +24,7 @@ namespace detail {
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of the layer. Blocks of other threads are counted too.
+///           The stack must outlive the object.
 /// Cost      A copy of the list of live blocks at the start and at the end.
 template <class R>
 class balance_facts {
@@ -32,13 +33,13 @@ class balance_facts {
                   "stream of each block: write tracking<pool<...>>");
 
 public:
-    explicit balance_facts(R const& memory)
-        : lists_{detail::owners_of(memory)}, before_{sorted()}, sites_{memory} {}
+    explicit balance_facts(R const& memory) : owners_{memory}, before_{sorted()}, sites_{memory} {}
+    explicit balance_facts(R const&&) = delete;
 
     /// Returns an empty text if all blocks that were allocated since the start, and no others, were
     /// freed, each on the stream of its allocation. Otherwise returns the message of the failure.
     [[nodiscard]] std::string unbalanced() const {
-        if (lists_ == nullptr) { return "the checked resource has no layer tracking"; }
+        if (owners_.lists() == nullptr) { return "the checked resource has no layer tracking"; }
         list const now = sorted();
         if (list const kept = without(now, before_); !kept.empty()) {
             return "the checked code does not free " + text_of(kept, "it allocates");
@@ -66,8 +67,9 @@ private:
         }
     };
     [[nodiscard]] list sorted() const {
-        list blocks;
-        if (lists_ != nullptr) { blocks = lists_->blocks(tracked_order::oldest_first); }
+        list                     blocks;
+        owner_lists const* const lists = owners_.lists();
+        if (lists != nullptr) { blocks = lists->blocks(tracked_order::oldest_first); }
         std::sort(blocks.begin(), blocks.end(), earlier{});
         return blocks;
     }
@@ -94,9 +96,9 @@ private:
         return out;
     }
 
-    owner_lists const* lists_;
-    list               before_;
-    site_marks         sites_;
+    owner_source owners_;
+    list         before_;
+    site_marks   sites_;
 };
 
 } // namespace detail

@@ -8,6 +8,7 @@
 #include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
 #include <vram/probe/tracked_owner.hpp>
 
+#include <memory>      // addressof
 #include <type_traits> // remove_cvref_t
 #include <utility>     // declval
 #include <vector>      // vector
@@ -70,6 +71,25 @@ template <class R>
     if constexpr (may_have_owners<R>()) { detail::visit_layers(memory, search); }
     return search.found();
 }
+
+/// Finds the lists of a stack at each call, because they may be replaced: by a move assignment of
+/// the stack, or by a new value of an `any_resource`. The stack must outlive the object.
+class owner_source {
+public:
+    template <class R>
+    explicit owner_source(R const& memory) noexcept
+        : memory_{std::addressof(memory)},
+          find_{[](void const* m) { return detail::owners_of(*static_cast<R const*>(m)); }} {}
+    template <class R>
+    explicit owner_source(R const&&) = delete;
+
+    /// Returns the lists of the outermost layer `tracking`; null if there is none.
+    [[nodiscard]] owner_lists const* lists() const { return find_(memory_); }
+
+private:
+    void const* memory_;
+    owner_lists const* (*find_)(void const*);
+};
 
 } // namespace detail
 } // namespace vram

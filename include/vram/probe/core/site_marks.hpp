@@ -4,7 +4,7 @@
 /// \file
 /// `site_marks` compares the figures of each tag and line at the start and the end of a scope.
 
-#include <vram/probe/core/owner_lists.hpp> // owner_lists, owners_of
+#include <vram/probe/core/owner_lists.hpp> // owner_lists, owner_source
 #include <vram/probe/core/text_of_site.hpp>
 #include <vram/probe/tracked_owner.hpp>
 
@@ -23,12 +23,15 @@ enum class site_figure : unsigned char { live, allocations, crossed };
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of the layer.
+///           The stack must outlive the object.
 /// Cost      None for a stack without a layer `tracking`. Otherwise a copy of the figures at the
 ///           start, and one for each list.
 class site_marks {
 public:
     template <class R>
-    explicit site_marks(R const& memory) : lists_{detail::owners_of(memory)}, before_{now()} {}
+    explicit site_marks(R const& memory) : owners_{memory}, before_{now()} {}
+    template <class R>
+    explicit site_marks(R const&&) = delete;
 
     /// Returns one line of text for each site of which the figure `which` has risen since the
     /// start, at most five, and "..." if there are more.
@@ -90,10 +93,11 @@ private:
     }
 
     [[nodiscard]] std::vector<tracked_owner> now() const {
-        return lists_ != nullptr ? lists_->by_site() : std::vector<tracked_owner>{};
+        owner_lists const* const lists = owners_.lists();
+        return lists != nullptr ? lists->by_site() : std::vector<tracked_owner>{};
     }
 
-    owner_lists const*         lists_;
+    owner_source               owners_;
     std::vector<tracked_owner> before_;
 };
 
