@@ -14,6 +14,8 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace vram;
@@ -62,6 +64,26 @@ TEST_CASE("history: an event has its size, stream, tag, line and resource") {
     CHECK(record.chunks[0].bytes == record.events[0].bytes);
     CHECK(log.events() == 3);
     CHECK(log.overwritten() == 0);
+}
+
+TEST_CASE("history: an observer that was moved from is still one") {
+    static_assert(std::is_nothrow_move_constructible_v<history> &&
+                  std::is_nothrow_move_assignable_v<history>);
+    history                             log, other;
+    history const                       first{std::move(log)};
+    memory_event<sim_stream_view> const e{};
+    log.observe(e);
+    CHECK(log.events() == 1);
+    CHECK(first.events() == 1);
+    log = std::move(other);
+    other.observe(e);
+    CHECK(log.events() == 1);
+    sim_node const   node{};
+    sim_stream       s;
+    pool             memory{observed{stream_ordered{sim_resource{}}, history{}}};
+    decltype(memory) moved{std::move(memory)};
+    memory.upstream().mark("late");
+    CHECK(moved.observer().events() == 1);
 }
 
 TEST_CASE("history: the last events are kept, and the others are counted") {

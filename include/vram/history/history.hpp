@@ -63,6 +63,10 @@ public:
     explicit history(history_options options = {})
         : state_{std::make_shared<detail::history_state>(options.events, options.frames,
                                                          options.device)} {}
+    /// Copies share the events. A move is a copy, so that the observer of a stack that was
+    /// moved from may still be called.
+    history(history const&) noexcept            = default;
+    history& operator=(history const&) noexcept = default; ///< see the copy constructor
 
     /// Stores the event `e`.
     template <class Stream>

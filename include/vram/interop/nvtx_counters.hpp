@@ -54,6 +54,10 @@ public:
     explicit nvtx_counters(nvtx_counters_options options = {})
         : books_{std::make_shared<detail::nvtx_counter_books>(
               std::move(options.name), static_cast<std::int64_t>(options.step), options.tags)} {}
+    /// Copies share the counters. A move is a copy, so that the observer of a stack that was
+    /// moved from may still be called.
+    nvtx_counters(nvtx_counters const&) noexcept            = default;
+    nvtx_counters& operator=(nvtx_counters const&) noexcept = default; ///< see the copy constructor
 
     /// Counts the event `e`.
     template <class Stream>

@@ -41,6 +41,10 @@ class nvtx_memory {
 public:
     /// Creates an observer. Each chunk that is added later is registered as a heap.
     nvtx_memory() : books_{std::make_shared<detail::nvtx_heap_books>()} {}
+    /// Copies share the regions. A move is a copy, so that the observer of a stack that was
+    /// moved from may still be called.
+    nvtx_memory(nvtx_memory const&) noexcept            = default;
+    nvtx_memory& operator=(nvtx_memory const&) noexcept = default; ///< see the copy constructor
 
     /// Registers or removes the block or chunk of the event `e`.
     template <class Stream>
