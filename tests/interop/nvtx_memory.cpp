@@ -177,6 +177,30 @@ TEST_CASE("nvtx_memory: a graph may use the memory that its capture freed") {
     CHECK(tool.wrong == std::vector<std::string>{});
 }
 
+TEST_CASE("nvtx_memory: a graph may use the blocks of a monotonic after a reset") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    sim_node const node{};
+    sim_stream     s;
+    nvtx_memory    seen;
+    {
+        monotonic memory{observed{stream_ordered{sim_resource{}}, std::ref(seen)},
+                         {.graphs = true}};
+        (void)memory.allocate(s, 1000);
+        sim_graph::begin(s);
+        (void)memory.allocate(s, 1000);
+        void* const     p     = memory.allocate(s, 1000);
+        sim_graph const graph = sim_graph::end(s);
+        memory.deallocate(s, p, 1000);
+        CHECK(tool.regions() == 3);
+        memory.reset(s);
+        CHECK(tool.regions() == 2);
+        memory.forget_captures();
+    }
+    CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
 /// Returns true if each byte of a block lies in a region.
 bool covered(std::uintptr_t at, std::size_t bytes) {
     nvtx_tool& tool = nvtx_tool::get();

@@ -31,14 +31,15 @@ struct books_at_work {
     int                     identity = 0;
 
     void send(kind k, std::uintptr_t at, std::size_t bytes, char const* name = "pool",
-              bool captured = false) {
+              bool captured = false, bool until_reset = false) {
         memory_event<stream> e{};
-        e.kind     = k;
-        e.name     = name;
-        e.resource = name == std::string{"pool"} ? &identity : nullptr;
-        e.memory   = reinterpret_cast<void*>(at);
-        e.bytes    = bytes;
-        e.stream   = stream{captured};
+        e.kind        = k;
+        e.name        = name;
+        e.resource    = name == std::string{"pool"} ? &identity : nullptr;
+        e.memory      = reinterpret_cast<void*>(at);
+        e.bytes       = bytes;
+        e.stream      = stream{captured};
+        e.until_reset = until_reset;
         books.follow(e);
     }
 };
@@ -200,7 +201,30 @@ TEST_CASE("nvtx_heap_books: memory that a capture frees stays a region for the g
     b.send(kind::allocated, 0x1100, 10, "pool", true);
     b.send(kind::freed, 0x1100, 10, "pool", true);
     b.send(kind::all_freed, 0x1000, 0x1000);
-    CHECK(all().empty());
+    CHECK((all() == regions{{0x1100, 10}}));
+    b.send(kind::chunk_removed, 0x1000, 0x1000);
+    CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: a block of a capture stays a region after a reset") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    books_at_work b;
+    b.send(kind::chunk_added, 0x1000, 0x1000);
+    b.send(kind::allocated, 0x1000, 100);
+    b.send(kind::allocated, 0x1100, 100, "pool", true);
+    b.send(kind::allocated, 0x1200, 100, "pool", true);
+    b.send(kind::allocated, 0x1300, 100, "pool", true);
+    b.send(kind::freed, 0x1200, 100, "pool", false, true);
+    b.send(kind::freed, 0x1300, 100); // the resource may allocate the memory again
+    CHECK((all() == regions{{0x1000, 100}, {0x1100, 100}, {0x1200, 100}}));
+    b.send(kind::all_freed, 0x1000, 0x1000);
+    CHECK((all() == regions{{0x1100, 100}, {0x1200, 100}}));
+    b.send(kind::allocated, 0x1000, 0x180);
+    CHECK((all() == regions{{0x1000, 0x180}, {0x1200, 100}}));
+    b.send(kind::all_freed, 0x1000, 0x1000);
+    CHECK((all() == regions{{0x1200, 100}}));
     b.send(kind::chunk_removed, 0x1000, 0x1000);
     CHECK(tool.heaps.empty());
     CHECK(tool.wrong == std::vector<std::string>{});
@@ -224,6 +248,8 @@ TEST_CASE("nvtx_heap_books: without host memory the tool checks whole chunks") {
             b.send(kind::allocated, 0x5000, 10);
             b.send(kind::allocated, 0x5800, 10, "pool", true);
             b.send(kind::freed, 0x5800, 10, "pool", true);
+            b.send(kind::allocated, 0x5900, 10, "pool", true);
+            b.send(kind::all_freed, 0x5900, 0x100);
             b.send(kind::chunk_added, 0x9000, 0x1000);
             hit = armed.defuse();
         }
@@ -238,7 +264,7 @@ TEST_CASE("nvtx_heap_books: without host memory the tool checks whole chunks") {
             }
             return true;
         };
-        for (std::uintptr_t const at : {0x1000, 0x1f00, 0x2000, 0x20ff, 0x5000, 0x5800}) {
+        for (std::uintptr_t const at : {0x1000, 0x1f00, 0x2000, 0x20ff, 0x5000, 0x5800, 0x5900}) {
             CHECK(usable(at));
         }
         CHECK(tool.wrong == std::vector<std::string>{});

@@ -32,8 +32,9 @@ namespace detail {
 /// resource are regions. A block over the border of two chunks, which a chunk of virtual memory has
 /// if it grew, is one region in each.
 ///
-/// Memory that is freed during a capture stays a region, because the graph will use it: until the
-/// memory is allocated outside of a capture, or its chunk ends.
+/// Memory stays a region for a graph until it is allocated outside of a capture, or its chunk ends:
+/// memory that is freed during a capture, and memory that a capture allocates, if it is freed by
+/// `all_freed`, or by `freed` with `until_reset`.
 ///
 /// A free may be refused afterwards. So the record of a freed block stays until the memory is
 /// allocated again, or its chunk ends.
@@ -60,13 +61,13 @@ public:
         address const from = number(e.memory), to = from + e.bytes;
         switch (e.kind) {
         case kind::allocated: return allocate(from, to, e.name, captures(e));
-        case kind::freed: return free(from, e.name, captures(e));
+        case kind::freed: return free(from, e.name, captures(e), e.until_reset);
         default: break;
         }
         std::lock_guard const held{mutex_};
         switch (e.kind) {
         case kind::free_refused: return restore(from, e.name);
-        case kind::all_freed: return end_blocks(from, to);
+        case kind::all_freed: return free_all(from, to);
         case kind::chunk_added: return add_chunk(from, to, e.name, e.resource);
         case kind::chunk_removed: return remove_chunk(from, to, e.name);
         case kind::pages_mapped: return cover(from, to); // parts that the tool refused
@@ -82,8 +83,9 @@ private:
     struct block {
         address     end        = 0;
         char const* resource   = "";
-        unsigned    frees      = 0;    ///< number of frees that were not refused
-        bool        has_region = true; ///< false if its memory is in `kept_`
+        unsigned    frees      = 0;     ///< number of frees that were not refused
+        bool        has_region = true;  ///< false if its memory is in `kept_`
+        bool        captured   = false; ///< a capture allocated the block
     };
     /// A chunk of a resource that lies in a heap.
     struct inner_chunk {
@@ -194,7 +196,7 @@ private:
         if (!any) { return; }
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
         try {
-            block made{.end = to, .resource = name};
+            block made{.end = to, .resource = name, .captured = captured};
             made.has_region = !(captured && reuse_kept(from, to));
             if (made.has_region) { take_kept(from, to); }
             blocks_.insert_or_assign(from, made);
@@ -235,17 +237,37 @@ private:
         keep(begin, end);
         return true;
     }
-    void free(address from, char const* name, bool captured) noexcept {
+    void free(address from, char const* name, bool captured, bool until_reset) noexcept {
         if (!active()) { return; }
         std::lock_guard const held{mutex_};
         auto const            b = blocks_.find(from);
         if (b == blocks_.end() || !same(b->second.resource, name)) { return; }
-        if (b->second.frees++ != 0 || !b->second.has_region) { return; }
-        if (!captured) { return remove_regions(from, b->second.end); }
+        block& is = b->second;
+        if (is.frees == 0 && is.has_region) {
+            if (!captured && !(until_reset && is.captured)) {
+                remove_regions(from, is.end);
+            } else {
+                try {
+                    keep_block(b);
+                } catch (std::bad_alloc const&) { return forfeit(from, is.end); }
+            }
+        }
+        ++is.frees;
+    }
+    /// Moves the memory of a block, which has a region, to `kept_`.
+    void keep_block(std::map<address, block>::iterator b) {
+        kept_.insert_or_assign(b->first, b->second.end);
+        b->second.has_region = false;
+    }
+    /// Ends the blocks that overlap [from, to), except for the memory of graphs.
+    void free_all(address from, address to) noexcept {
         try {
-            kept_.insert_or_assign(from, b->second.end);
-            b->second.has_region = false;
-        } catch (std::bad_alloc const&) { forfeit(from, b->second.end); }
+            for_overlapping(blocks_, from, to, [&](auto b) {
+                block const& is = b->second;
+                if (is.captured && is.has_region && is.frees == 0) { keep_block(b); }
+                end_block(b);
+            });
+        } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
     /// Restores the block at `from`, the free of which was refused.
     void restore(address from, char const* name) noexcept {
