@@ -19,6 +19,7 @@
 #include <vram/pool/monotonic.hpp>       // monotonic
 #include <vram/pool/pool.hpp>            // pool
 #include <vram/pool/slab.hpp>            // slab
+#include <vram/probe/tracking.hpp>       // tracking
 #include <vram/staging/staging.hpp>      // staging
 #include <vram/transfer/loader.hpp>      // loader
 #include <vram/transfer/unloader.hpp>    // unloader
@@ -229,6 +230,7 @@ std::vector<kind> kinds() {
         {"monotonic", make<memory_with_live_block<monotonic<resource>, stream>>, true},
         {"arena", make<memory_with_live_block<arena<pool<ordered<World>>>, stream>>, true},
         {"layers", make<memory_with_live_block<statistics<pool<ordered<World>>>, stream>>, true},
+        {"tracking", make<memory_with_live_block<tracking<pool<ordered<World>>>, stream>>, true},
         {"buffer", make<with_buffer<World>>},
         {"array", make<with_array<World>>},
         {"any_resource", make<with_any_resource<World>>, true},

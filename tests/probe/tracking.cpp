@@ -16,16 +16,22 @@
 #include <vram/pool/pool.hpp>
 #include <vram/probe/explain.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/source/host_resource.hpp>
 #include <vram/staging/staging.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/unloader.hpp>
 
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace vram;
 using detail::thread_number;
@@ -462,4 +468,28 @@ TEST_CASE("tracking: the memory of loader, unloader and staging has tags of its 
     stream.synchronize();
     CHECK(on_device.blocks().empty());
     CHECK(on_host->blocks().empty());
+}
+
+TEST_CASE("tracking: a forked child reports no leaks of its parent") {
+    std::optional<tracking<host_resource>> memory{std::in_place};
+    void* const                            p = memory->allocate_sync(100);
+    std::fflush(nullptr); // the child would write it again
+    pid_t const child = ::fork();
+    if (child == 0) {
+        doubles::mishaps const  told;
+        tracking<host_resource> moved{std::move(*memory)};
+        moved = tracking<host_resource>{};
+        memory.reset();
+        if (told.count() != 0) { ::_exit(1); }
+        // Its own leaks are reported.
+        memory.emplace();
+        static_cast<void>(memory->allocate_sync(100));
+        memory.reset();
+        ::_exit(told.count() == 1 ? 0 : 2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    memory->deallocate_sync(p, 100);
 }

@@ -8,7 +8,9 @@
 #include <vram/base/call_stack.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
-#include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource, ...
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/owning_process.hpp>
+#include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, ...
 #include <vram/concepts/sited.hpp>
 #include <vram/layer/layer_base.hpp>
 #include <vram/layer/with.hpp> // with::word
@@ -40,9 +42,9 @@ namespace vram {
 /// A wrong free has a pointer that is not a live block of the layer, or another size or alignment
 /// than the allocation. It is reported to the error sink, with the lines that allocated the block
 /// and freed it before if they are known, and is not passed to the upstream. The destructor of the
-/// layer reports the live blocks as leaks (see `report_leaks`). If the upstream refuses a request,
-/// the layer adds the tags with the most live bytes to the exception `out_of_memory`; `explain`
-/// prints them.
+/// layer reports the live blocks as leaks (see `report_leaks`), except in a forked child and after
+/// the process has begun to end. If the upstream refuses a request, the layer adds the tags with
+/// the most live bytes to the exception `out_of_memory`; `explain` prints them.
 ///
 /// Failure   The functions fail as those of the upstream. If there is no host memory for a record,
 ///           the block is freed, and the allocation throws `std::bad_alloc` or returns null.
@@ -82,6 +84,7 @@ public:
         finish();
         base::operator=(std::move(other));
         books_ = std::move(other.books_);
+        owner_ = other.owner_;
         return *this;
     }
     ~tracking() { finish(); }
@@ -238,10 +241,13 @@ private:
         return false;
     }
     void finish() noexcept {
-        if (books_ != nullptr && books_->options().report_leaks) { books_->report_leaks(); }
+        if (books_ == nullptr || !books_->options().report_leaks) { return; }
+        if (!owner_.is_current() || detail::is_ending<typename Upstream::platform>()) { return; }
+        books_->report_leaks();
     }
 
     std::unique_ptr<books> books_;
+    detail::owning_process owner_;
 };
 
 namespace with {

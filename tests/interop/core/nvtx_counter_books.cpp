@@ -9,8 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace nvtx_counter_books_tests {
 
@@ -107,6 +112,49 @@ TEST_CASE("nvtx_counter_books: the end samples changes of less than a step") {
     }
     CHECK((tool.last("pool") == nvtx_tool::sample{30, 100, 30}));
     CHECK((tool.last("pool: nvtx end") == nvtx_tool::sample{30, 100, 30}));
+}
+
+/// Returns the exit code of a forked child that runs `body`.
+template <class Body>
+int code_of_child(Body const& body) {
+    std::fflush(nullptr); // the child would write it again
+    pid_t const child = ::fork();
+    if (child == 0) { ::_exit(body()); }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE(
+    "nvtx_counter_books: nothing is sent in a forked child, and after the process began to end") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    auto const more = [](detail::nvtx_counter_books& books) {
+        books.follow(event(kind::allocated, 1000, 30));
+        books.follow(event(kind::chunk_added, 2000, 50, "slab"));
+        books.follow(event(kind::marked, 0, 0, "step 1"));
+        books.follow(event(kind::chunk_removed, 1000, 100));
+    };
+    auto made = std::make_unique<detail::nvtx_counter_books>("", 1000, true);
+    made->follow(event(kind::chunk_added, 1000, 100));
+    std::size_t const calls = tool.calls;
+    CHECK(code_of_child([&] {
+              more(*made);
+              made.reset(); // would sample the change of less than a step
+              return tool.calls == calls ? 0 : 1;
+          }) == 0);
+    CHECK(code_of_child([&] {
+              detail::nvtx_counter_books own{"", 0, true};
+              own.follow(event(kind::chunk_added, 1000, 100));
+              std::size_t const now = tool.calls;
+              if (now == calls) { return 1; } // books of the child are used
+              detail::process_exit::note();
+              more(own);
+              return tool.calls == now ? 0 : 2;
+          }) == 0);
+    more(*made);
+    CHECK(tool.calls > calls);
+    CHECK(tool.wrong == std::vector<std::string>{});
 }
 
 } // namespace nvtx_counter_books_tests

@@ -8,9 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace nvtx_heap_books_tests {
 
@@ -227,6 +232,50 @@ TEST_CASE("nvtx_heap_books: a block of a capture stays a region after a reset") 
     CHECK((all() == regions{{0x1200, 100}}));
     b.send(kind::chunk_removed, 0x1000, 0x1000);
     CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+/// Returns the exit code of a forked child that runs `body`.
+template <class Body>
+int code_of_child(Body const& body) {
+    std::fflush(nullptr); // the child would write it again
+    pid_t const child = ::fork();
+    if (child == 0) { ::_exit(body()); }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE(
+    "nvtx_heap_books: nothing is sent in a forked child, and after the process began to end") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    auto const more = [](books_at_work& b) {
+        b.send(kind::allocated, 0x1100, 10);
+        b.send(kind::freed, 0x1000, 10);
+        b.send(kind::chunk_added, 0x2000, 0x1000);
+        b.send(kind::chunk_removed, 0x1000, 0x1000);
+    };
+    auto made = std::make_unique<books_at_work>();
+    made->send(kind::chunk_added, 0x1000, 0x1000);
+    made->send(kind::allocated, 0x1000, 10);
+    std::size_t const calls = tool.calls;
+    CHECK(code_of_child([&] {
+              more(*made);
+              made.reset();
+              return tool.calls == calls ? 0 : 1;
+          }) == 0);
+    CHECK(code_of_child([&] {
+              books_at_work own;
+              own.send(kind::chunk_added, 0x8000, 0x1000);
+              std::size_t const now = tool.calls;
+              if (now == calls) { return 1; } // books of the child are used
+              detail::process_exit::note();
+              more(own);
+              return tool.calls == now ? 0 : 2;
+          }) == 0);
+    more(*made);
+    CHECK(tool.calls > calls);
     CHECK(tool.wrong == std::vector<std::string>{});
 }
 

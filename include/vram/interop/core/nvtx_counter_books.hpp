@@ -5,7 +5,8 @@
 /// `nvtx_counter_books` counts the memory of resources by the events of an observer.
 
 #include <vram/base/core/process_exit.hpp>
-#include <vram/base/tag.hpp>          // current_tag, memory_tag
+#include <vram/base/tag.hpp> // current_tag, memory_tag
+#include <vram/concepts/core/owning_process.hpp>
 #include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
 #include <vram/interop/core/counted_blocks.hpp>
 #include <vram/interop/core/nvtx_account.hpp>
@@ -183,18 +184,21 @@ private:
 
 /// The books of all resources that an observer hears of, by name.
 ///
-/// Failure   `follow` never throws. Resources for which there is no host memory are not counted.
+/// Nothing is sent to the tool after the process has begun to end, and in a forked child.
+///
+/// Failure   The constructor throws `std::bad_alloc`. `follow` never throws. Resources for which
+///           there is no host memory are not counted.
 /// Threads   Any thread may call any function.
 class nvtx_counter_books {
 public:
-    nvtx_counter_books(std::string prefix, std::int64_t step, bool tags) noexcept
+    nvtx_counter_books(std::string prefix, std::int64_t step, bool tags)
         : prefix_{std::move(prefix)}, step_{step}, tags_{tags} {
         process_exit::watch();
     }
     nvtx_counter_books(nvtx_counter_books&&) = delete;
     ~nvtx_counter_books() {
         while (nvtx_resource_books* const each = first_.load(std::memory_order_relaxed)) {
-            if (!process_exit::began()) { each->flush(); }
+            if (may_call()) { each->flush(); }
             first_.store(each->next, std::memory_order_relaxed);
             delete each;
         }
@@ -210,6 +214,7 @@ public:
     void follow(memory_event<Stream> const& e) noexcept {
         using kind = memory_event_kind;
         if (!attached() && (e.kind != kind::chunk_added || no_tool_.load())) [[likely]] { return; }
+        if (!may_call()) { return; }
         switch (e.kind) {
         case kind::marked: return mark(e.name, 0);
         case kind::refused: return mark("refused", e.bytes);
@@ -236,6 +241,9 @@ public:
     }
 
 private:
+    [[nodiscard]] bool may_call() const noexcept {
+        return owner_.is_current() && !process_exit::began();
+    }
     /// Adds an NVTX mark, with a number of bytes if that is not 0.
     static void mark(char const* text, std::size_t bytes) noexcept {
         nvtxEventAttributes_t event{};
@@ -276,6 +284,7 @@ private:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
+    owning_process                    owner_;
     std::atomic<nvtx_resource_books*> first_{nullptr};
     std::atomic<bool>                 no_tool_{false}; ///< true if the first group found no tool
     std::string                       prefix_;

@@ -5,7 +5,8 @@
 /// `nvtx_heap_books` registers chunks as heaps and blocks as regions, by the events of an observer.
 
 #include <vram/base/core/process_exit.hpp>
-#include <vram/base/tag.hpp>          // current_tag, memory_tag
+#include <vram/base/tag.hpp> // current_tag, memory_tag
+#include <vram/concepts/core/owning_process.hpp>
 #include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
 #include <vram/interop/core/nvtx_heap.hpp>
 
@@ -39,17 +40,20 @@ namespace detail {
 /// A free may be refused afterwards. So the record of a freed block stays until the memory is
 /// allocated again, or its chunk ends.
 ///
-/// Failure   `follow` never throws. If there is no host memory for the record of a block, the heaps
-///           in which the block lies end, and the tool checks them as whole chunks.
+/// Nothing is sent to the tool after the process has begun to end, and in a forked child.
+///
+/// Failure   The constructor throws `std::bad_alloc`. `follow` never throws. If there is no host
+///           memory for the record of a block, the heaps in which the block lies end, and the tool
+///           checks them as whole chunks.
 /// Threads   Any thread may call any function. One lock.
 class nvtx_heap_books {
     using address = std::uintptr_t;
 
 public:
-    nvtx_heap_books() noexcept { process_exit::watch(); }
+    nvtx_heap_books() { process_exit::watch(); }
     nvtx_heap_books(nvtx_heap_books&&) = delete;
     ~nvtx_heap_books() {
-        if (!process_exit::began()) { drop_heaps(0, ~address{0}); }
+        if (may_call()) { drop_heaps(0, ~address{0}); }
     }
 
     /// Returns true if a tool has accepted a chunk that has not ended.
@@ -57,7 +61,8 @@ public:
 
     template <class Stream>
     void follow(memory_event<Stream> const& e) noexcept {
-        using kind         = memory_event_kind;
+        using kind = memory_event_kind;
+        if (!may_call()) { return; }
         address const from = number(e.memory), to = from + e.bytes;
         switch (e.kind) {
         case kind::allocated: return allocate(from, to, e.name, captures(e));
@@ -76,6 +81,10 @@ public:
     }
 
 private:
+    [[nodiscard]] bool may_call() const noexcept {
+        return owner_.is_current() && !process_exit::began();
+    }
+
     struct heap {
         address   end = 0;
         nvtx_heap is{};
@@ -321,6 +330,7 @@ private:
         if (!inner) { drop_heaps(from, to); }
     }
 
+    owning_process             owner_;
     std::atomic<bool>          active_{false};
     std::mutex                 mutex_;
     std::map<address, heap>    heaps_;
