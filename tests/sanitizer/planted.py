@@ -21,11 +21,13 @@ MAY_BE_REFUSED = ("pool_pages", "pool_remap")
 SIZE = 1000
 
 
-def judge(fault, text):
-    """What is wrong with the output of a run, or an empty string; None if the tool refused the chunk."""
+def judge(fault, text, code=0):
+    """What is wrong with a run with this output and exit status, or an empty string; None if the tool refused the chunk."""
     block = re.search(r"^block 0x([0-9a-f]+) known ([01])$", text, re.M)
     if not block:
         return "the program did not print its block"
+    if fault == "none" and code != 0:
+        return f"the correct program ended with {code}"
     at = int(block[1], 16)
     if block[2] == "0":
         return None
@@ -53,7 +55,7 @@ def judge(fault, text):
 def run(tool, program, pool, fault, check):
     command = [tool, "--tool", check, "--print-limit", "4", program, pool, fault]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120)
-    return done.stdout
+    return done.stdout, done.returncode
 
 
 def sanitizer():
@@ -84,7 +86,9 @@ def self_test():
              judge("overrun", clean), judge("none", good), judge("freed", good), judge("uninitialised", good),
              judge("overrun", good.replace("1,000", "2,097,152")), judge("overrun", good.replace("0x7f000007e8", "0x7f000007e9")),
              judge("overrun", good.replace("allocation at 0x7f00000400", "allocation at 0x7f00000000")),
-             judge("none", "ERROR SUMMARY: 0 errors"), judge("none", clean.replace("known 1", "known 0")) is None]
+             judge("none", "ERROR SUMMARY: 0 errors"), judge("none", clean, 2), judge("none", clean, -11),
+             judge("none", clean.replace("known 1", "known 0"), 2), judge("overrun", good, 1) == "",
+             judge("none", clean.replace("known 1", "known 0")) is None]
     failed = sum(not each for each in right)
     print(f"tally: {len(right) - failed} passed, {failed} failed, 0 skipped")
     return failed != 0
@@ -99,8 +103,8 @@ def main(program, pools):
     passed = failed = refused = 0
     for pool in pools or listed:
         for fault, check in RUNS:
-            text = run(tool, program, pool, fault, check)
-            wrong = judge(fault, text)
+            text, code = run(tool, program, pool, fault, check)
+            wrong = judge(fault, text, code)
             if wrong is None and pool not in MAY_BE_REFUSED:
                 wrong = "the tool does not know the chunk"
             print(f"{pool:<16}{fault:<16}{check:<12}{'refused' if wrong is None else wrong or 'found' if fault != 'none' else wrong or 'clean'}")
