@@ -10,10 +10,11 @@
 #include <cstdint> // uintptr_t
 #include <cstdio>  // snprintf
 #include <cstdlib> // free
+#include <cstring> // memcpy
 
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
 #include <cxxabi.h> // abi::__cxa_demangle
-#include <dlfcn.h>  // dladdr
+#include <dlfcn.h>  // dladdr, dladdr1
 #endif
 
 namespace vram {
@@ -74,10 +75,10 @@ public:
         Dl_info info{};
         // A return address is that of the instruction after the call, which may belong to the next
         // function.
-        auto const* const call = static_cast<char const*>(address) - 1;
-        if (::dladdr(call, &info) != 0 && info.dli_fname != nullptr) {
-            std::size_t const offset =
-                static_cast<std::size_t>(call - static_cast<char const*>(info.dli_fbase));
+        auto const* const call  = static_cast<char const*>(address) - 1;
+        std::uintptr_t    moved = 0;
+        if (find(call, info, moved) && info.dli_fname != nullptr) {
+            std::size_t const offset = reinterpret_cast<std::uintptr_t>(call) - moved;
             if (info.dli_sname == nullptr) {
                 std::snprintf(text_, sizeof text_, "%s+0x%zx", info.dli_fname, offset);
                 return;
@@ -99,6 +100,27 @@ public:
     [[nodiscard]] char const* c_str() const noexcept { return text_; }
 
 private:
+#if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
+    /// Returns true if the address is in a program or library. `moved` is then the difference
+    /// between addresses in memory and those in the file: 0 for a program that is not
+    /// position-independent.
+    [[nodiscard]] static bool find(void const* at, Dl_info& info, std::uintptr_t& moved) noexcept {
+#ifdef __GLIBC__
+        void* object = nullptr;
+        if (::dladdr1(at, &info, &object, RTLD_DL_LINKMAP) == 0 || object == nullptr) {
+            return false;
+        }
+        // `l_addr`, the first member of `link_map`. <link.h> would define hundreds of macros.
+        std::memcpy(&moved, object, sizeof moved);
+        return true;
+#else
+        if (::dladdr(at, &info) == 0) { return false; }
+        moved = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+        return true;
+#endif
+    }
+#endif
+
     char text_[512] = "";
 };
 
