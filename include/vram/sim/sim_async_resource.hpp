@@ -126,7 +126,8 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || detail::process_exit::began()) { return; }
         try {
-            // The id is 0 if the stream is raw and was destroyed. Its work may still be running.
+            // The id is 0 if the stream was destroyed and its handle is not valid any more, as with
+            // `sim_stream_options::raw`. Its work may still be running.
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,

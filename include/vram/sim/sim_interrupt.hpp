@@ -28,15 +28,15 @@ public:
     static void before(std::uint64_t nth, std::function<void()> what) {
         self() = {nth, std::move(what)};
     }
-    /// Cancels the function that `before` has planned. Returns true if it has run, or if none was
-    /// planned.
+    /// Cancels the function that the calling thread passed to `before` last, if it has not begun.
+    /// Returns true if it has begun, or if there is none.
     static bool end() noexcept {
         bool const happened = self().calls_ == 0;
         self()              = {};
         return happened;
     }
-    /// Counts one call of the simulated device, and runs the planned function if its call is
-    /// reached.
+    /// Counts one call of the simulated device, and runs the function that was passed to `before`
+    /// if its call is reached.
     static void count() {
         sim_interrupt& mine = self();
         if (mine.calls_ == 0 || --mine.calls_ != 0) { return; }
@@ -54,7 +54,8 @@ private:
         return mine;
     }
 
-    /// Number of calls until the function runs; 0 if no function is planned.
+    /// Number of calls of the device until the function that was passed to `before` runs; 0 if no
+    /// function is waiting.
     std::uint64_t         calls_ = 0;
     std::function<void()> what_{};
 };

@@ -80,10 +80,10 @@ enum class sim_mistake : unsigned char {
 /// *handle* is a `buffer`, an `array` or another container.
 enum class sim_part : unsigned char {
     program,  ///< the program itself
-    handle,   ///< a handle, such as `buffer`
-    loader,   ///< a `loader`
-    unloader, ///< an `unloader`
-    staging   ///< a `staging` object
+    handle,   ///< a container of memory, such as `buffer`
+    loader,   ///< a `loader`, which copies batches to the device
+    unloader, ///< an `unloader`, which copies results to the host
+    staging   ///< a `staging`, which copies pageable memory or files to or from the device
 };
 
 /// One of the operations of a report: the stream or host thread that accessed memory, the
@@ -205,9 +205,9 @@ struct sim_report {
 ///     std::puts(node.unchecked().text().c_str());
 struct sim_unchecked {
     std::uint64_t kernels        = 0; ///< number of kernels without `reads`, `writes` and `atomics`
-    std::uint64_t host_functions = 0; ///< number of host functions without them
+    std::uint64_t host_functions = 0; ///< number of host functions that declare no access
     std::uint64_t pageable = 0; ///< number of accesses to pageable memory, which has no history
-    std::uint64_t waits    = 0; ///< number of conflicts that a wait which was forgotten may order
+    std::uint64_t waits    = 0; ///< number of conflicts that a wait, no longer stored, may order
     /// Number of events of resources that were lost for lack of memory.
     std::uint64_t resource_events = 0;
     /// Number of orders and accesses that could not be recorded for lack of host memory. After the

@@ -39,9 +39,10 @@ struct sim_stream_options {
 };
 
 /// Owns a stream of the simulated device. Work that is queued when the owner is destroyed still
-/// runs. Resources that used the stream are notified of the destruction, and may keep its handle
-/// valid until they have recorded an event after its work. The handle of a destroyed `raw` stream
-/// may name a new stream immediately.
+/// runs. Resources (such as pools) that used the stream are notified of the destruction, and may
+/// keep the stream's handle valid until they have recorded an event after its work. With
+/// `sim_stream_options::raw` they are not notified, and a new stream may get the handle
+/// immediately.
 ///
 /// Failure   The constructor throws `sim_error`.
 /// Threads   Any thread may use the stream.

@@ -187,9 +187,10 @@ private:
         }
     }
 
-    /// Replaces the counters by those of `other`, which includes this clock except a few counters
-    /// in `last_` (those that changed last). These are kept. Unless this clock is a copy, its owner
-    /// and the owner's counter are also kept.
+    /// Joins the clock `other`, which is known to include all counters of this clock except a few
+    /// in `last_` (counters that changed last). Copies all counters of `other`, and then raises
+    /// those few. A clock that is not a copy keeps its owner (the stream or thread that advances
+    /// it) and the owner's counter.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -227,8 +228,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Records that several counters have changed: from now on, only a clock that includes the
-    /// owner's next count is known to include all of them.
+    /// Called if several counters of this clock have been raised. From now on, another clock is
+    /// known to include them all only if it includes the next count of this clock's owner.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -272,8 +273,9 @@ private:
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Moves counters from `last_` (counters that changed last) to the tree `all_`, except those
-    /// that `late_` or `via_late_` marks. If that frees too few entries, moves all.
+    /// Moves counters from `last_` (counters that changed last) to the tree `all_`. Entries in the
+    /// bit sets `late_` and `via_late_` stay: clocks that are known to include the others may lack
+    /// these. If this frees too few entries of `last_`, moves all.
     void spill() {
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
@@ -298,25 +300,27 @@ private:
     /// there is valid instead.
     shared_counts all_;
     std::size_t   owner_ = none;
-    std::uint64_t own_   = 0; ///< the owner's counter
+    std::uint64_t own_   = 0; ///< counter of the owner (the stream or thread that advanced last)
     /// A clock that includes this count of the owner (a stream or thread) includes all other
     /// counters, except those that the bit set `late_` marks.
     std::uint64_t learned_ = 0;
-    /// A clock that includes the count `via_count_` of the stream or thread `via_` includes all
-    /// counters in `all_`. If `via_all_` is true, it also includes those in `last_`, except those
-    /// that `via_late_` marks.
+    /// Index of an earlier owner (stream or thread) of these counters, or `none`. Each clock that
+    /// includes that owner's count `via_count_` includes all counters in the tree `all_`.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of used entries of `last_`
-    /// Bit set of the entries of `last_` that a clock with the owner's count `learned_` may lack.
+    /// Bit set of the entries of `last_` (counters that changed last) that were raised late: a
+    /// clock may lack them although it includes the owner's count `learned_`.
     unsigned late_ = 0;
-    /// Bit set of the entries of `last_` that a clock with the count `via_count_` of `via_` may
-    /// lack.
-    unsigned via_late_  = 0;
-    bool     via_all_   = false;
-    bool     joined_    = false; ///< true if the clock has changed since the last `advance`
-    bool     copy_      = true;  ///< true for a copy of the owner's clock, such as an event's
-    entry    last_[few] = {};
+    /// Bit set of the entries of `last_` (counters that changed last) that a clock may lack
+    /// although it includes the count `via_count_` of the earlier owner `via_`.
+    unsigned via_late_ = 0;
+    /// True if each clock with the count `via_count_` of the earlier owner `via_` also includes the
+    /// entries of `last_`, except those in `via_late_`.
+    bool  via_all_   = false;
+    bool  joined_    = false; ///< true if the clock has changed since the last `advance`
+    bool  copy_      = true;  ///< true for a copy of the owner's clock, such as an event's
+    entry last_[few] = {};    ///< the counters that changed last, each with its stream or thread
 };
 
 } // namespace detail

@@ -94,9 +94,10 @@ public:
         return visited_ > 64 + std::max(pieces(), work_) || pieces() > 64 + 2 * work_;
     }
 
-    /// Calls `simplify(value)` for each interval, and merges neighbouring intervals if `same`
-    /// returns true for their two values. `simplify` returns the cost of its next call for this
-    /// value, as a number of steps.
+    /// Calls `simplify(value)` for each interval, which may change the value. Then merges
+    /// neighbouring intervals if `same` returns true for their two values. `simplify` returns a
+    /// measure of the work that the interval will cause in the next `compact`. The sum decides when
+    /// that is due.
     template <class Simplify, class Same>
     void compact(Simplify simplify, Same same) {
         std::size_t  work   = simplify(first_);

@@ -51,8 +51,8 @@ private:
 
     std::vector<ended> over_;
     std::size_t        count_ = 0; ///< number of different indices that `take` has returned
-    /// Position in `over_` (the ended streams and threads) at which the next search in turns
-    /// continues.
+    /// Position in `over_` (the ended streams and threads) of the one that `take` examines next in
+    /// turns, modulo the size.
     std::size_t next_ = 0;
 };
 

@@ -120,8 +120,9 @@ public:
         unchecked.waits += std::exchange(late_.lost, 0U);
     }
 
-    /// Called if an event of a pool or layer could not be stored. From then on not all of its
-    /// blocks are known, so accesses to freed or unknown parts of its chunks are not reported.
+    /// Called if an event of a resource (such as a pool) could not be stored. From then on not all
+    /// blocks of resources are known, so accesses to freed or unknown parts of chunks (large blocks
+    /// that resources divide) are not reported.
     void miss_event() noexcept { ++unchecked.resource_events; }
     /// Counts an order of two threads or streams, or an access, that could not be recorded for lack
     /// of host memory. From then on no races are reported.
@@ -206,7 +207,6 @@ private:
         pageable_.bytes   = unsatisfiable;
     }
 
-    /// Checks and records an access to `range` in `block`. Returns false if it is a mistake.
     template <class Block>
     bool touch(Block& block, sim_event_of const& step, vector_clock const& clock, sim_range range,
                sim_access access, bool fully = false) {
@@ -214,7 +214,7 @@ private:
     }
     /// Checks and records an access to the part of `range` within `block`. `history` is the access
     /// history of the block, or of the physical memory that is mapped there. If `fully` is true,
-    /// the waits of resources count as order. Returns false if the access is a mistake.
+    /// the waits of resources count as order. Returns false if it found a race or other mistake.
     template <class Block>
     bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access, bool fully) {

@@ -66,8 +66,9 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// From now on, stores not only the last conflict with a stream: an earlier one is also stored
-    /// if, between the two, the stream waited for work that was not queued yet.
+    /// Without this call, only the last conflict with each stream is stored. From now on, an
+    /// earlier conflict with the stream is also stored if the stream waited, between the two
+    /// accesses, for work that is not queued yet.
     void separate(sim_late_order const& late) noexcept { late_ = &late; }
 
     /// Removes the conflicts with streams or threads of which the index in vector clocks is in

@@ -38,7 +38,7 @@ public:
         if (file_ >= 0) { ::close(file_); }
     }
 
-    /// Allocates `bytes` bytes of the file, all zero, and returns their offset in the file.
+    /// Allocates `bytes` bytes of the memory file, all zero, and returns their offset in the file.
     [[nodiscard]] std::uint64_t take(std::size_t bytes) {
         if (file_ < 0) { open(); }
         if (bytes > most - used_) { throw std::bad_alloc{}; }
@@ -46,7 +46,7 @@ public:
         used_ += bytes;
         return place;
     }
-    /// Frees the file's `bytes` bytes at the offset `place`. They must not be used again.
+    /// Frees `bytes` bytes of the memory file, from its offset `place` on. They are not used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
         // Not every file system can free a part of a file. If it cannot, the memory is freed at the
         // end.
@@ -54,8 +54,8 @@ public:
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }
 
-    /// Maps the file's `bytes` bytes at the offset `place` to the address `at`, in place of the
-    /// present mapping there.
+    /// Maps `bytes` bytes of the memory file, from its offset `place` on, to the address `at`.
+    /// Replaces the mapping at that address.
     void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
         map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
     }

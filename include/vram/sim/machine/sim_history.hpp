@@ -81,8 +81,8 @@ private:
 };
 
 /// Removes from `history` the accesses for which `is_past(slot, count)` is true. They happen before
-/// all later operations, so no later one can conflict with them. Then merges neighbouring intervals
-/// that are equal.
+/// all later operations, so no later one can conflict with them. If `keep_fresh` is true, keeps the
+/// record that memory was allocated and never written. Then merges equal neighbouring intervals.
 template <class IsPast>
 void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
     auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };

@@ -93,9 +93,10 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends a wait: the work in the vector clock `then` happens before it. Removes the stored
-    /// conflicts that no other wait can order any more, and returns those of them that no wait
-    /// orders.
+    /// Ends a wait: the work in the vector clock `then` happens before it. Removes each stored
+    /// conflict (two accesses that a wait may order), unless another wait may still order it. Of
+    /// the removed conflicts, returns those that are unordered, and adds to `lost` the number of
+    /// those for which this is not known.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {
@@ -118,7 +119,8 @@ public:
         return unordered;
     }
 
-    /// Number of conflicts of which it is not known whether a forgotten wait ordered them.
+    /// Number of conflicts of which it is not known if a wait orders them, because the wait is not
+    /// stored any more (see `forget`).
     std::uint64_t lost = 0;
 
 private:
@@ -139,17 +141,18 @@ private:
     /// Largest number of resolved waits (the work that they wait for is queued) that are stored.
     static constexpr std::size_t most = 256;
 
-    /// The waits of one stream that were forgotten. A clock that includes the last of these waits
-    /// includes all of them.
+    /// The older waits of one stream, which are not stored singly any more. A clock that includes
+    /// the last of these waits includes all of them.
     struct forgotten {
-        std::uint64_t first; ///< number of the first of these waits
+        std::uint64_t first; ///< count, in vector clocks, of the first wait that is not stored
         std::uint64_t last;
-        vector_clock  then; ///< vector clock of the work that happens before these waits
+        vector_clock  then; ///< vector clock of the work before all these waits together
     };
 
-    /// Adds to `clock` the work that happens before each wait that `clock` includes. Sets `open` if
-    /// one of these waits is for work that is not queued yet. Returns true if the clock includes
-    /// some of the forgotten waits of a stream and not all: their work is not known any more.
+    /// Adds to `clock` the work that happens before the waits in `clock`, until no wait adds more.
+    /// Sets `open` to true if one of these waits is for work that is not queued yet. Returns true
+    /// if `clock` includes some of the waits of a stream that are not stored any more, but not all:
+    /// the work before those is unknown.
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
         std::set<std::size_t> joined;
@@ -173,9 +176,10 @@ private:
             return clock.includes(slot, f.first) && !clock.includes(slot, f.last);
         });
     }
-    /// Called when the work of the wait `resolved` is queued; `then` is the vector clock of all
-    /// work that happens before it. If `then` includes other waits whose work is not queued yet,
-    /// the operations that follow `resolved` follow these waits too, and are stored there.
+    /// Called when the work of the wait `resolved` is queued. `then` is the vector clock of all
+    /// work that happens before `resolved`. It may include other waits, whose work is not queued
+    /// yet. The operations that follow `resolved` follow these waits too, and are added to their
+    /// `followers`.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
@@ -202,7 +206,8 @@ private:
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });
     }
 
-    /// The forgotten waits of each stream, by the index of these waits in vector clocks.
+    /// For each stream, the waits that are not stored any more (see `forget`). The key is the index
+    /// of the stream's waits in vector clocks.
     std::map<std::size_t, forgotten> forgotten_;
     std::deque<wait>                 waits_;
     std::vector<conflict>            kept_;

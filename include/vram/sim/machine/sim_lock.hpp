@@ -96,7 +96,8 @@ private:
         try {
             follow(detail::inside_effect ? nullptr : &state_of(self));
         } catch (...) {
-            // There is no host memory to record the order, so another waiting thread gets the lock.
+            // There was no host memory to record the order. This thread does not take the lock, so
+            // another waiting thread is woken to take it.
             wake(machine_->schedule.now());
             throw;
         }

@@ -73,7 +73,8 @@ public:
 private:
     /// A block, or a range of reserved addresses, with the blocks that resources allocated in it.
     struct place {
-        /// The blocks that resources allocated there. Null if there is no memory at the address.
+        /// The blocks that resources allocated in this block or range of addresses. Null if this
+        /// object describes neither.
         std::unique_ptr<sim_parts>* parts = nullptr;
         std::uintptr_t              begin = 0;
         /// Access history of the block; null for reserved addresses.
@@ -82,8 +83,11 @@ private:
     };
     struct path {
         place innermost; ///< the innermost live block that contains the address
-        place divided;   ///< the innermost block or range at the address that a resource divides
-        /// The block in `divided` that a resource allocated at the address, live or freed; or null.
+        /// The innermost block (or range of addresses) that contains the address and that a
+        /// resource divides into blocks.
+        place divided;
+        /// The block that contains the address, live or freed, among those that a resource
+        /// allocated in the block or range `divided`. Null if there is none.
         sim_inner_block* part = nullptr;
     };
 
@@ -233,7 +237,8 @@ private:
         part->graph = false;
         sim_conflicts found{step, clocks_};
         found.uses_only();
-        // If the stream was destroyed, the resource waits for the device, so there is no conflict.
+        // If the stream of the free was destroyed, the resource waits for the device before it
+        // reuses the block, so no access can conflict with the free.
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }

@@ -178,8 +178,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) {
                 sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
-                // `s` now waits for all blocking streams, so its next action need not. The lists
-                // are kept in a call of a resource, which does not add the order of the program.
+                // `s` now follows all blocking streams, so its next action need not wait. If a
+                // resource makes this call, the program's next call must still wait for them.
                 if (!in_resource_call()) {
                     d.unfollowed.clear();
                     d.blocking_orphans.clear();
@@ -188,9 +188,9 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // A call by a resource does not add the order of the program (happens-before by the
-            // program's calls alone), so the program's next call must be ordered after the legacy
-            // stream again.
+            // `s` now follows the legacy stream, so its next action need not wait. If a resource
+            // makes this call, the program's next call must still wait: the order of the program
+            // (happens-before by its calls alone) does not contain the waits of resources.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }
@@ -262,7 +262,7 @@ private:
         if (op.task.host_function && m_.checker.on().races) {
             op.task.effect = [effect = std::move(op.task.effect), vclock] {
                 detail::effect_vclock = &vclock;
-                struct ending { // also if the host function throws
+                struct ending { // resets the pointer, also if the host function throws
                     ~ending() { detail::effect_vclock = nullptr; }
                 } const at_end;
                 effect();

@@ -288,7 +288,7 @@ private:
         }
         drop_moved();
     }
-    /// Removes the first events as long as they are ends that have moved to another time.
+    /// Removes entries from the front of `agenda_` that `announce` has replaced by a later entry.
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }

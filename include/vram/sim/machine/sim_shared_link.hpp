@@ -79,8 +79,8 @@ private:
 
     struct use {
         sim_operation* operation;
-        /// Value of `served_` (the time that the link has served to each operation) at which this
-        /// one ends.
+        /// The operation ends when `served_` reaches this value. `served_` grows by the transfer
+        /// time that the link gives to each of its operations.
         wide goal;
     };
 

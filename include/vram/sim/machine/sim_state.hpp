@@ -111,7 +111,8 @@ struct sim_stream_state {
     std::vector<std::size_t> branch_slots;
 };
 
-/// A set of streams. A stream is in at most one set with the same `number`.
+/// A set of streams. Each stream stores its place in the set in `position[number]`, so it can be in
+/// several sets only if their numbers differ.
 ///
 /// Failure   `add` throws `std::bad_alloc`, unless `reserve` was called for as many streams.
 /// Cost      Constant, except for `clear`.
@@ -218,7 +219,7 @@ struct sim_device_state {
     /// For each device: true if kernels of this device may access the memory of that one.
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
-    std::size_t       captured = 0; ///< number of these streams that are being captured
+    std::size_t       captured = 0; ///< number of the device's streams that are being captured
     /// Streams with actions that are not complete, or with a vector clock not included in
     /// `past_vclock`.
     sim_stream_set active{1};

@@ -56,9 +56,9 @@ public:
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
     /// Returns true if the step `count` of the stream or thread with the vector-clock index `slot`
-    /// happens before all later calls of all host threads, and so before all later work of streams.
-    /// Threads that the option `threads` orders count together: each call of one follows all
-    /// earlier calls of the others.
+    /// happens before all later calls of host threads, and so before all later work of streams. Of
+    /// the threads that the option `threads` orders, it suffices that one is after the step: each
+    /// call of one follows all earlier calls of the others.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
         // With `checked`, a new thread is ordered after no earlier step, so no step precedes all
@@ -316,8 +316,8 @@ private:
     }
 
     /// Runs queued work as far as simulated time may advance, and returns the thread that runs
-    /// next. Returns null if a newer selection than number `mine` has begun, if nothing happens for
-    /// `patience`, or if no thread can run and `wait` is false.
+    /// next. Returns null if another thread has ended this search (number `mine`; 0 if it cannot be
+    /// ended), if nothing happens for `patience`, or if no thread can run and `wait` is false.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {

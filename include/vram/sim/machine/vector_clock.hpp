@@ -51,7 +51,8 @@ public:
         program_.join(other.program_);
         if (by_resources_ && program_.covers(*by_resources_)) { by_resources_.reset(); }
     }
-    /// Joins `other` in the full order only, because a resource has waited for it.
+    /// Joins `other` because a resource has waited for it. Changes only the *full* order, which
+    /// contains the waits of resources, and not the order of the program.
     void join_by_resource(vector_clock const& other) {
         if (other.by_resources_) { share(other.by_resources_); }
         if (covers(other.program_)) { return; }
@@ -70,11 +71,13 @@ public:
 private:
     using shared = std::shared_ptr<actor_clock const>;
 
-    /// Returns true if the full order is known to include `other`.
+    /// Returns true if this clock is known to include `other`, if waits of resources count as
+    /// order.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
     }
-    /// Joins the counters that waits of resources have raised in another clock.
+    /// Joins `other` into `by_resources_`. Both hold counters that waits of resources have raised,
+    /// in another clock and in this one.
     void share(shared const& other) {
         if (by_resources_ == other || covers(*other)) { return; }
         if (!by_resources_ || other->covers(*by_resources_)) {
