@@ -222,7 +222,8 @@ private:
                          .rounded   = rounded_size(bytes, alignment),
                          .alignment = alignment,
                          .limit     = pool_.limit()};
-        try { // If CUDA cannot return these figures, they stay zero.
+        // The stream's id and the pool's usage stay zero if CUDA cannot return them.
+        try {
             numbers.stream   = s.id();
             auto const held  = pool_.usage();
             numbers.live     = held.live;

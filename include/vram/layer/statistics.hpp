@@ -250,8 +250,8 @@ private:
         return outer;
     }
 
-    /// An open scope. Its counts are the sum of all intervals since its begin. `before` has those
-    /// of the interval that ended when it began, and `now_` those of the latest interval.
+    /// An open scope. Begins of open scopes divide time into intervals. `before` has the counters
+    /// of the one that ended when this scope began, and `now_` those of the latest one.
     struct scope {
         std::uint64_t number;
         counters      before;
@@ -271,7 +271,7 @@ private:
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
         counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // Without the ended scope, the intervals before and after its begin are one interval.
+        // The interval that began with the ended scope is joined to the interval before it.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;

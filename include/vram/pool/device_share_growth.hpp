@@ -23,7 +23,7 @@ struct device_share_growth {
     /// True: the pool queries the free memory of the device before each growth.
     static constexpr bool asks_device = true;
 
-    /// Share of the free device memory, from 0 to 100.
+    /// Share of the free device memory that the next chunk gets, in per cent: from 0 to 100.
     double percent = 50;
 
     /// Returns the size in bytes of the next chunk of a pool that makes this request.

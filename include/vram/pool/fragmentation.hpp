@@ -25,8 +25,9 @@ struct fragmentation {
     /// The sum of the squares of the free pieces' sizes, divided by the square of the reserved
     /// bytes. Few large holes count more than many small ones (PyTorch's memory viewer).
     double holes = 0;
-    /// Free bytes in chunks that contain a live or graph-retained block: `trim` cannot return them,
-    /// except pages of virtual memory (PyTorch's inactive_split_bytes).
+    /// Free bytes in chunks that contain a live block, or a block that is kept for a captured graph
+    /// (graph-retained). `trim` cannot return them, except pages of virtual memory (PyTorch's
+    /// inactive_split_bytes).
     std::size_t stranded = 0;
     /// Live bytes beyond the requested ones, because sizes are rounded up.
     std::size_t rounding = 0;

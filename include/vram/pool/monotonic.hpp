@@ -52,10 +52,11 @@ namespace vram {
 ///           orders the stream that unwinds after all other uses: work on a stream that neither
 ///           allocated nor freed blocks of the chunk. A stream waits at its first allocation that
 ///           needs it, once for each other stream. It does not wait for its own work. If `graphs`
-///           is set, blocks that were allocated or freed during a capture are graph-retained when
-///           they are unwound, until `forget_captures`. A `cuda_stream` or `sim_stream` may be
-///           destroyed at any time. A raw `cudaStream_t` must be retired before, or with
-///           `event_policy::eager` must exist until its blocks are unwound.
+///           is set, a block that was allocated or freed during a capture is kept for the graph
+///           after it was unwound: until `forget_captures`, only later captures of the same stream
+///           reuse it. A `cuda_stream` or `sim_stream` may be destroyed at any time. A raw
+///           `cudaStream_t` must be retired before it is destroyed. With `event_policy::eager`, it
+///           is enough that it exists until its blocks are unwound.
 /// Cost      An allocation is an addition and one or two comparisons as long as one stream
 ///           allocates. It then needs no event, no host allocation, and no call of the platform,
 ///           except the query of the id of a default stream, and the calls for `graphs`. Unwinding

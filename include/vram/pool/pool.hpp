@@ -28,18 +28,20 @@ namespace vram {
 ///     pool<stream_ordered<cuda_resource>> memory;             // grows if needed
 ///     pool mr{cuda_resource{}, {.initial_size = 1_GiB}};      // reserves a gigabyte now
 ///
-/// Block sizes are multiples of 256 bytes. A request gets the best fit, found in free lists by size
-/// without a search. Freed blocks are coalesced with their free neighbours, also if these were
-/// freed on other streams: a free block records which stream may still use which part. A request
-/// gets memory that its stream may use without a wait, if there is any. Otherwise the stream is
-/// made to wait for exactly the streams concerned, once; over another pool, only if that pool has
-/// no ready memory either. Bookkeeping is in host memory and never in the managed memory.
+/// Block sizes are multiples of 256 bytes. A request gets a block that fits well, found in free
+/// lists by size. Freed blocks are coalesced with their free neighbours, also if these were freed
+/// on other streams: a free block records which stream may still use which part. Memory that the
+/// request's stream may use without a wait is preferred. Otherwise that stream is made to wait,
+/// once for each stream that may still use the memory. If the upstream is a pool too, the upstream
+/// is first asked for memory that needs no wait. Bookkeeping is in host memory and never in the
+/// managed memory.
 ///
-/// Failure   Before a request is refused, the pool waits for another thread that remaps pages,
-///           returns idle chunks, asks its upstream again, and waits for streams that may still use
-///           freed memory. Then it throws `out_of_memory` with the numbers of the request and of
-///           the pool. These invalid frees are reported with the caller's line and free nothing:
-///           of a foreign pointer, of a pointer into a block, of a free block, with a wrong size or
+/// Failure   Before the pool refuses a request, it takes these steps, except during a capture of
+///           the request's stream: it waits for a thread that remaps pages, returns idle chunks to
+///           its upstream, asks the upstream again, and waits for streams that may still use freed
+///           memory. Then it throws `out_of_memory` with the numbers of the request and of the
+///           pool. These invalid frees are reported with the caller's line and free nothing: of a
+///           foreign pointer, of a pointer into a block, of a free block, with a wrong size or
 ///           alignment.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host. Exception: a host wait for a stream on which no event
@@ -90,9 +92,10 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     = default;
     /// Waits for the streams that may still use the memory, reports live blocks as leaks, and
-    /// returns every chunk to the upstream. Waits for whole devices if a block is still live, if
-    /// graphs were captured, or if a stream with freed blocks is being captured. On CUDA such a
-    /// wait ends no capture, unless the device has no free memory.
+    /// returns every chunk to the upstream. Waits for whole devices if a block is still live, if a
+    /// captured graph may use freed blocks, or if a stream with freed blocks is being captured. On
+    /// CUDA a wait for a device invalidates captures in progress only if the device has no free
+    /// memory.
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.

@@ -60,9 +60,10 @@ public:
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // `epoch_` changes when a stream leaves the list. If it is unchanged since this thread last
-        // noted the stream, the stream is still in the list. `synchronize` changes `epoch_` before
-        // it records an event: if it does so after this load, the event is behind the free.
+        // The fast path: this thread stored that `s` was in the list `streams_` when `epoch_` had
+        // this value. `epoch_` changes at the latest when a stream leaves the list, so `s` is still
+        // in it. `epoch_` also changes before `synchronize` records an event: if it changes after
+        // this load, that event is behind this free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -135,8 +136,8 @@ public:
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // The retired streams come last, because a stream may have been retired during the loop
-        // above.
+        // The host waits for the retired streams after the loop over `streams_`, because a stream
+        // may have been retired during that loop.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -286,8 +287,9 @@ private:
         static constinit std::atomic<std::uint64_t> last{0};
         return last.fetch_add(1, std::memory_order_relaxed) + 1;
     }
-    /// Cache entry of a thread: `stream` was in the list when `epoch_` had the value `epoch`. The
-    /// value also identifies the object, because it is unique in the process.
+    /// Cache entry of a thread: `stream` was in the list `streams_` of a `cuda_freed_streams` when
+    /// the `epoch_` of that object had the value `epoch`. The value also identifies the object,
+    /// because it is unique in the process.
     struct noted {
         cudaStream_t  stream = nullptr;
         std::uint64_t epoch  = 0;
@@ -306,15 +308,16 @@ private:
         return at;
     }
 
-    /// Number of the state of the list. It changes when a stream leaves the list, and before
-    /// `synchronize` records an event on one.
+    /// Number that changes at the latest when a stream leaves the list `streams_`, and before
+    /// `synchronize` records an event on a stream of the list. The cache entries of threads
+    /// (`noted`) with another number are invalid.
     std::atomic<std::uint64_t> epoch_{next_epoch()};
     lock                       lock_;
     // Linked lists: containers of the standard library would add to the time that nvcc takes for
     // each file, also for one that does not use this class.
     user*         streams_     = nullptr;
     retired_user* retired_     = nullptr;
-    std::size_t   count_       = 0; ///< number of elements of both lists together
+    std::size_t   count_       = 0; ///< number of elements of `streams_` and `retired_`
     std::uint64_t last_number_ = 0; ///< number of the element that was added last
     /// Number of elements from which on `note` removes streams whose work is complete.
     std::size_t look_at_ = usual;

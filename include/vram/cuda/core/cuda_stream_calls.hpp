@@ -39,7 +39,8 @@ public:
     /// Looks up the functions of the driver. If the driver lacks one, the function of the runtime
     /// is used instead.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
-        constexpr unsigned since = 12000; // the CUDA version of the newest of these functions
+        // The CUDA version of the newest driver function that is looked up here.
+        constexpr unsigned since = 12000;
         cuda_stream_calls  calls;
         find("cuStreamIsCapturing", since, calls.capturing_);
         find("cuStreamGetId", since, calls.id_);

@@ -266,8 +266,9 @@ private:
         std::mutex        mutex;
         address_map<life> known; ///< the entries, by the address in the stream's handle
         /// Number of entries whose stream has ended.
-        std::atomic<std::size_t>   ended{0};
-        std::atomic<std::uint64_t> ends{0}; ///< number of ends of streams recorded so far
+        std::atomic<std::size_t> ended{0};
+        /// Number of streams recorded as ended so far: destroyed, or their device was reset.
+        std::atomic<std::uint64_t> ends{0};
         /// Changes with each begin and end of a stream, and when its last hold is gone.
         std::atomic<std::uint64_t> changes{1};
     };

@@ -60,7 +60,8 @@ struct cuda_virtual_calls {
 private:
     template <class Function>
     static void find(char const* name, Function& call) {
-        constexpr unsigned since = 10020; // all of these functions exist since CUDA 10.2
+        // CUDA 10.2 is the first version with the driver's functions for virtual memory.
+        constexpr unsigned since = 10020;
         auto const         found = cuda_entry_point<Function>(name, since);
         if (found.why == cudaDriverEntryPointVersionNotSufficent) {
             throw cuda_error{cudaErrorCallRequiresNewerDriver};

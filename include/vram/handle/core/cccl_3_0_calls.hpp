@@ -12,10 +12,11 @@
 namespace vram {
 namespace detail {
 
-/// Gives a handle the four functions of CCCL before 3.1: `allocate` and `deallocate` without a
-/// stream for the synchronous pair, and `_async` with the stream last. `Handle` derives from this
-/// class, has the newer functions as const members, and declares `using
-/// cccl_3_0_calls<Handle>::allocate;` and `deallocate` beside them.
+/// Gives a handle of a resource (such as `resource_ref`) the four functions that CCCL before 3.1
+/// calls. `allocate` and `deallocate` without a stream call `allocate_sync` and `deallocate_sync`
+/// of the handle. `allocate_async` and `deallocate_async` have the stream as the last parameter.
+/// `Handle` derives from this class, and has the functions of newer versions as const members. It
+/// declares `using cccl_3_0_calls<Handle>::allocate;` and the same for `deallocate`.
 ///
 /// Sizes must have exactly the type `std::size_t`, so that a call without its stream, such as
 /// `allocate(0, 64)`, does not compile.

@@ -35,20 +35,20 @@ struct layer_facts {
         std::size_t used, limit;
     };
 
-    std::string_view name;             ///< name of the class
+    std::string_view name;             ///< name of the layer's class
     std::size_t      depth    = 0;     ///< number of layers above this one
     bool             is_layer = false; ///< true if the layer has one upstream
-    /// true if it has one upstream and is stream-ordered
+    /// true if the layer has one upstream and is stream-ordered
     bool is_ordered  = false;
     bool is_surveyed = false; ///< true if the layer has `free_memory()`
-    /// true if `usage` is not only that of its upstreams
+    /// true if `usage` is not only that of the layer's upstreams
     bool                         measures_itself = false;
     std::optional<memory_usage>  usage{};
     std::optional<free_pieces>   free{};
     std::optional<sums>          counted{};
     std::optional<budget>        limited{};
     std::optional<std::uint64_t> retries{};
-    /// the owners' lists of a layer `tracking`, or null
+    /// Of a layer `tracking`: the lists of its tags, lines and live blocks. Null for other layers.
     owner_lists const* owners = nullptr;
 };
 

@@ -9,9 +9,9 @@
 namespace vram {
 namespace detail {
 
-/// Tells when the stream that requests memory may use a piece of free memory. A search prefers a
-/// smaller value. Memory with several pending uses (streams that may still access it) has the
-/// largest of their values.
+/// Tells if the stream that requests memory may use a piece of free memory now, after a wait, or
+/// not at all. A search prefers a smaller value. Memory with several pending uses (streams that may
+/// still access it) has the largest of their values.
 enum class availability : unsigned {
     /// The asking stream may use the memory now: no other stream may still access it, or the asking
     /// stream already waits for those accesses.

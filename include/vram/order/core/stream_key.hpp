@@ -34,7 +34,8 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// Returns the result of `lasting` for the stream with this id, without a call of the platform.
+    /// Returns a key, made from the stream's id, that no other stream ever has within the process.
+    /// Unlike `lasting`, makes no call of the platform.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,
                                                 std::uint64_t           id) noexcept {

@@ -217,7 +217,7 @@ public:
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
-        freed_until_ = epoch_; // If this event is discarded, another one must be recorded.
+        freed_until_ = epoch_; // so that `has_frees` returns true if `poll` discards the event
         end_epoch_with_event();
         return true;
     }

@@ -94,7 +94,7 @@ public:
         }
         return worst;
     }
-    /// Tells when a stream, the asker, may use memory that another stream may still access.
+    /// Tells if a stream, the asker, may use memory that another stream may still access.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -138,8 +138,8 @@ public:
     }
 
     /// Makes the stream of `asker` wait for the other streams that may still access freed memory,
-    /// those of the pending uses `held` (none graph-retained). Returns null, or the timeline
-    /// (record) of a stream that cannot be waited for because it is being captured.
+    /// which are listed in `held` (without memory kept for captured graphs). Returns null, or the
+    /// timeline (record) of a stream that cannot be waited for because it is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -155,8 +155,9 @@ public:
         return nullptr;
     }
 
-    /// Records an event behind each pending use by a stream (in `held`) that has none, if that
-    /// needs no wait. A later `poll` can then find the use complete.
+    /// For each stream in `held` (may still access freed memory): records an event behind its
+    /// frees, if there is none and that needs no wait. A later `poll` can then find the memory
+    /// unused.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -164,8 +165,8 @@ public:
         }
     }
 
-    /// Queries events to find out which pending uses by streams (in `held`) are complete. First
-    /// records an event behind each use that has none, if that needs no wait.
+    /// Queries events to find out which streams in `held` still access the freed memory. First
+    /// records an event behind the frees of such a stream if there is none and that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -174,9 +175,8 @@ public:
             other.poll();
         }
     }
-    /// Returns the timeline (record of the progress) of a stream that is being captured and has a
-    /// pending use in `held` without an event behind it. Returns null if there is none. The memory
-    /// of such a use may belong to the graph.
+    /// Returns the timeline (record) of a stream in `held` that is being captured and has no event
+    /// behind its frees, which may belong to the graph. Returns null if there is none.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -209,8 +209,8 @@ public:
         return nullptr;
     }
 
-    /// Makes the host wait until no stream uses memory that was freed before this call;
-    /// graph-retained memory is ignored. Returns false if a stream is being captured: of its frees,
+    /// Makes the host wait until no stream uses memory that was freed before this call, except
+    /// memory kept for captured graphs. Returns false if a stream is being captured: of its frees,
     /// only those before its last event were waited for.
     template <class Guard>
     bool finish_all(Guard& guard) {
@@ -260,7 +260,7 @@ public:
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
-            gone->poll(); // records an event again if the first one belongs to a graph
+            gone->poll(); // records an event again if it became part of a captured graph
         } catch (...) { queried = false; }
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
@@ -280,9 +280,9 @@ public:
     void forget_captures() noexcept {
         for (timeline* each : table_) { each->forget_captures(); }
     }
-    /// Called after `forget_captures`. Returns the epoch (part of its work) until which the stream
-    /// with the index `slot` may use memory that was kept for its graphs: it may have used the
-    /// memory before the capture, and the last run of the graph may still use it.
+    /// Called after `forget_captures`. Returns the number of an epoch (part of the work) of the
+    /// stream with the index `slot`: once it is complete, memory that was kept for the stream's
+    /// graphs is unused, by work before the capture and by the last run of a graph.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         timeline& its = table_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();
@@ -334,7 +334,7 @@ public:
 
 private:
     void retire(timeline& gone) {
-        gone.poll(); // records an event again if the first one belongs to a graph
+        gone.poll(); // records an event again if it became part of a captured graph
         // Memory kept for captured graphs needs an event too: a graph may be running.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }

@@ -45,7 +45,7 @@ public:
             *this = other;
             return true;
         }
-        // The usual case: one use is added, and there is room.
+        // The usual case: `other` has one element, and this list has room.
         if (other.size_ == 1 && size_ < most) {
             size_ = join(items_, size_, other.items_[0], false);
             return true;
@@ -109,9 +109,9 @@ public:
         }
     }
 
-    /// Returns a list with one use, from the first to the last byte that is graph-retained (freed
-    /// during a capture, kept for its graph), or an empty list. All graph-retained uses must be of
-    /// one stream.
+    /// Returns the memory that is graph-retained (freed during a capture, kept for its graph) as a
+    /// list with one element: the range from its first to its last byte. Returns an empty list if
+    /// there is none. All of this memory must have been freed on one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -124,9 +124,9 @@ public:
         return all;
     }
 
-    /// Marks the pending uses by the stream with the index `slot` as graph-retained, if they belong
-    /// to the epoch `from` (the work before one recorded event) or a later one. Called if the
-    /// stream is being captured.
+    /// Called because the stream with the index `slot` is being captured. Memory that it freed in
+    /// the epoch `from` (a numbered part of its work) or later may belong to the graph, so it is
+    /// kept for the graph until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
@@ -134,8 +134,9 @@ public:
         }
     }
 
-    /// Changes uses that were kept for captured graphs into ordinary pending uses by streams. Each
-    /// ends with the epoch `epoch(slot)`, a part of the work of the stream with that index.
+    /// Called when no captured graph will run again. Memory that was kept for a graph is unused
+    /// once the stream with the index `slot`, on which it was freed, has completed the epoch
+    /// `epoch(slot)`, a numbered part of its work.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
@@ -151,9 +152,10 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds the pending use `t` (by a stream) to the `count` uses in `all`, or merges it with an
-    /// adjacent use of the same stream and kind. If `spanning`, the two may also have a gap between
-    /// them of at most their total size. Returns the new number of uses.
+    /// Adds `t`, a range of memory that a stream may still access, to the `count` ranges in `all`,
+    /// or merges it with one of them. Both have the same stream, both or neither are kept for a
+    /// graph, and they overlap or are adjacent. If `spanning`, there may be a gap between them of
+    /// at most the sum of their sizes. Returns the new number of ranges.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

@@ -168,8 +168,9 @@ private:
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // If the pool does not visit the timeline (record) of a destroyed stream first, it
-                // may be reused now: `forget` ends the hold that keeps the stream's handle valid.
+                // A new stream may get the timeline (record) of a destroyed one, unless the pool
+                // must see that first (`forget_ended`). `forget` releases the hold, which kept the
+                // old handle valid.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

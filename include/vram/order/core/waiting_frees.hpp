@@ -121,8 +121,8 @@ public:
         /// How the host waits: `nothing` if the block is unused already.
         by                        how{};
         typename timeline::entry* event = nullptr;
-        /// Number of an epoch: once the wait is over, all work of the stream up to its end is
-        /// complete.
+        /// Number of an epoch (part of the stream's work). After the wait, the work of the stream
+        /// is complete up to the end of this epoch.
         std::uint64_t             until = 0;
         typename Platform::device where{};
 
@@ -165,8 +165,9 @@ public:
     /// Returns the age (a number that grows with each free) of the block that is freed next.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
-    /// Ends the wait of one thread. `waited` is true if the wait succeeded: the next `collect` then
-    /// moves the blocks without a query of the event.
+    /// Called after a thread has waited for `done`, an event or a device. If `waited` (the wait
+    /// succeeded), stores that the stream's work is complete up to the epoch `done.until`. The next
+    /// `collect` then finds the freed blocks unused without a query of the event.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }

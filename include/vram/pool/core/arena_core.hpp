@@ -226,7 +226,9 @@ private:
     /// errors are rethrown if `Throwing`, else reported to the error sink.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        if constexpr (Throwing) { // try_allocate would only report an error of the platform
+        // `allocate` is called, because `try_allocate` reports an error of the platform and does
+        // not throw it.
+        if constexpr (Throwing) {
             try {
                 return insist(from, r);
             } catch (std::bad_alloc const&) { return nullptr; }

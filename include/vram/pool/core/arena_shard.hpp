@@ -24,8 +24,8 @@ namespace detail {
 /// A shard of an arena: a `pool_core`, and a queue to which threads of other shards add the blocks
 /// of this pool that they free, without taking the pool's lock. The queued blocks are freed by
 /// `drain_remote_frees`, which the arena calls when the shard needs memory. They count as live
-/// until then, so it must also be called before the usage is read. A remote free is not queued but
-/// executed by the calling thread in five cases: each free records its own event
+/// until then, so it must also be called before the usage is read. Such a remote free is not queued
+/// but executed by the calling thread in five cases: each free records its own event
 /// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
 /// stream (its handle means another stream on the draining thread); the stream's id cannot be
 /// queried; the queue is full, or host memory for it cannot be allocated.
@@ -81,9 +81,11 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a block that this shard (pool of the arena) has just allocated. If a remote
-    /// free of `p` is still queued, it would free the block for its new owner. A platform that
-    /// collects refused frees (the simulator) discards that free and reports a double free.
+    /// Returns `p`, a block that this shard (pool of the arena) has just allocated, or null. If the
+    /// block was freed twice, a free by a thread of another shard may still be queued, and would
+    /// free the block for its new owner. The simulator (a platform that collects refused frees)
+    /// reports that free as a double free, and does not execute it. Other platforms execute it
+    /// later.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -109,8 +111,9 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports a remote free that is refused. `stale`: the block was allocated again before the
-    /// free was executed. Otherwise the lock of the pool must be held.
+    /// Reports the refused free `n`, which a thread of another shard (pool of the arena) queued.
+    /// `stale` is true if the block was allocated again before the free was executed. If `stale` is
+    /// false, the caller must hold the lock of the pool.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
@@ -144,7 +147,8 @@ private:
     }
 
     Core core_;
-    /// The queue of remote frees, on separate cache lines, because other threads write it.
+    /// The queue of remote frees: of blocks of this shard (pool of the arena), by threads of other
+    /// shards. It has cache lines of its own, because these threads write it.
     remote_free_list<platform> remote_frees_;
 };
 

@@ -99,7 +99,8 @@ struct block_candidates {
         b->alignment = std::countr_zero(alignment) & 63;
         return b;
     }
-    /// Makes a reserved block live.
+    /// Marks a reserved block (chosen for a request, not yet counted as live) as live, and counts
+    /// it.
     static block* made_live(block* b, live_counts& counts) noexcept {
         b->now = block::state::live;
         counts.add(b->bytes);

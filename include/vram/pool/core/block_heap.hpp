@@ -234,9 +234,9 @@ public:
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
-    /// Called when no captured graph will run again. A graph-retained part of a free block then
-    /// waits for its stream only until the epoch `epoch(slot)`, a part of the stream's work, is
-    /// complete. Live blocks no longer have graph-retained parts.
+    /// Called when no captured graph will run again. Ends the graph-retained parts of blocks (freed
+    /// during a capture, kept for its graph). In a free block, the stream with the index `slot` may
+    /// use such a part until the epoch `epoch(slot)`, a numbered part of its work, is complete.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
@@ -249,9 +249,9 @@ public:
         });
     }
 
-    /// Marks the pending uses of all blocks by the stream with the index `slot` as graph-retained,
-    /// if they belong to the epoch `from` (the work before one recorded event) or a later one.
-    /// Called because the stream is being captured.
+    /// Called because the stream with the index `slot` is being captured. Blocks that it freed in
+    /// the epoch `from` (a numbered part of its work) or later may belong to the graph, so they are
+    /// kept for the graph until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }

@@ -17,16 +17,16 @@ namespace vram {
 namespace detail {
 
 /// Finds places in free blocks by their pending uses (streams that may still access the memory) and
-/// by the pages that have physical memory. `price(use)` returns when the stream that asks may use
-/// memory with this pending use.
+/// by the pages that have physical memory. `price(use)` tells if the stream that asks may use
+/// memory with this pending use now, after a wait, or not at all.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.
 /// Cost      Constant: a block has at most `tags::most` pending uses.
 class block_places {
 public:
-    /// A place for a request. `cost` is the result of the caller's function `price`: when the
-    /// stream that asks may use the place.
+    /// A place for a request. `cost` tells if the stream that asks may use the place now, after a
+    /// wait, or not at all: the result of the caller's function `price`.
     struct fit {
         block*         where   = nullptr;
         std::uintptr_t start   = 0;
@@ -51,7 +51,7 @@ public:
         }
         return from;
     }
-    /// Returns when the stream that asks may use the whole block `b`.
+    /// Tells if the stream that asks may use the whole block `b` now, after a wait, or not at all.
     template <class Price>
     static availability priced(block const& b, Price const& price) {
         if (b.slot == block::nobody) { return availability::ready; }
@@ -65,9 +65,10 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns a place in the last block of a chunk: at its front, or directly behind one of its
-    /// pending uses, so that one part in use does not block all the rest. Of these, returns the
-    /// place that the stream may use soonest, and of equal ones the lowest.
+    /// Returns a place in `b`, the last block of a chunk: at its front, or directly behind a part
+    /// that a stream may still access, so that one such part does not block all the rest. Of these
+    /// places, returns the one that the asking stream may use soonest, and of equal ones the
+    /// lowest. Its `cost` is `unavailable` if no place fits.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -99,8 +100,8 @@ public:
     }
 
 private:
-    /// Returns when the stream that asks may use the part [from, to) of memory with the pending
-    /// uses (by other streams) `held`.
+    /// Tells if the stream that asks may use the addresses [from, to) now, after a wait, or not at
+    /// all. `held` lists which streams may still access which parts of the memory.
     template <class Price>
     static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
                                Price const& price) {
@@ -122,8 +123,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the first place for a request in the block `b`, not before the address `from`, with
-    /// the time when the stream may use it (`availability`).
+    /// Returns the first place for a request in the block `b`, not before the address `from`. Its
+    /// `cost` tells if the stream that asks may use the place now, after a wait, or not at all.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {

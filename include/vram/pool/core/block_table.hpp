@@ -77,7 +77,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
 private:
-    /// Returns the number of blocks for which `heads` chains are enough.
+    /// Returns the largest number of blocks in a table with `heads` chains (lists of blocks of
+    /// equal hash).
     [[nodiscard]] static constexpr std::size_t room(std::size_t heads) noexcept {
         return heads <= 65'536 ? heads / 4 : heads;
     }

@@ -50,9 +50,9 @@ public:
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// Marks the pending uses by the stream with the index `slot` as graph-retained, if they belong
-    /// to the epoch `from` (the work before one recorded event) or a later one. Called if the
-    /// stream is being captured: its latest frees may belong to the capture.
+    /// Called because the stream with the index `slot` is being captured. If the stream freed the
+    /// block, or a part of it, in the epoch `from` (a numbered part of its work) or later, the
+    /// memory may belong to the graph, and is kept for the graph until `end_captures`.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -60,9 +60,9 @@ public:
             b->epoch = tag::captured;
         }
     }
-    /// Changes the uses of a free or cached block that are kept for captured graphs into ordinary
-    /// pending uses by streams. Each ends with the epoch `epoch(slot)`, a part of the work of the
-    /// stream with that index.
+    /// Called when no captured graph will run again. Parts of a free or cached block that were kept
+    /// for graphs are unused once the stream with the index `slot`, on which they were freed, has
+    /// completed the epoch `epoch(slot)`, a numbered part of its work.
     template <class Epoch>
     static void end_captures(block* b, Epoch const& epoch) noexcept {
         if (b->slot == block::several) {

@@ -60,9 +60,9 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory for the uses by one more stream and by a graph captured on it. After
-    /// that, recording these uses, pending uses by one other stream, and any later `unwind` cannot
-    /// fail.
+    /// Reserves host memory, so that these calls cannot fail: recording that one more stream, and a
+    /// graph captured on it, use blocks (`take`, `add_use`); `wait_for` for one other stream; any
+    /// later `unwind`.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
         uses_.reserve(2 * most); // at most two uses for a stream: its own, and one by a graph
@@ -171,18 +171,18 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Marks the pending uses by the stream with the index `slot` as graph-retained, if they belong
-    /// to the epoch `from` (the work before one recorded event) or a later one. Called if the
-    /// stream is being captured.
+    /// Called because the stream with the index `slot` is being captured. Memory above the top
+    /// (bump pointer) that the stream has used in the epoch `from` (a numbered part of its work) or
+    /// later may belong to the graph, so it is kept for the graph until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Called when no captured graph will run again. Pending uses that were kept for graphs then
-    /// end with the epoch `epoch(slot)` of the stream's work. Blocks that were kept for graphs
-    /// become ordinary blocks of their stream. `lives(id)` returns true if the stream has not
-    /// ended.
+    /// Called when no captured graph will run again. Unwound (freed) memory that was kept for a
+    /// graph is unused once the stream with the index `slot` has completed the epoch `epoch(slot)`,
+    /// a numbered part of its work. A block that was not unwound is used by its stream from now on,
+    /// or, if the stream has ended (`lives(id)` returns false), until that epoch is complete.
     template <class Epoch, class Lives>
     void end_captures(Epoch const& epoch, Lives const& lives) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {

@@ -52,9 +52,9 @@ public:
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Tells when the stream of `mine` (null: the host) may use the memory of the chunk from the
-    /// top (bump pointer) to `until`. Unless it may at once, stores in `costly` the pending use
-    /// (stream that may still access the memory) that decides this.
+    /// Tells if the stream of `mine` (null: the host) may use the memory of the chunk from the top
+    /// (bump pointer) to `until` now, after a wait, or not at all. Unless it may now, stores in
+    /// `costly` the pending use (stream that may still access the memory) that decides this.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -66,10 +66,11 @@ public:
         }
         return worst;
     }
-    /// Makes memory that the captured stream may use unavailable to other streams, because the
-    /// stream cannot be waited for. If captures are tracked or every free records an event, the
-    /// memory is unavailable until the capture ends. Otherwise it may belong to the graph, and is
-    /// retained until captures are forgotten.
+    /// Called if the captured stream cannot be waited for. Makes unwound (freed) memory unavailable
+    /// to other streams, if the captured stream may still use it and no event was recorded behind
+    /// that use. If captures are tracked or every free records an event, the next search for memory
+    /// may try it again. Otherwise the memory may belong to the graph, and is kept until
+    /// `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -116,14 +117,16 @@ public:
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline (record of the progress) of the stream serves another stream by now. No
-            // event is recorded on the first, because a new stream may have its handle.
+            // The timeline (record of the progress) of the stream that used the blocks serves
+            // another stream by now, so no event is recorded. The host waits for the devices
+            // instead, unless the former stream still exists and is being captured.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // Which graph or stream may use the memory is unknown, so it is kept for ever.
+        // Which graph or stream may use the memory is unknown, so it is kept until
+        // `forget_captures`.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 

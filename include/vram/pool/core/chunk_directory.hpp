@@ -119,9 +119,10 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// Writes the reserved bytes and their peak into `figures`, raises `peak_live` to the value set
-    /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the number of
-    /// restarts of the peaks.
+    /// Corrects `figures`, the sums of the figures of all shards (pools of the arena). Sets the
+    /// reserved bytes and their peak. Raises `peak_live` to the value set by `raise_peaks`. Limits
+    /// `past_peak` (the peak of live bytes before the last reset) to the most bytes ever reserved.
+    /// Adds the number of calls of `reset_peaks` and `raise_peaks` to `restarts`.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;
@@ -191,8 +192,9 @@ private:
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    /// The limit and the reserved bytes of all owners. The owners count live bytes themselves; the
-    /// budget's `peak_live` is the value set by `raise_peaks`.
+    /// The limit on the reserved bytes of all shards (pools of the arena), and their number. The
+    /// shards count live bytes themselves: `usage.peak_live` is only the value that `raise_peaks`
+    /// has set.
     chunk_budget budget_;
     std::size_t watermark_; ///< number of reserved bytes above which `above_watermark` becomes true
 };

@@ -55,8 +55,9 @@ public:
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// Adds a free block to the bin of its size, or, if `is_tail(b)`, to the list of last blocks.
-    /// The result of `is_tail(b)` must not change until `remove`.
+    /// Adds a free block to the bin (free list) of its size. If `is_tail(b)` returns true (`b` is
+    /// the last block of a chunk that can grow), adds it to the list of such blocks instead. That
+    /// result must not change until `remove`.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);

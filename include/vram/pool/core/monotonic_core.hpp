@@ -64,8 +64,9 @@ public:
         });
     }
     monotonic_core(monotonic_core&&) = default;
-    /// Returns the object that notifies the observers of this pool. Its events say that freed
-    /// memory is not allocated again before the event `all_freed`, which an unwind sends.
+    /// Returns the object that notifies the observers of events of this pool. In its events,
+    /// `until_reset` is true: freed memory is not allocated again before the event `all_freed`,
+    /// which `unwind` and `reset` send.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }

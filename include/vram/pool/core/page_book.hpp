@@ -257,7 +257,8 @@ public:
             w.given &= ~mask;
         });
     }
-    /// Returns true if some page in the run is marked as wanted (`want`) and has physical memory.
+    /// Returns true if some page in the run has physical memory that a request needs (marked by
+    /// `want`).
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
@@ -270,8 +271,9 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the total size in bytes of the granted pages (`give`) at the beginning of the run:
-    /// up to the first page that is not granted.
+    /// Returns the total size in bytes of the granted pages at the beginning of the run, up to the
+    /// first page that is not granted. A page is granted (`give`) if its memory may be moved to a
+    /// request.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }

@@ -37,9 +37,10 @@ public:
     using base::base;
 
     /// Maps memory of free blocks to the pages of the block `b` (given by `target()`) that have
-    /// none. A page gets its previous memory if a free block has it. At most `others` pages without
-    /// previous memory get that of any free pages. Only memory is used that the stream `on` may use
-    /// without a wait (null: memory that no stream uses).
+    /// none. A page whose memory was moved to another page gets this memory back if it belongs to a
+    /// free block now. Of the pages without memory for another reason, at most `others` get memory
+    /// of any free pages. Uses only memory that the stream `on` may use without a wait (null:
+    /// memory that no stream uses).
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
@@ -67,7 +68,9 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                give_any(own(*one), others); // pages of the blocks set aside that no move uses
+                // Then takes other pages of the blocks in `aside` (removed from the free lists):
+                // those that are not yet the source of a move.
+                give_any(own(*one), others);
             }
         }
         if (on != nullptr) { share_ends(core, b, target(), *on); }
@@ -79,9 +82,10 @@ public:
     }
 
     /// Moves memory of free blocks to the pages of `b` (given by `target()`) that have none. First,
-    /// pages get their previous memory from blocks that the stream may use without a wait: this
-    /// needs no mapping. Returns false if no other memory may be mapped to the pages: a stream may
-    /// still use the previous memory through these addresses, and that stream is being captured.
+    /// pages get their previous memory back from blocks that the stream may use without a wait:
+    /// this needs no mapping. Returns false if no other memory may be mapped to the pages: a stream
+    /// may still use the previous memory through these addresses, and that stream is being
+    /// captured.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
@@ -185,9 +189,10 @@ private:
             this->book.give(taken);
         }
     }
-    /// Performs the moves whose source pages are granted (may be taken). The marks of other wanted
-    /// pages are cleared first: while the lock is released, another thread may return the chunk of
-    /// such a page to the upstream.
+    /// Performs the `moves_` of physical memory from page to page, if the source pages are granted
+    /// (may be taken). First clears the marks of all source pages: the lock is released during a
+    /// move, and another thread may then return to the upstream the chunk of a page that is not
+    /// moved.
     template <class Core>
     void remap_all(Core& core, guard& held) {
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {

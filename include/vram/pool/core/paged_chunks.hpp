@@ -98,7 +98,9 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // No new memory could be mapped, so the memory of free pages is used.
+                // Some pages got no new memory: the limit or the driver refused it, or memory of
+                // the block was moved to other pages. With `pool_options::slack`, memory of free
+                // pages is used instead.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
@@ -251,10 +253,10 @@ private:
         }
         return pages_.make_live(core, b);
     }
-    /// Maps existing memory to the pages of a block: to each page the memory that was there last,
-    /// then memory of other free pages, so much that new memory for the rest does not exceed
-    /// `pool_options::slack` (the share by which reserved bytes may exceed the peak of live bytes).
-    /// Maps no new memory itself.
+    /// Maps memory that the pool has already to the pages of a block; maps no new memory. A page
+    /// whose memory was moved to another page gets it back if it is free. Other pages get memory of
+    /// free pages, but only as many as the limit `pool_options::slack` denies new memory
+    /// (`slack_limit::excess`).
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -266,10 +268,10 @@ private:
         std::size_t const others = more > back ? more - back : 0;
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    /// Takes a free block for the request, with or without memory. If there is none, extends a
-    /// chunk at its end, by as much as the growth policy wants (`more`) or as needed; returns null
-    /// if that fails. If `more`, and the block is followed only by the free memory at the new end
-    /// of that chunk, sets `until` to that end, up to which memory may then be mapped.
+    /// Reserves a free block for the request; its pages may lack memory. If there is none, first
+    /// extends a chunk at its end: by the size that the growth policy wants if `more`, else by the
+    /// bytes needed. Returns null if that fails. If `more`, and the block lies at the end of the
+    /// extended chunk, sets `until` to the end of the chunk: memory may be mapped up to there.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -304,11 +306,14 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        offered(); // marks pages again: other threads may have changed mappings
+        // Marks again the free pages whose memory may be mapped to the block: while the lock was
+        // released, other threads may have changed mappings.
+        offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // Another thread may have freed a better block during the call. There is always a block
-        // behind `b`: a chunk ends with a free block, which may be empty.
+        // If another thread freed a cheaper block while the lock was released, `b` may lie
+        // elsewhere, and `until` stays 0. `b->after` exists: a chunk ends with a free block, which
+        // may be empty.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
@@ -320,9 +325,9 @@ private:
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Returns the first place in a block at which every page has memory, or can get its previous
-    /// memory back, or (if `fresh`) can get new memory, with the cost of that. Pages with new
-    /// memory cost most. Returns nothing if there is no such place.
+    /// Returns the first place for the request in a block at which every page has memory or can get
+    /// it: its previous memory, or, if `fresh`, new memory. The place has a cost, which is highest
+    /// for pages with new memory (`last_lost`). Returns no place if there is none.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -335,8 +340,11 @@ private:
         }
         return {};
     }
-    /// If all pages in the run have memory or can get it, adds the cost of that to `cost` and
-    /// returns 0. Otherwise returns the end of the last page that cannot get memory.
+    /// Returns 0 if all pages in the run have memory or can get it. Otherwise returns the end
+    /// address of the last page that cannot. If the memory of a page was moved to another page, the
+    /// page can get it back if that other page is free, except during a capture (`captured`), at a
+    /// cost of 1. Any other page can get new memory if `fresh`, at the cost `new_page`. The costs
+    /// are added to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -355,8 +363,8 @@ private:
         });
         return lost;
     }
-    /// The cost of a page that needs new memory, if places for a block are compared. A page that
-    /// gets its previous memory back costs 1.
+    /// Cost of a page that needs new memory, to compare places for a block. A page that gets its
+    /// previous memory back costs 1.
     static constexpr std::size_t new_page = 64;
 
     /// Returns the lowest address in a block from which on every page has or can get physical

@@ -53,8 +53,8 @@ public:
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // During a capture, a block is rated for the host and not for the stream: other memory may
-        // be mapped to the block now, and only the host knows if the old memory is unused.
+        // During a capture, a block counts as ready only if no stream may still access it: memory
+        // may be mapped to the block now, before the captured work runs.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);

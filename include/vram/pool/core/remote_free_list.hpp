@@ -18,8 +18,9 @@
 namespace vram {
 namespace detail {
 
-/// A bounded queue of remote frees with a separate lock, so that a remote free does not disturb
-/// the thread that holds the shard's lock. (The idea of remote lists is that of Leijen, Zorn and de
+/// A bounded queue of remote frees: a thread that uses another shard (pool of the arena) has freed
+/// a block of this shard. The queue has its own lock, so that such a thread does not disturb the
+/// thread that holds the shard's lock. (The idea of remote lists is that of Leijen, Zorn and de
 /// Moura, mimalloc, 2019. These lists lie outside the managed memory, which the host may not be
 /// able to access, and are therefore bounded.)
 ///
@@ -94,8 +95,9 @@ private:
     /// Number of frees that `drain` removes each time it takes the lock.
     static constexpr std::size_t batch = 32;
 
-    /// Keeps the handle of the stream `s` valid until its free is drained, so that no new stream
-    /// gets the same handle before.
+    /// Keeps the handle of the stream `s` valid until the queued frees on `s` were executed, so
+    /// that no new stream gets the same handle before. Does nothing if the platform does not
+    /// announce the end of `s`.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }

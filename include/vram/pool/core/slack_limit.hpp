@@ -14,8 +14,9 @@ namespace vram {
 namespace detail {
 
 /// The limit of `pool_options::slack`: the share by which the reserved bytes of a pool may exceed
-/// its peak of live bytes. Memory above the limit is not reserved if memory of other free pages can
-/// be used instead. `Core` is the `pool_core`, whose lock must be held except for `query_device`.
+/// its peak of live bytes. Above the limit, the pool reserves no new memory if it can share free
+/// pages: it maps their memory to a second address. `Core` is the `pool_core`, whose lock must be
+/// held except for `applies` and `query_device`.
 ///
 /// Failure   None. If the memory size of the device is not known, no pages are shared.
 /// Threads   One thread at a time, except for `applies` and `query_device`.
@@ -27,7 +28,7 @@ public:
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
     /// Returns the total memory of the request's device. Returns 0 if it is not needed, or if the
-    /// query fails; no pages are then shared.
+    /// query fails; no pages are then shared (free pages get no second address).
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
                                                   typename Core::request const& r) noexcept {
@@ -38,8 +39,10 @@ public:
     }
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
-    /// Returns how many of `fresh` bytes of new memory would exceed the limit, with the request
-    /// counted as live. Returns 0 if pages should not be shared now.
+    /// Returns how many of `fresh` bytes of new memory would exceed the limit
+    /// `pool_options::slack`, if the request counts as live. Returns 0 if no pages should be shared
+    /// (free pages mapped to a second address) now: too few bytes are reserved, or too many
+    /// addresses.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -60,8 +63,8 @@ public:
     }
 
 private:
-    /// No pages are shared if the reserved addresses exceed the peak of live bytes times this
-    /// number.
+    /// If the reserved address space in bytes exceeds the peak of live bytes times this number, no
+    /// more pages are shared: free pages get no second address.
     static constexpr std::size_t most_addresses = 6;
 
     /// Returns the number of reserved bytes up to which sharing pages between addresses is not

@@ -25,11 +25,11 @@ namespace detail {
 /// of freed memory. It contains all rules for streams that are being captured:
 ///
 /// - Such a stream neither waits nor queries. It takes memory that was freed during its captures,
-///   and memory without pending uses.
-/// - A stream without an event behind its latest frees cannot be waited for during its capture. If
-///   captures are tracked (`graphs` or `event_policy::eager`), these frees came before the capture,
-///   and the memory is unavailable until the next request. Otherwise the memory may belong to the
-///   graph, and is graph-retained.
+///   and memory without pending uses (which no stream may still access).
+/// - Such a stream cannot be waited for if it freed memory after its last event. If captures are
+///   tracked (`graphs` or `event_policy::eager`), frees during a capture are marked as such, so the
+///   others came before it: the search goes on without their memory. Otherwise the memory may
+///   belong to the graph, and is graph-retained (kept for the graph until `forget_captures`).
 ///
 /// A heap passes its free memory as an object with these functions. `place` is a candidate:
 ///
@@ -74,8 +74,9 @@ public:
     [[nodiscard]] static bool is_captured(stream const* on) {
         return detail::is_captured<Platform>(on);
     }
-    /// Returns the `asker` for the stream `on` (null: the host). Queries if the stream is being
-    /// captured only if captures of graphs are tracked.
+    /// Returns the `asker` for the stream `on` (null: the host): the stream that asks for memory,
+    /// with the record of its progress. If captures of graphs are tracked, queries if the stream is
+    /// being captured. Otherwise `captured` is false.
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};
@@ -208,8 +209,8 @@ public:
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
     [[nodiscard]] bool tracks_graphs() const noexcept { return graphs_; }
-    /// Returns true if a free neither records an event nor queries if its stream is being captured:
-    /// with `event_policy::lazy`, and if captures of graphs are not tracked.
+    /// Returns true if a free records no event and makes no query of its stream's capture status.
+    /// This is the case with `event_policy::lazy`, if captures of graphs are not tracked.
     [[nodiscard]] bool                              plain() const noexcept { return plain_; }
     [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }
     [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {
@@ -217,9 +218,9 @@ public:
     }
 
 private:
-    /// Makes the memory that a captured stream has freed since its last event unavailable until the
-    /// next request, or, if captures are not tracked, calls `retain()`, which keeps it for the
-    /// graph.
+    /// Called if a captured stream cannot be waited for. If captures are tracked, makes the memory
+    /// that the stream has freed since its last event unavailable to other streams until the next
+    /// search for memory. Otherwise calls `retain()`, which keeps the memory for the graph.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());

@@ -314,9 +314,10 @@ protected:
     [[nodiscard]] auto const& timelines() const noexcept { return arbiter_.timelines(); }
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
-    // Largest size of a free block between large ones into which small blocks are put. Larger ones
-    // are more often coalesced into a block that a large request can use. (Up to this size, two of
-    // the recorded traces need less memory; from 15/16 on, one needs more.)
+    // Largest size of a hole (a free block between large blocks) in which small blocks are placed.
+    // A larger hole is more often coalesced into a block that a large request can use. (Up to 7/8
+    // of the largest small size, two of the recorded traces of programs need less memory. From
+    // 15/16 on, one needs more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
@@ -369,12 +370,13 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Records that the stream with the index `slot` may use a freed block until `epoch`, a part of
-    /// its work, in addition to the uses by graphs.
+    /// Records that the stream with the index `slot` may use a freed block until `epoch`, a
+    /// numbered part of its work. A graph that may use part of the block stays recorded as well.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: the list has at most one use, by graphs, and room for more.
+        // Cannot fail: the list `all` has at most one element (the part of the block that is kept
+        // for a graph), and room for more.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }

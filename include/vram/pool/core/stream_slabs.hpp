@@ -175,8 +175,9 @@ private:
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Keeps the blocks that the stream of `slot` has freed since its last event for the graph that
-    /// is being captured.
+    /// Called if the stream with the index `slot` is being captured. The blocks that it has freed
+    /// since the last event recorded on it may belong to the graph: they are kept until
+    /// `end_captures`.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -188,14 +189,15 @@ private:
     /// of each stream the block that it freed first.
     struct candidates {
         struct place {
-            /// The selected block. If it is null and the cost is `ready`, the lowest block that no
-            /// stream uses is selected.
+            /// The selected block. If it is null and `cost` is `ready`, the lowest block that no
+            /// stream uses is selected. If it is null and `cost` is `unavailable`, none is.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
         stream_slabs& all;
         slab_heap&    heap;
-        /// The use (by a stream) of the block that is reserved during a wait.
+        /// The stream that may still access the block that `reserve` has taken, while the host
+        /// waits for it.
         tags reserved_use{};
 
         template <class Price>
