@@ -131,11 +131,11 @@ inline void pass_on(error const& e) noexcept {
 }
 } // namespace detail
 
-/// Notes that a device has failed with an error that each later call of its platform returns. The
-/// next error that may be a consequence is reported as that failure, once for the process. From
-/// then on `report_error` discards platform errors, dead streams, leaks, and lost exceptions with
-/// this code, which may be consequences too. Only the first failure is noted. Any thread may call
-/// this function.
+/// Notes that a device has failed with an error that each later call of its platform returns. From
+/// then on `report_error` discards errors that may be consequences: those of the kinds
+/// `platform_error`, `dead_stream` and `leak`, and those of the kind `lost_exception` with this
+/// code. In place of the first one, it reports the failure of the device, once for the process.
+/// Only the first failure is noted. Any thread may call this function.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);

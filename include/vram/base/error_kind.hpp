@@ -22,8 +22,9 @@ enum class error_kind {
     double_free,      ///< a free of a block that is free already
     interior_pointer, ///< a free with an address inside a block instead of its start
     wrong_alignment,  ///< a free with another alignment than the block was allocated with
-    /// An exception that a loader's source, an unloader's sink or a callback threw, and that no
-    /// later call of the loop could rethrow.
+    /// An exception that could not be thrown to the program: one of a loader's source, an
+    /// unloader's sink or a callback, if the program made no later call of the loader or unloader;
+    /// or one of a destructor or of the writing of a file.
     lost_exception,
     /// A byte next to a block of `guarded`, or a byte of a freed block, was written.
     overrun,

@@ -34,17 +34,19 @@ enum class memory_event_kind : unsigned char {
     marked   ///< the program set a mark with the text `name`
 };
 
-/// One event in a resource. The memory of `allocated`, `freed`, `free_refused`, `free_completed`
-/// and `stream_waited` is a block, that of other kinds a chunk, a part of one, or null. `bytes` is
-/// the size that the caller requested, or that of the chunk or part.
+/// One event in a resource. `memory` is a block for `allocated`, `freed`, `free_refused`,
+/// `free_completed` and `stream_waited`. For other kinds it is a chunk (memory from the upstream,
+/// in which the resource allocates blocks) or a range of addresses in one. It is null if the event
+/// concerns no memory. `bytes` is the size that the caller requested, or that of the chunk or
+/// range.
 ///
-/// A chunk is added before the first block in it is allocated, and removed after the last one was
-/// freed, or at the end of the resource; blocks that are still live then are leaks, and end. If the
-/// upstream notifies too, it allocates a chunk before the chunk is added here, and frees it after
-/// the chunk is removed here. Adjacent chunks of one resource count as one: a chunk of virtual
-/// memory is added part by part as it grows, and removed at once. A resource that passes a request
-/// to its upstream, such as `stream_ordered` each one and `binned` a large one, adds a chunk of the
-/// size of the block.
+/// A chunk is added before the first block in it is allocated. It is removed after the last block
+/// in it was freed, or when the resource ends: blocks that are live at that time are leaks, and
+/// have no event `freed`. If the upstream notifies an observer too, it allocates a chunk before the
+/// chunk is added here, and frees it after the chunk is removed here. Adjacent chunks of one
+/// resource count as one: a chunk of virtual memory is added part by part as it grows, and removed
+/// at once. `stream_ordered` passes each request to its upstream, and `binned` each large one; then
+/// a chunk of the size of the block is added.
 ///
 /// `freed` is also sent for a wrong free (no live block, or another size or alignment), and
 /// `free_refused` then follows, from the same thread or another one. If a block has several events
@@ -66,8 +68,8 @@ struct memory_event {
     /// For `allocated`: true if any stream may use the block without a wait, as with
     /// `stream_ordered`. Otherwise streams other than `stream` must first wait for an event.
     bool any_stream = false;
-    /// For `freed`: the memory is not allocated again before `all_freed`, as with `monotonic`, so
-    /// that captured graphs may still use it.
+    /// For `freed`: true if the resource does not allocate the memory again before it is reset
+    /// (event `all_freed`), as with `monotonic`. Captured graphs may use the memory until then.
     bool until_reset = false;
 };
 
@@ -79,11 +81,11 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
-/// An observer with `skips(kind)`: while that returns true, resources make no events of this kind
-/// for the observer. For a request, resources also ask before its events are known, and make none
-/// of them if `allocated`, `refused` and `stream_waited` are then skipped; `allocated` is asked for
-/// once more at the end. The result may change at any time. If the platform observes too, no event
-/// is skipped, and the observer gets all of them.
+/// An observer with `skips(kind)`: while that returns true, resources send the observer no events
+/// of this kind. The result may change at any time. A resource also calls `skips` at the start of a
+/// request. If `allocated`, `refused` and `stream_waited` are skipped at that time, only
+/// `allocated` of these can be sent for the request, and only if it is not skipped at the end. On
+/// an `observing_platform`, such as a simulated one, no event is skipped.
 ///
 ///     struct refusals {
 ///         bool skips(memory_event_kind k) const noexcept {

@@ -58,10 +58,10 @@ template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
 /// A resource with `forget_captures()`, which makes memory available again that was freed during a
-/// stream capture and kept because a graph may use it. By the call, the caller states that no graph
-/// captured over this resource will run again. One of several users of a resource cannot state this
-/// for the others, so `shared` and `resource_ref` do not forward the function, and it is not one of
-/// the `powers` below.
+/// stream capture and kept because a graph may use it. The caller guarantees that no graph with
+/// memory of this resource, captured before the call, will run again. One of several users of a
+/// resource cannot guarantee this for the others, so `shared` and `resource_ref` have no such
+/// function.
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 

@@ -15,11 +15,14 @@ namespace vram {
 
 /// Options of `split_on_oom`.
 struct split_options {
-    /// The number of items in a piece is a multiple of this, except in the last piece of a call.
+    /// Work over a range of items is done in pieces (one call of the work for consecutive items).
+    /// The number of items in a piece is a multiple of this, except in the last piece of a range.
     std::size_t granule = 1;
-    std::size_t least   = 1; ///< items in the smallest piece, rounded up to a multiple of `granule`
-    /// The size of pieces doubles after this many finished pieces of the present size, if no piece
-    /// was halved in between; 0 means never.
+    /// A piece is not split into pieces of fewer items than this, rounded up to a multiple of
+    /// `granule`.
+    std::size_t least = 1;
+    /// If this number of pieces (calls of the work) with the present number of items have finished
+    /// since that number last changed, the next pieces have twice as many items; 0 means never.
     unsigned grow_after = 0;
 };
 
@@ -61,19 +64,19 @@ public:
         }
     }
 
-    /// Returns the number of items that the current or last call has finished.
+    /// Returns the number of items for which the work is finished in the current or last call.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// Returns the largest size of the next piece; `unlimited` if no piece was halved so far, or if
-    /// pieces have grown to that size again.
+    /// Returns the largest number of items that the next piece (one call of the work) may have.
+    /// Returns `unlimited` if no piece was halved so far, or if the number has grown to that again.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// `pieces()` returns the number of finished pieces in all calls, `splits()` that of pieces
-    /// that ran out of memory and were halved.
+    /// `pieces()` returns how many pieces (calls of the work) have finished since construction.
+    /// `splits()` returns how many ran out of memory and were tried again with fewer items.
     [[nodiscard]] std::uint64_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::uint64_t splits() const noexcept { return splits_; }
 
-    /// Value of `size()` if the size of pieces has no limit.
+    /// Value of `size()` if one piece (one call of the work) may have all items.
     static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
 
 private:
@@ -111,7 +114,7 @@ private:
     split_options options_{};
     std::size_t   size_   = unlimited;
     std::size_t   done_   = 0;
-    unsigned      run_    = 0; ///< number of finished pieces of the size `size_` since it changed
+    unsigned      run_    = 0; ///< number of finished calls of the work with `size_` items
     std::uint64_t pieces_ = 0;
     std::uint64_t splits_ = 0;
 };

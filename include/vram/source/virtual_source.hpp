@@ -377,7 +377,7 @@ private:
         found.rounded          = rounded_size(bytes, alignment);
         found.alignment        = alignment;
         if (found.device_total != 0) {
-            // The number in `found` lacks the pages that the failed attempt had taken.
+            // The failed attempt has returned its pages since `found.device_free` was measured.
             try {
                 memory_info const now = span_.memory().memory();
                 found.device_free     = now.free;

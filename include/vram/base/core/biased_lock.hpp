@@ -191,14 +191,15 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    /// Thread that owns the bias or owned it last, identified by the address of its `locks_held`;
-    /// null if no thread has taken the lock.
+    /// The thread that owns the bias (locks by plain stores) or owned it last, identified by the
+    /// address of its `locks_held`. Null if no thread has owned the bias.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
-    /// True if the thread `first_` holds the lock by its bias (by a plain store), or tries to take
-    /// it.
+    /// True while the thread `first_` holds the lock that it took by a plain store, and for a
+    /// moment if an attempt to take it by a plain store fails.
     mutable std::atomic<bool> inside_ = false;
-    /// True if a thread holds the lock by an atomic exchange, or tries to take it.
+    /// True while a thread holds the lock that it took by an atomic exchange, and for a moment if
+    /// an attempt to take it by an exchange fails.
     mutable std::atomic<bool> taken_ = false;
     /// Number of times in a row that the thread `first_` has taken the lock by an exchange.
     mutable unsigned in_a_row_ = 0;

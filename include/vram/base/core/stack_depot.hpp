@@ -126,7 +126,7 @@ public:
             for (unsigned i = 0; i + 1 < s.count; ++i) {
                 its->remember(s.places[i], s.frames[i], s.places[i + 1]);
             }
-            if (s.count != 0 && s.count < frames) { // the end of the stack
+            if (s.count != 0 && s.count < frames) { // the last frame found is the outermost one
                 its->remember(s.places[s.count - 1], s.frames[s.count - 1], s.places[s.count - 1]);
             }
         }
@@ -150,7 +150,9 @@ private:
     struct memory_of_thread {
         ~memory_of_thread() { its = nullptr, ended = true; }
 
-        /// Returns the place of the next return address, or null if the step is not remembered.
+        /// Returns the address on the stack at which the next outer return address is, or `place`
+        /// if there is none. Returns null if the thread has not stored the step from `place`, with
+        /// the return address `address` in it.
         [[nodiscard]] void const* const* next(void const* const* place,
                                               void const*        address) const noexcept {
             for (remembered_step const& each : steps[set(place, address)]) {
@@ -179,17 +181,18 @@ private:
         }
 
         remembered_step steps[sets][ways]{};
-        /// The remembered step that the next new one replaces is the one with this index modulo
-        /// `ways`.
+        /// Number of times that a new step was stored, perhaps in place of another one. The next
+        /// new step is stored in its set of `ways` steps at this number modulo `ways`.
         std::size_t turn = 0;
     };
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Returns the call stack without the unwinder: each remembered step leads from a return
-    /// address to the place of the next. Returns null if a step is not remembered, or if this call
-    /// stack was never stored. A step is taken only if its place has the same return address as
-    /// when the unwinder found the step. So the next outer frame exists, and its place can be read.
+    /// Returns the call stack without the unwinder, by steps that the unwinder found earlier. A
+    /// step leads from the stack address of one return address to the stack address of the next
+    /// outer one. Returns null if a step is missing, or if this call stack was never stored. A step
+    /// is taken only if the return address is the same as when the unwinder found the step: then
+    /// the next outer frame exists, and its stack address can be read.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     remembered(void const* const* place, unsigned frames) noexcept {
         void const* found[most];

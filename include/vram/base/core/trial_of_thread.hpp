@@ -18,7 +18,8 @@ namespace detail {
 /// `sim_node` runs threads in an order that each run repeats.
 inline constinit thread_local std::uint64_t trial_of_thread = 0;
 
-/// Makes the calling thread a part of a trial until the end of the scope.
+/// Until the end of the scope, the calling thread belongs to the trial `number` (one call of
+/// `survives_oom`).
 class [[maybe_unused]] trial_scope {
 public:
     explicit trial_scope(std::uint64_t number) noexcept

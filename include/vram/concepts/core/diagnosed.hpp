@@ -41,7 +41,8 @@ struct check_upstream {
 template <class Upstream>
 using checked_upstream = typename check_upstream<Upstream>::type;
 
-/// Checks the upstream of a pool that needs a stream-ordered upstream (see also `check_upstream`).
+/// Checks the upstream of a pool, as `check_upstream` does, and also that the upstream has
+/// `allocate(stream, ...)`. If a check fails, a static assertion states the remedy.
 template <class Upstream>
 struct check_ordered_upstream : check_upstream<Upstream> {
     static_assert(!synchronous_resource<Upstream> || resource<Upstream>,

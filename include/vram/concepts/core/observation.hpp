@@ -80,10 +80,11 @@ private:
     unsigned calls_;
 };
 
-/// Notifies the observers of a resource: that of its upstream `R`, if there is one, and the
-/// platform, if that observes. The object exists during one call of the program. `identity` is an
-/// address in the resource that is not also an address of its upstream. `any_stream` and
-/// `until_reset` are the members of each `memory_event`.
+/// Notifies the observers of a resource: the observer of its upstream `R`, if there is one, and the
+/// platform, if it is an `observing_platform`. The object exists during one call of the program.
+/// Each `memory_event` gets the arguments of the constructor: `identity` (an address in the
+/// resource that is not in its upstream) identifies the resource; `any_stream` and `until_reset`
+/// become the members of the same names.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
@@ -131,8 +132,8 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// Counts the waits in one call of the resource. Waits of the upstream are left out, because
-    /// the upstream notifies of them itself.
+    /// Counts how often one call of the resource made a stream or the host wait for freed memory.
+    /// Waits of which an observed upstream has notified are left out.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;
@@ -185,7 +186,8 @@ public:
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated) && skipped(memory_event_kind::refused) &&
                 skipped(memory_event_kind::stream_waited)) [[likely]] {
-                // The observer may want events from now on: `get` may have added the first chunk.
+                // `notify` asks the observer again, because some observers want events as soon as
+                // there is a chunk, and `get` may have added the first one.
                 void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;
@@ -276,8 +278,8 @@ private:
     char const* name_;
     R&          upstream_;
     void const* identity_;
-    bool        any_stream_;  ///< value of `memory_event::any_stream` in each event
-    bool        until_reset_; ///< value of `memory_event::until_reset` in each event
+    bool        any_stream_;  ///< sent in each event: any stream may use an allocated block at once
+    bool        until_reset_; ///< sent in each event: only a reset makes freed memory available
 };
 
 } // namespace detail

@@ -48,7 +48,8 @@ private:
     static inline unsigned forks_ = 0;
 
     unsigned made_in_ = now();
-    /// Address of the counter from which `made_in_` was read.
+    /// The fork counter of the shared library that constructed this object. The code that calls
+    /// `is_current` may be in another library, which has its own counter.
     unsigned const* forks_here_ = &forks_;
 };
 

@@ -17,37 +17,39 @@ namespace detail {
 /// `buffer` or another owner of memory.
 enum class part_kind : unsigned char { program, handle, loader, unloader, staging };
 
-/// The purpose of a call of the platform: the part of vram that makes it, the text for reports, and
-/// the number of the batch or result.
+/// The purpose of a call of the platform, for reports: the part of vram that makes it, such as a
+/// loader, a text, and the number of the loader's batch or of the unloader's result.
 struct part_work {
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     part_kind   part = part_kind::program;
     char const* name = nullptr; ///< text for reports, such as "loader copy of batch"
-    std::size_t item = none;    ///< number of the batch or result, or `none`
-    /// Number of the batch or result that was in the memory before, or `none`.
+    std::size_t item = none; ///< number of the loader's batch or the unloader's result, or `none`
+    /// Number of the batch or result for which the device block was used before, or `none`.
     std::size_t before = none;
-    /// Id of the stream that used the batch or result `before`; 0 if it is not known.
+    /// Id of the stream that used the device block for `before`; 0 if it is not known.
     std::uint64_t stream = 0;
 };
 
-/// A call of vram by a thread: the line of the program, and the work that vram does in it.
+/// A call of vram that a thread is executing: the line of the program that made the call, the
+/// purpose of the platform calls in it, and the call of vram within which it was made, or null.
 struct part_call {
     call_site        at{};
     part_work        work{};
     part_call const* outer = nullptr;
 };
 
-/// A platform that names the program's lines in reports. `P::calling_part()` is a reference to the
-/// calling thread's innermost `part_call`, which is null if the thread is not in a part of vram.
+/// A platform that names the program's lines in reports. `P::calling_part()` is a reference to a
+/// pointer: to the innermost call of vram (`part_call`) that the calling thread is executing, or
+/// null if the thread executes code of the program.
 template <class P>
 concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
 };
 
 /// While this object exists, reports about calls of the platform by this thread name the line `at`
-/// of the program. If the thread is already in a part of vram, they name the line of the outermost
-/// call.
+/// of the program. If the thread already has a `user_line` with a known line, because one function
+/// of vram called another, reports name that earlier line.
 ///
 ///     user_line<Platform> const here{at};
 ///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};
@@ -136,7 +138,8 @@ private:
     call_site at_;
 };
 
-/// Stores the last use of a device block of a loader or unloader, for reports.
+/// For a device block of a loader or unloader: stores which stream used the block last, and for
+/// which batch or result. Reports about a copy to or from the block name both.
 template <class P>
 struct last_use {
     constexpr void                           note(std::size_t, typename P::stream) noexcept {}
@@ -147,12 +150,14 @@ struct last_use {
 
 template <knows_callers P>
 struct last_use<P> {
-    /// Records that the stream `s` has used the block for the batch or result `item`.
+    /// Records that the stream `s` has used the block for the batch (of a loader) or the result (of
+    /// an unloader) with the number `item`.
     void note(std::size_t item, typename P::stream s) {
         before = item;
         stream = P::id(s);
     }
-    /// Returns the description of a copy for the batch or result `item`.
+    /// Returns the purpose of a copy, for reports: it copies the batch (of a loader) or the result
+    /// (of an unloader) with the number `item`. The last use of the block is added.
     [[nodiscard]] part_work work(part_kind part, char const* name,
                                  std::size_t item) const noexcept {
         return {part, name, item, before, stream};
