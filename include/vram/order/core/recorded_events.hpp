@@ -30,8 +30,8 @@ public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    /// An event and the number of an epoch: if the event is complete, so is all work of the stream
-    /// up to the end of that epoch.
+    /// An event and the number of an epoch (part of the stream's work). If the event is complete,
+    /// so is all work of the stream up to the end of that epoch.
     struct entry {
         event         what;
         device        of; ///< the device on which the event was created
@@ -66,8 +66,9 @@ public:
         one.next = std::exchange(unused_, &one);
         return &one;
     }
-    /// Adds the unused event that the caller obtained from `spare` and has recorded: once it is
-    /// complete, the work of the stream up to the end of `epoch` is complete.
+    /// Adds the unused event that the caller obtained from `spare` and has recorded. Once the event
+    /// is complete, the work of the stream up to the end of `epoch` (a part of this work) is
+    /// complete.
     void push(std::uint64_t epoch) noexcept {
         entry* const one                    = std::exchange(unused_, unused_->next);
         one->epoch                          = epoch;

@@ -63,8 +63,9 @@ public:
         adopt(s, key, who, std::move(held));
     }
 
-    /// Reuses the timeline (record of a stream's progress) for another stream. The epoch numbers
-    /// continue, so that memory freed on the former stream still counts as unused.
+    /// Reuses the timeline (record of a stream's progress) for another stream. The numbers of
+    /// epochs (parts of the work) continue, so that memory freed on the former stream still counts
+    /// as unused.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_             = who.id;

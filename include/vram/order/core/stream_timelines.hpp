@@ -71,8 +71,8 @@ public:
     /// Tells if a stream may use, at once or after a wait, memory that the stream with the index
     /// `slot` may access until its epoch `epoch` (part of its work) is complete. `asker` is the
     /// asking stream; null stands for the host. `captured`: the asking stream is being captured. It
-    /// may then use only memory without pending uses, and memory that it freed itself during a
-    /// capture.
+    /// may then use only memory that no stream may still access, and memory that it freed itself
+    /// during a capture.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
@@ -355,9 +355,9 @@ private:
         }
     }
 
-    /// Makes sure that an event was recorded behind `epoch` of the stream's work. Returns false if
-    /// the stream is being captured. If the stream turns out to be destroyed, its record (timeline)
-    /// is ended, so that a new stream with the same handle gets another one.
+    /// Makes sure that an event was recorded behind `epoch`, a part of the stream's work. Returns
+    /// false if the stream is being captured. If the stream turns out to be destroyed, its record
+    /// (timeline) is ended, so that a new stream with the same handle gets another one.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);

@@ -32,10 +32,10 @@ struct tag {
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {
         return begin < to && from < end;
     }
-    /// Returns true if two pending uses by streams may be merged into one: they have the same
-    /// stream, and both or neither are graph-retained. A graph-retained use ends with
-    /// `forget_captures`, an ordinary one when its stream completes the epoch (part of the stream's
-    /// work).
+    /// Returns true if two pending uses (a stream may still access freed memory) may be merged into
+    /// one: they have the same stream, and both or neither are kept for a captured graph. A use
+    /// that is kept ends with `forget_captures`, another one when its stream completes the epoch
+    /// (part of the stream's work).
     [[nodiscard]] static constexpr bool of_one_kind(tag const& a, tag const& b) noexcept {
         return a.slot == b.slot && (a.epoch == captured) == (b.epoch == captured);
     }

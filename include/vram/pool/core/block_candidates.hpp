@@ -108,8 +108,8 @@ struct block_candidates {
     }
 
 private:
-    /// Allocates a block on a captured stream. The parts that earlier graphs retain are recorded,
-    /// so that they stay retained after the block is freed outside of a capture.
+    /// Allocates a block on a captured stream. Records which parts of the block are kept for
+    /// earlier graphs, so that they are still kept after the block is freed outside of a capture.
     block* take_retained(place const& p) noexcept {
         tags const   before = uses(p);
         block* const b      = take(p, false);

@@ -73,7 +73,7 @@ public:
     /// (freed) memory since.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
     /// Allocates the block at `start` for the stream `by` (null: for any stream). The caller has
-    /// ordered the stream after the pending uses of this memory by other streams. `captured`: the
+    /// ordered the stream after all accesses of other streams to this memory. `captured`: the
     /// stream is being captured.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
@@ -131,9 +131,10 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Lowers the top (bump pointer) to `to`. Uses by streams of memory above `to` become pending
-    /// uses. `pending(use)` returns the index (slot) of the stream and the epoch (part of its work)
-    /// until which each lasts; epoch 0 means that the stream does not use the memory any more.
+    /// Lowers the top (bump pointer) to `to`. The memory above it becomes free, with a record of
+    /// each stream that may still access it. `pending(use)` returns the index (slot) of that stream
+    /// and the last epoch (part of its work) that may access the memory. Epoch 0 means that none
+    /// does.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {

@@ -194,8 +194,8 @@ private:
         return false;
     }
 
-    /// Returns a pending use by all work that the stream has now. Its addresses are 0, for the
-    /// caller to set. The stream may belong to another thread.
+    /// Returns a record that all work which the stream has now may access freed memory. The
+    /// addresses in it are 0, for the caller to set. The stream may belong to another thread.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

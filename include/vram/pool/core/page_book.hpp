@@ -250,7 +250,8 @@ public:
     }
 
     /// Marks the pages in the run as wanted (a request needs their memory), or, if `wanted` is
-    /// false, clears this mark. The pages are then not marked as granted (`give`).
+    /// false, clears this mark. Also clears the mark that their memory may be moved to the request
+    /// (`give`).
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;

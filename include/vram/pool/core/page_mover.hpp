@@ -112,10 +112,10 @@ private:
         std::size_t bytes;
     };
 
-    /// Adds a move to `moves_` for each page in the run without memory, the last page first. Its
-    /// source is the page that now has the previous memory; this source is marked as wanted. A page
-    /// whose previous memory is not found gets no move. If `fresh`, pages without previous memory
-    /// get a move without a source; returns the number of these pages.
+    /// Adds moves of memory to `moves_` for the pages in the run that have none, the last page
+    /// first. If the memory of a page was moved to another page, that page is the source, and is
+    /// marked as wanted. If that page is not found, there is no move. If `fresh`, each other page
+    /// gets a move without a source; returns the number of these pages.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;

@@ -73,8 +73,9 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // The block keeps its pending uses, unless the host has waited for them. If no memory
-            // can be mapped to it, the block is freed with these uses.
+            // Stores again which streams may still access the block (`before`), unless the host has
+            // waited for them. If no memory can be mapped to the block, it is freed with this
+            // record.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }

@@ -115,9 +115,9 @@ public:
             *must_wait = false; // a captured stream cannot be waited for: another place is searched
         }
     }
-    /// Makes the stream of `mine` (null: the host) wait for the pending uses of the memory at
-    /// `place`, then allocates it. Returns null if one of these uses is by a stream that is being
-    /// captured: the memory that this stream freed is then unavailable.
+    /// Makes the stream of `mine` (null: the host) wait for the streams that may still access the
+    /// memory at `place`, then allocates it. Returns null if one of those streams is being
+    /// captured: the memory that it freed is then unavailable.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -143,9 +143,9 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams that may still access freed memory, according to the
-    /// pending uses in `held`. If one of the streams is being captured, makes the memory that it
-    /// freed unavailable instead; `retain(timeline)` keeps that memory for the graph.
+    /// Makes the host wait for the streams in `held`, which may still access freed memory. If one
+    /// of them is being captured, makes the memory that it freed unavailable instead. If captures
+    /// are not tracked, `retain(timeline)` is called for that, and keeps the memory for the graph.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
