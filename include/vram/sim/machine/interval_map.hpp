@@ -63,7 +63,7 @@ public:
         }
     }
 
-    /// Calls `see(begin, end, value)` for each interval that overlaps [first, last), cut to it.
+    /// Calls `see(begin, end, value)` for the part of each interval that lies in [first, last).
     template <class See>
     void visit(std::size_t first, std::size_t last, See see) const {
         if (first >= last || last > size_) { return; }

@@ -131,7 +131,7 @@ public:
         on_.races = false;
     }
 
-    /// The block that a resource freed last: it is restored if the resource refuses the free.
+    /// Access history of the block freed last, restored if the resource refuses the free.
     struct freed_block {
         std::uintptr_t            begin = 0;
         interval_map<sim_history> history;
@@ -141,7 +141,7 @@ public:
     std::vector<vector_clock const*> scratch;
 
     /// Reports the conflicts in `found`, all in the block `memory`, except those that a wait for
-    /// work that is queued later orders, or may still order.
+    /// work that is queued later orders, or may order.
     template <class Block>
     void report_all(sim_conflicts const& found, Block const& memory) {
         if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }

@@ -27,7 +27,8 @@ struct sim_history {
     std::size_t               latest  = 0;     ///< position in `reads` that `note` changed last
 
     /// Adds a read or an atomic access. It replaces the previous access of the same kind by the
-    /// same stream or thread.
+    /// same stream or thread, unless the stream waits, between the two, for work that is not queued
+    /// yet.
     void note(sim_event_of const& step, sim_late_order const& late) {
         atomics = atomics || step.what == sim_event_of::kind::atomic;
         auto at = place_of(step, late.used());

@@ -40,8 +40,8 @@ public:
         std::uintptr_t end   = 0;
         sim_block_of   block; ///< the block that contains the accessed memory
     };
-    /// Tells if a wait orders two accesses. `open`: a wait may still do so. `lost`: a wait may have
-    /// done so, but was forgotten.
+    /// Tells if a wait orders two accesses. `open`: a wait for work that is not queued yet may
+    /// still order them. `lost`: a wait that is not stored any more may have ordered them.
     enum class answer : unsigned char { unordered, ordered, open, lost };
 
     /// Begins a wait, which has the index `slot` and the number `count` in vector clocks (records
@@ -146,7 +146,7 @@ private:
     struct forgotten {
         std::uint64_t first; ///< count, in vector clocks, of the first wait that is not stored
         std::uint64_t last;
-        vector_clock  then; ///< vector clock of the work before all these waits together
+        vector_clock  then; ///< vector clock of the work that happens before any of these waits
     };
 
     /// Adds to `clock` the work that happens before the waits in `clock`, until no wait adds more.
@@ -189,8 +189,9 @@ private:
             }
         }
     }
-    /// Forgets the older half of the resolved waits (their work is queued). Of each stream with
-    /// such waits, only the work before all of them stays known.
+    /// Removes the older half of the resolved waits (their work is queued). For each stream with
+    /// removed waits, stores one vector clock in their place: the work that happens before any of
+    /// them.
     void forget() {
         std::size_t const half = (waits_.size() - open_) / 2;
         std::size_t       left = half;

@@ -158,8 +158,8 @@ public:
         spare_events_.push_back(&e);
     }
 
-    // Order between streams and host threads (the happens-before relation). In a call of a
-    // resource, it is added to the full order only, because the program must not rely on it.
+    // Order between streams and host threads (the happens-before relation). A call of a resource
+    // adds only to the full order (with resources' waits): the program must not rely on it.
 
     /// Makes everything in the vector clock `then` happen before the next step of the owner of
     /// `clock`. In a call of a resource, does so only in the full order (with resources' waits).

@@ -82,9 +82,11 @@ private:
         sim_event_of const*        allocated = nullptr;
     };
     struct path {
-        place innermost; ///< the innermost live block that contains the address
-        /// The innermost block (or range of addresses) that contains the address and that a
-        /// resource divides into blocks.
+        /// The innermost live block (or reserved range of addresses) that contains the address `p`
+        /// of `descend`.
+        place innermost;
+        /// The innermost block (or reserved range) that contains the address and that a resource
+        /// divides into blocks.
         place divided;
         /// The block that contains the address, live or freed, among those that a resource
         /// allocated in the block or range `divided`. Null if there is none.
@@ -147,8 +149,8 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk of a resource. In the access history, each block that was there is replaced
-    /// by its free, or by its allocation if it was not freed.
+    /// Removes a chunk of a resource. In the access history, each block in the chunk is
+    /// replaced by its free, or by its allocation if it was not freed.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }

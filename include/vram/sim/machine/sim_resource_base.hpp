@@ -77,7 +77,7 @@ public:
         if (bytes == 0) { return nullptr; }
         try {
             return allocate_sync(bytes, alignment, w);
-        } catch (...) { // also if the device is lost
+        } catch (...) { // out of memory, or another error of the device
             return nullptr;
         }
     }

@@ -316,8 +316,8 @@ private:
     }
 
     /// Runs queued work as far as simulated time may advance, and returns the thread that runs
-    /// next. Returns null if another thread has ended this search (number `mine`; 0 if it cannot be
-    /// ended), if nothing happens for `patience`, or if no thread can run and `wait` is false.
+    /// next. Returns null if another thread has ended this selection (number `mine`, if not 0), if
+    /// nothing happens for `patience`, or if no thread can run and `wait` is false.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {

@@ -39,7 +39,7 @@ public:
     constexpr piece_plan() noexcept = default;
 
     /// \param bytes    number of bytes of the transfer
-    /// \param largest  number of bytes of the largest piece, rounded up to a multiple of `unit`
+    /// \param largest  largest number of bytes of a piece, rounded up to a multiple of `unit`
     /// \param first    number of bytes of the first piece, rounded up likewise; at most `largest`
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
