@@ -97,7 +97,8 @@ template <class Error>
 }
 
 #if CCCL_VERSION >= 3004000
-/// `value` is true if `R` can be copied. Otherwise the compiler prints the message.
+/// `value` is true if `R` can be copied. Otherwise the static assertion fails with a message that
+/// names the remedy, `as_mr(stack)`.
 template <class R>
 struct copied_by_cccl {
     static_assert(std::copyable<R>, "CCCL copies resources, and a stack cannot be copied: write "
@@ -106,8 +107,9 @@ struct copied_by_cccl {
 };
 #endif
 
-/// For CCCL 3.2 and 3.3, which take the addresses of these functions: `Handle`, with functions that
-/// have no parameter for the line of the call.
+/// For CCCL 3.2 and 3.3: `Handle`, but `allocate_sync` and `deallocate_sync` have no parameter for
+/// the line of the call. These versions take the addresses of the two functions. For other versions
+/// of CCCL, `Handle` itself.
 #if CCCL_VERSION >= 3002000 && CCCL_VERSION < 3004000
 template <class Handle>
 class addressable : public Handle {
@@ -266,7 +268,8 @@ template <class Pool>
     requires std::derived_from<Pool, typename Pool::reference_type> && (!std::copyable<Pool>)
 mr(Pool&) -> mr<typename Pool::reference_type>;
 
-/// A copyable view of a stack of vram for CCCL and RMM, which refuse move-only resources.
+/// A copyable view of a stack (a resource of vram with its upstreams) for CCCL and RMM, which
+/// refuse move-only resources.
 ///
 ///     f(as_mr(stack));              // f takes a ::cuda::mr::resource_ref
 ///     auto lent = as_mr(stack);     // must outlive a reference that is made from it

@@ -18,8 +18,9 @@ namespace vram {
 struct nvtx_counters_options {
     /// A prefix of all names, to tell several stacks apart: "GPU 1 " gives "GPU 1 pool".
     std::string name;
-    /// A change of less than this number of bytes since the last sample is not sampled. The values
-    /// that the tool shows are wrong by less than that; peaks are exact when they are sampled.
+    /// The tool, such as Nsight Systems, gets new values when the live or the reserved bytes have
+    /// changed by at least this number of bytes. Until then, the values that the tool shows are
+    /// wrong by less than that. A peak is exact when the tool gets it.
     std::size_t step = 0;
     /// If true, each tag has counters too.
     bool tags = true;
@@ -50,7 +51,8 @@ struct nvtx_counters_options {
 ///           60 bytes for a live block, and up to 200 KiB for each resource.
 class nvtx_counters {
 public:
-    /// Creates an observer. The first chunk of a resource registers its counters.
+    /// Creates an observer. The counters of a resource are registered with the tool, such as Nsight
+    /// Systems, when the resource adds its first chunk (memory from its upstream).
     explicit nvtx_counters(nvtx_counters_options options = {})
         : books_{std::make_shared<detail::nvtx_counter_books>(
               std::move(options.name), static_cast<std::int64_t>(options.step), options.tags)} {}
@@ -70,7 +72,8 @@ public:
         return kind != memory_event_kind::chunk_added && !books_->attached();
     }
 
-    /// Returns true if a tool takes the samples; false before the first chunk was added.
+    /// Returns true if a tool, such as Nsight Systems, has accepted counters. Returns false before
+    /// a resource adds its first chunk.
     [[nodiscard]] bool attached() const noexcept { return books_->attached(); }
 
 private:

@@ -21,12 +21,12 @@ namespace vram {
 /// Each chunk is a heap of the memory part of NVTX, and each block a region with the requested
 /// size. The region ends at the call of the free, also of a free in stream order: if a kernel that
 /// was launched before may still run then, use `--force-blocking-launches`. A new block is
-/// uninitialised for the sanitizer, also in reused memory. Memory that is freed in a stream capture,
-/// and memory of a `monotonic` that a capture allocated, stays a region for the graph, until it is
-/// allocated outside of captures or its chunk ends. If several resources notify the observer, the
-/// blocks of the uppermost are the regions. A region has the tag of the allocating thread as its
-/// name. The blocks that are live when their resource ends are not reported by the sanitizer: see
-/// `tracking`.
+/// uninitialised for the sanitizer, also in reused memory. Memory that is freed in a stream
+/// capture, and memory of a `monotonic` that a capture allocated, stays a region for the graph,
+/// until it is allocated outside of captures or its chunk ends. If several resources notify the
+/// observer, the blocks of the uppermost are the regions. A region has the tag of the allocating
+/// thread as its name. The blocks that are live when their resource ends are not reported by the
+/// sanitizer: see `tracking`.
 ///
 /// The observer knows the chunks that were added since it was given to the stack. A chunk that the
 /// tool refuses, as it may do for memory of the host or virtual memory, is checked as a whole. A
@@ -40,7 +40,8 @@ namespace vram {
 ///           search among all blocks, and a call of the tool.
 class nvtx_memory {
 public:
-    /// Creates an observer. Each chunk that is added later is registered as a heap.
+    /// Creates an observer. Chunks (memory from an upstream) that are added later are registered
+    /// with the tool, such as compute-sanitizer.
     nvtx_memory() : books_{std::make_shared<detail::nvtx_heap_books>()} {}
     /// Copies share the regions. A move is a copy, so that the observer of a stack that was
     /// moved from may still be called.
@@ -59,7 +60,8 @@ public:
                kind != memory_event_kind::pages_mapped;
     }
 
-    /// Returns true if a tool checks the blocks of a chunk; false before the first chunk was added.
+    /// Returns true if a tool, such as compute-sanitizer, checks the blocks of at least one chunk
+    /// of a resource. Returns false before a resource adds its first chunk.
     [[nodiscard]] bool attached() const noexcept { return books_->active(); }
 
 private:

@@ -108,7 +108,7 @@ public:
         try {
             return memory_->allocate(bytes, alignment);
         } catch (out_of_memory const&) {
-            throw; // This exception has more numbers than a new one would have.
+            throw; // This exception already has the numbers of the resource that refused.
         } catch (std::bad_alloc const&) { throw refused(bytes, alignment); }
     }
     void deallocate_sync(void* p, std::size_t bytes,

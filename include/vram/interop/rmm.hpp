@@ -35,7 +35,8 @@ private:
     shortage numbers_;
 };
 
-/// A stack of vram as a resource of RMM. It can be copied, and is made by `as_rmm`.
+/// A stack (a resource of vram with its upstreams) as a resource of RMM. It can be copied, and is
+/// made by `as_rmm`.
 ///
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     rmm::mr::set_current_device_resource(as_rmm(memory)); // for each container without its own

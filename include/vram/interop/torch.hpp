@@ -210,7 +210,8 @@ private:
         here.stack->deallocate(late.on, late.p, late.bytes);
     }
     static void join(part& here, stream s) {
-        typename platform::event end{platform::device_of(s)}; // not always the device of the block
+        // An event belongs to the device of its stream, which may not be the device of the block.
+        typename platform::event end{platform::device_of(s)};
         platform::record(end, s);
         platform::wait(here.joined.view(), end);
     }
@@ -224,8 +225,8 @@ private:
         here.late.splice(here.late.end(), kept);
         here.waiting.store(here.late.size(), std::memory_order_relaxed);
     }
-    /// Frees the kept blocks, except those with a stream that is still being captured. A block that
-    /// cannot be freed is reported, and the others are freed.
+    /// Frees the blocks of one device that PyTorch freed during a stream capture, except those with
+    /// a stream that is still being captured. If a free fails, reports it and frees the others.
     void free_late(part& here) {
         std::list<late_free> all, kept;
         {

@@ -129,7 +129,7 @@ private:
     struct node {
         std::int64_t  bytes = 0;
         Owner*        owner = nullptr;
-        unsigned      frees = 0; ///< number of frees that were not refused
+        unsigned      frees = 0; ///< number of frees that were not refused; 0 if the block is live
         unsigned      place = 0; ///< index in `recent`, plus 1; 0 if the node is not there
         std::uint64_t at    = 0;
         node*         next  = nullptr; ///< in an unused node: the next unused node of the shard

@@ -29,8 +29,8 @@ struct dlpack_device {
 
 struct dlpack_type {
     std::uint8_t  code  = 0; ///< 0 int, 1 unsigned, 2 float, 4 bfloat16, 5 complex, 6 bool, ...
-    std::uint8_t  bits  = 0; ///< number of bits of one lane
-    std::uint16_t lanes = 1; ///< more than 1 for vector types
+    std::uint8_t  bits  = 0; ///< number of bits of an element, or of one component of a vector type
+    std::uint16_t lanes = 1; ///< number of components of a vector type; otherwise 1
 
     friend constexpr bool operator==(dlpack_type, dlpack_type) = default;
 };

@@ -14,16 +14,18 @@
 namespace vram {
 namespace detail {
 
-/// Counts live, reserved and peak bytes, and samples them for a tool of NVTX. If several threads
-/// change them at the same time, one of them samples for all.
+/// Counts live, reserved and peak bytes of a resource or of a tag, and samples them: passes the
+/// values to a tool of NVTX, such as Nsight Systems. If several threads change the values at the
+/// same time, one of them samples for all.
 ///
 /// Failure   The constructor does not throw. Without a tool nothing is sampled.
 /// Threads   Any thread may call any function.
 /// Cost      `change`: four atomic operations, and one call of the tool.
 class alignas(64) nvtx_account {
 public:
-    /// Registers the account. The tool may keep the address of `name`. Changes of less than `step`
-    /// bytes since the last sample are not sampled.
+    /// Registers counters of live, reserved and peak bytes with the NVTX tool, which may keep the
+    /// address of the name. If values differ by less than `step` bytes from those that the tool
+    /// has, `change` does not pass them to the tool.
     nvtx_account(std::string name, char const* description, std::int64_t step) noexcept
         : name_{std::move(name)},
           group_{nvtx_counter_group::add(name_.c_str(), description)},
@@ -33,7 +35,8 @@ public:
 
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
-    /// Adds to the live and to the reserved bytes, and samples them if the change is not too small.
+    /// Adds to the live and to the reserved bytes. Passes them to the NVTX tool, unless both differ
+    /// by less than `step_` bytes from the values that the tool has.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
         std::int64_t const now  = live_.fetch_add(live, std::memory_order_relaxed) + live;
         std::int64_t       peak = peak_.load(std::memory_order_relaxed);
@@ -48,7 +51,8 @@ public:
         }
         publish();
     }
-    /// Samples the values if the last sample had other live or reserved bytes.
+    /// Passes live, reserved and peak bytes to the NVTX tool if the live or reserved bytes differ
+    /// from those that the tool has.
     void flush() noexcept {
         if (sampled_live_.load() != live_.load() || sampled_reserved_.load() != reserved_.load()) {
             publish();
@@ -63,7 +67,8 @@ private:
         std::int64_t const by = value - sampled.load(std::memory_order_relaxed);
         return -step_ < by && by < step_;
     }
-    /// Samples the values. If another thread is sampling them, makes that thread sample once more.
+    /// Passes live, reserved and peak bytes to the NVTX tool. If another thread is doing this, that
+    /// thread does it once more for this call.
     void publish() noexcept {
         if (waiting_.fetch_add(1, std::memory_order_acq_rel) != 0) { return; }
         unsigned seen = 1;
@@ -71,7 +76,8 @@ private:
             sample();
             seen = waiting_.fetch_sub(seen, std::memory_order_acq_rel) - seen;
         }
-        // After 64 rounds the next change samples, so that this thread does not sample forever.
+        // If other threads change the values all the time, this thread stops after 64 samples. The
+        // next change is passed to the tool by the thread that makes it.
         if (seen != 0) { waiting_.store(0, std::memory_order_release); }
     }
     void sample() noexcept {
@@ -87,7 +93,8 @@ private:
     std::atomic<std::int64_t> live_{0};
     std::atomic<std::int64_t> reserved_{0};
     std::atomic<std::int64_t> peak_{0};
-    std::atomic<unsigned>     waiting_{0}; ///< changes since the sampling thread began
+    /// Number of calls of `publish` for which the values are not yet passed to the tool.
+    std::atomic<unsigned>     waiting_{0};
     std::atomic<std::int64_t> sampled_live_{0};
     std::atomic<std::int64_t> sampled_reserved_{0};
     std::string               name_;

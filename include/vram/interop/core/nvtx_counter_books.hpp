@@ -25,7 +25,8 @@
 namespace vram {
 namespace detail {
 
-/// The accounts of the resources with one name: one for all of them, and one for each tag.
+/// The accounts (live, reserved and peak bytes, shown by an NVTX tool) of the resources with one
+/// name: one account for these resources together, and one for each tag if tags are counted.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. If there is no host memory for the account of
 ///           a tag, its bytes are counted only in `total`.
@@ -68,7 +69,8 @@ public:
         } catch (std::bad_alloc const&) { return; }
         reserve(whose, static_cast<std::int64_t>(bytes));
     }
-    /// Ends the blocks and chunks in a range: several adjacent chunks, or a part of one.
+    /// Subtracts the blocks and the chunks (memory from the upstream) in a range of addresses from
+    /// the counters. The range has several adjacent chunks, or a part of one.
     void chunk_removed(void* p, std::size_t bytes) noexcept {
         all_freed(p, bytes);
         std::uintptr_t const begin = number(p), end = begin + bytes;
@@ -76,7 +78,8 @@ public:
             reserve(gone.whose, -static_cast<std::int64_t>(gone.bytes));
         }
     }
-    /// Samples the accounts of which the last sample had other values.
+    /// Passes the live, reserved and peak bytes that have changed to the NVTX tool: those of the
+    /// resources, and those of each tag.
     void flush() noexcept {
         total_.flush();
         for (auto& each : of_tags_) {
@@ -88,7 +91,7 @@ public:
         }
     }
 
-    nvtx_resource_books* next = nullptr; ///< the next books in the list
+    nvtx_resource_books* next = nullptr; ///< in the list of resource names: the next name
 
 private:
     static constexpr std::size_t block_size = 1024;
@@ -118,8 +121,8 @@ private:
         total_.change(0, by);
         if (whose != nullptr) { whose->change(0, by); }
     }
-    /// Removes from `chunks_` one part of [begin, end), and returns it; an empty one if there is
-    /// none.
+    /// Removes from `chunks_` the part of one chunk that lies in [begin, end). Returns its size and
+    /// its account; the size is 0 if no chunk overlaps the range.
     [[nodiscard]] chunk cut(std::uintptr_t begin, std::uintptr_t end) noexcept {
         std::lock_guard const held{mutex_};
         auto                  found = chunks_.lower_bound(end);
@@ -141,8 +144,9 @@ private:
         }
         return {to - from, whole.whose};
     }
-    /// Returns the account of a tag. Returns null for the empty tag, if tags are not counted, or if
-    /// there is no host memory.
+    /// Returns the account (live, reserved and peak bytes) of a tag, and creates it if there is
+    /// none. Returns null for the empty tag, if tags are not counted, or if there is no host
+    /// memory.
     [[nodiscard]] nvtx_account* account_of(memory_tag tag) noexcept {
         if (!tags_ || !tag.known()) { return nullptr; }
         auto const* const block = of_tags_[tag.id() / block_size].load(std::memory_order_acquire);
@@ -171,10 +175,11 @@ private:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
-    char const*                     resource_;
-    nvtx_account                    total_;
-    counted_blocks<nvtx_account>    blocks_;
-    std::atomic<block_of_accounts*> of_tags_[64]{}; ///< by the id of the tag
+    char const*                  resource_;
+    nvtx_account                 total_;
+    counted_blocks<nvtx_account> blocks_;
+    /// The account of a tag is in the block with the index id / `block_size`.
+    std::atomic<block_of_accounts*> of_tags_[64]{};
     std::mutex                      mutex_;
     std::map<std::uintptr_t, chunk> chunks_; ///< protected by `mutex_`
     std::string                     name_;
@@ -182,7 +187,8 @@ private:
     bool                            tags_;
 };
 
-/// The books of all resources that an observer hears of, by name.
+/// Counts live, reserved and peak bytes for a tool of NVTX, by the events of an observer: for each
+/// name of a resource, and for each tag. Resources with the same name are counted together.
 ///
 /// Nothing is sent to the tool after the process has begun to end, and in a forked child.
 ///
@@ -204,8 +210,8 @@ public:
         }
     }
 
-    /// Returns true if a tool takes the samples. Until the first chunk was added this is not known,
-    /// and the result is false.
+    /// Returns true if an NVTX tool has accepted counters. They are registered at the first event
+    /// `chunk_added`; before it the result is false.
     [[nodiscard]] bool attached() const noexcept {
         return first_.load(std::memory_order_relaxed) != nullptr;
     }
@@ -265,8 +271,8 @@ private:
         }
         return each;
     }
-    /// Returns the books of the resources `name`, and creates them if there are none. Returns null
-    /// if there is no tool or no host memory.
+    /// Returns the counters of the resources with the name `name`. Registers them with the NVTX
+    /// tool if there are none. Returns null if there is no tool or no host memory.
     [[nodiscard]] nvtx_resource_books* add(char const* name) noexcept {
         if (nvtx_resource_books* const known = find(name)) { return known; }
         std::lock_guard const held{mutex_};
@@ -286,7 +292,7 @@ private:
 
     owning_process                    owner_;
     std::atomic<nvtx_resource_books*> first_{nullptr};
-    std::atomic<bool>                 no_tool_{false}; ///< true if the first group found no tool
+    std::atomic<bool>                 no_tool_{false}; ///< no tool accepted the first counters
     std::string                       prefix_;
     std::int64_t                      step_;
     bool                              tags_;

@@ -26,19 +26,22 @@
 namespace vram {
 namespace detail {
 
-/// The heaps and regions of the resources that an observer hears of.
+/// Registers chunks and blocks with a tool of NVTX, such as compute-sanitizer, by the events of an
+/// observer. A *heap* is memory that the tool checks; a *region* is a part of a heap that may be
+/// used.
 ///
-/// A chunk is a heap unless it lies in one: the chunks of the lowest observed resource are heaps. A
-/// block is a region unless it is a chunk of another observed resource: the blocks of the uppermost
-/// resource are regions. A block over the border of two chunks, which a chunk of virtual memory has
-/// if it grew, is one region in each.
+/// A chunk is registered as a heap, unless it lies in a heap: so the heaps are the chunks of the
+/// lowest observed resource. A block is registered as a region, unless it is a chunk of another
+/// observed resource: so the regions are the blocks of the uppermost resource. A chunk of virtual
+/// memory that grew has several heaps, and a block across their border is one region in each.
 ///
-/// Memory stays a region for a graph until it is allocated outside of a capture, or its chunk ends:
-/// memory that is freed during a capture, and memory that a capture allocates, if it is freed by
-/// `all_freed`, or by `freed` with `until_reset`.
+/// After its free, memory stays a region for a captured graph in two cases: if a capture frees the
+/// memory; or if a capture has allocated the memory, and it is freed by `all_freed` or by `freed`
+/// with `until_reset`. The region ends when the memory is allocated outside of a capture, or when
+/// its chunk is removed.
 ///
 /// A free may be refused afterwards. So the record of a freed block stays until the memory is
-/// allocated again, or its chunk ends.
+/// allocated again, or its chunk is removed.
 ///
 /// Nothing is sent to the tool after the process has begun to end, and in a forked child.
 ///
@@ -56,7 +59,7 @@ public:
         if (may_call()) { drop_heaps(0, ~address{0}); }
     }
 
-    /// Returns true if a tool has accepted a chunk that has not ended.
+    /// Returns true if a chunk is registered as a heap with an NVTX tool.
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_relaxed); }
 
     template <class Stream>
@@ -75,7 +78,8 @@ public:
         case kind::all_freed: return free_all(from, to);
         case kind::chunk_added: return add_chunk(from, to, e.name, e.resource);
         case kind::chunk_removed: return remove_chunk(from, to, e.name);
-        case kind::pages_mapped: return cover(from, to); // parts that the tool refused
+        // The tool may have refused the memory as long as it had no pages.
+        case kind::pages_mapped: return cover(from, to);
         default: return;
         }
     }
@@ -92,11 +96,11 @@ private:
     struct block {
         address     end        = 0;
         char const* resource   = "";
-        unsigned    frees      = 0;     ///< number of frees that were not refused
-        bool        has_region = true;  ///< false if its memory is in `kept_`
-        bool        captured   = false; ///< a capture allocated the block
+        unsigned    frees      = 0;     ///< number of frees that were not refused; 0 if live
+        bool        has_region = true;  ///< false if a region of `kept_` contains the block
+        bool        captured   = false; ///< true if a capture allocated the block
     };
-    /// A chunk of a resource that lies in a heap.
+    /// A chunk that is not registered as a heap, because it lies in a chunk that is one.
     struct inner_chunk {
         address     begin;
         address     end;
@@ -113,7 +117,7 @@ private:
     [[nodiscard]] static bool same(char const* a, char const* b) noexcept {
         return a == b || std::strcmp(a, b) == 0;
     }
-    /// Returns true if the call of an event belongs to a capture.
+    /// Returns true if the stream of the event is being captured.
     template <class Stream>
     [[nodiscard]] bool captures([[maybe_unused]] memory_event<Stream> const& e) const noexcept {
         if constexpr (requires(Stream const& s) { s.capturing(); }) {
@@ -143,7 +147,9 @@ private:
         }
     }
 
-    /// Registers a range as a region in each heap that it overlaps, with the name of a tag.
+    /// Registers [from, to) with the NVTX tool as memory that may be used: as one region in each
+    /// heap (registered chunk) that it overlaps. The regions get the name of the tag, if it has
+    /// one.
     void add_regions(address from, address to, memory_tag tag = {}) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             address const begin = std::max(from, h->first);
@@ -166,13 +172,15 @@ private:
         remove_regions(k->first, k->second);
         kept_.erase(k);
     }
-    /// Ends the blocks that overlap [from, to), and the regions that are kept for graphs.
+    /// Removes the records and the regions of the blocks that overlap [from, to), and the regions
+    /// of freed memory there that were kept for captured graphs.
     void end_blocks(address from, address to) noexcept {
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// For memory without a record: ends the heaps that overlap [from, to), and those that share a
-    /// block with them, so that the tool reports no valid use of the memory.
+    /// Called if there is no host memory for a record of memory in [from, to). Removes the heaps
+    /// (registered chunks) that overlap the range, and those that share a block with them. The tool
+    /// then checks these chunks as a whole, and reports no valid use of memory in them.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -213,8 +221,9 @@ private:
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
     }
-    /// For a block that is allocated outside of captures, in memory of graphs that were forgotten.
-    /// The parts of that memory before and behind the block may belong to other graphs.
+    /// Called for a block [from, to) that is allocated outside of captures. Ends the regions in the
+    /// block that were kept for captured graphs, because the resource has forgotten these graphs.
+    /// The parts of such regions before and behind the block stay: other graphs may use them.
     void take_kept(address from, address to) {
         for_overlapping(kept_, from, to, [&](auto k) {
             auto const [begin, end] = *k;
@@ -227,9 +236,9 @@ private:
         kept_.insert_or_assign(from, to);
         add_regions(from, to);
     }
-    /// For a block that a capture allocates in memory that it has freed: the graph accesses both
-    /// blocks. Unites the kept memory that overlaps [from, to) with it. Returns false if there is
-    /// none.
+    /// Called for a block [from, to) that a capture allocates. If it overlaps freed memory that is
+    /// kept for a captured graph, unites the block and that memory to one region, because the graph
+    /// uses both. Returns false if there is no such memory.
     [[nodiscard]] bool reuse_kept(address from, address to) {
         address begin = from, end = to;
         bool    any = false;
@@ -240,7 +249,7 @@ private:
         });
         if (!any) { return false; }
         auto const first = kept_.find(begin);
-        // One region contains all.
+        // One kept region already contains the block.
         if (first != kept_.end() && first->second == end) { return true; }
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
         keep(begin, end);
@@ -263,12 +272,13 @@ private:
         }
         ++is.frees;
     }
-    /// Moves the memory of a block, which has a region, to `kept_`.
+    /// Keeps the region of a block for a captured graph: records it in `kept_`.
     void keep_block(std::map<address, block>::iterator b) {
         kept_.insert_or_assign(b->first, b->second.end);
         b->second.has_region = false;
     }
-    /// Ends the blocks that overlap [from, to), except for the memory of graphs.
+    /// Removes the blocks that overlap [from, to), and their regions. The region of a live block
+    /// that a capture allocated stays, because the captured graph may use it.
     void free_all(address from, address to) noexcept {
         try {
             for_overlapping(blocks_, from, to, [&](auto b) {
@@ -294,10 +304,11 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
-        // The block that contains the chunk is not used as a whole, so its region ends.
+        // Only blocks in the chunk may be used, so the region of the upstream's block, which
+        // contains the chunk, ends.
         for_overlapping(blocks_, from, from + 1, [&](auto b) { end_block(b); });
     }
-    /// Registers the parts of [from, to) that are in no heap.
+    /// Registers the parts of [from, to) that are in no heap as new heaps with the NVTX tool.
     void cover(address from, address to) noexcept {
         while (from < to) {
             auto const after = heaps_.upper_bound(from);
@@ -315,7 +326,8 @@ private:
         active_.store(!heaps_.empty(), std::memory_order_relaxed);
     }
     void remove_chunk(address from, address to, char const* name) noexcept {
-        // The upper of two resources removes its chunk first.
+        // Two resources with one name may have chunks in the range. The upper resource removes its
+        // chunks first, and these are the last ones in `inner_`.
         void const* owner = nullptr;
         bool        inner = false;
         for (std::size_t i = inner_.size(); i-- != 0;) {
@@ -330,12 +342,13 @@ private:
         if (!inner) { drop_heaps(from, to); }
     }
 
-    owning_process             owner_;
-    std::atomic<bool>          active_{false};
-    std::mutex                 mutex_;
-    std::map<address, heap>    heaps_;
-    std::map<address, block>   blocks_;
-    std::map<address, address> kept_; ///< regions without a block, for graphs
+    owning_process           owner_;
+    std::atomic<bool>        active_{false};
+    std::mutex               mutex_;
+    std::map<address, heap>  heaps_;
+    std::map<address, block> blocks_;
+    /// By address, the end of each region that is kept for captured graphs.
+    std::map<address, address> kept_;
     std::vector<inner_chunk>   inner_;
 };
 
