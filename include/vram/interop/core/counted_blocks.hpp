@@ -130,7 +130,7 @@ private:
         std::int64_t  bytes = 0;
         Owner*        owner = nullptr;
         unsigned      frees = 0; ///< number of frees that were not refused; 0 if the block is live
-        unsigned      place = 0; ///< index in `recent`, plus 1; 0 if the node is not there
+        unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
         node*         next  = nullptr; ///< in an unused node: the next unused node of the shard
     };
@@ -139,7 +139,7 @@ private:
         unsigned          oldest = 0; ///< index of the oldest free in `recent`
         address_map<node> blocks;
         node*             unused = nullptr;
-        /// The blocks that were freed last with their sizes, in a ring.
+        /// A ring of the blocks that were freed last by a free with the right size.
         node* recent[32] = {};
 
         /// Stores that the block `n` was freed with its size. Removes the record of the block that
@@ -154,7 +154,7 @@ private:
             n->place       = oldest + 1;
             oldest         = (oldest + 1) % 32;
         }
-        /// Undoes `note_free`, if the block is live again or has ended.
+        /// Removes the block `n` from the ring of recent frees, if it is there.
         void forget_free(node* n) noexcept {
             if (n->place != 0) { recent[std::exchange(n->place, 0U) - 1] = nullptr; }
         }

@@ -91,7 +91,7 @@ public:
         }
     }
 
-    nvtx_resource_books* next = nullptr; ///< in the list of resource names: the next name
+    nvtx_resource_books* next = nullptr; ///< next in the list: the accounts of another name
 
 private:
     static constexpr std::size_t block_size = 1024;
@@ -107,8 +107,8 @@ private:
     [[nodiscard]] static std::uintptr_t number(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Adds `by` to the live bytes of the resource, and of the tag of the account `whose` if not
-    /// null.
+    /// Adds `by` to the live bytes of the account `total` of the resource, and to those of the
+    /// account `whose` of a tag, if it is not null.
     struct live_change {
         nvtx_account& total;
 
