@@ -41,7 +41,7 @@ def judge(fault, text, code=0):
     what = "Uninitialized __global__ memory read" if fault == "uninitialised" else "Invalid __global__ write"
     if what not in text:
         return f"no report '{what}'"
-    address = re.search(re.escape(what) + r".*?\b(?:Address|address) (0x[0-9a-f]+)", text, re.S)
+    address = re.search(re.escape(what) + r".*?\b(?:Address|address|Access to) (0x[0-9a-f]+)", text, re.S)
     wanted = at + SIZE if fault == "overrun" else at
     if not address or int(address[1], 16) != wanted:
         return f"the report names {address[1] if address else 'no address'}, not {wanted:#x}"
@@ -81,8 +81,12 @@ def self_test():
            "========= ERROR SUMMARY: 1 error\n"
     read = "block 0x7f00000400 known 1\n========= Uninitialized __global__ memory read of size 1 bytes\n" \
            "=========     Address 0x7f00000400\n========= ERROR SUMMARY: 1 error\n"
+    newer = good.replace("Address 0x7f000007e8", "Access to 0x7f000007e8")  # of the sanitizer of CUDA 13.0
+    freed = newer.replace("0x7f000007e8", "0x7f00000400").replace("is 1 bytes", "is 25 bytes").replace("at 0x7f00000400 of", "at 0x7f00000000 of")
     clean = "block 0x7f00000400 known 1\n========= ERROR SUMMARY: 0 errors\n"
     right = [judge("overrun", good) == "", judge("uninitialised", read) == "", judge("none", clean) == "",
+             judge("overrun", newer) == "", judge("freed", freed) == "", judge("freed", newer), judge("overrun", freed),
+             judge("overrun", newer.replace("Access to 0x7f000007e8", "Access to 0x7f000007e9")),
              judge("overrun", clean), judge("none", good), judge("freed", good), judge("uninitialised", good),
              judge("overrun", good.replace("1,000", "2,097,152")), judge("overrun", good.replace("0x7f000007e8", "0x7f000007e9")),
              judge("overrun", good.replace("allocation at 0x7f00000400", "allocation at 0x7f00000000")),
