@@ -14,6 +14,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -217,18 +218,50 @@ bool covered(std::uintptr_t at, std::size_t bytes) {
     return true;
 }
 
+TEST_CASE("nvtx_memory: a graph may use memory that its capture returned to the upstream") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    sim_node const node{};
+    auto const     run = [&](auto memory) {
+        sim_stream s;
+        sim_graph::begin(s);
+        void* const p = memory.allocate(s, 1000);
+        memory.deallocate(s, p, 1000);
+        CHECK(covered(reinterpret_cast<std::uintptr_t>(p), 1000));
+        sim_graph const graph = sim_graph::end(s);
+        void* const     q     = memory.allocate(s, 1000);
+        memory.deallocate(s, q, 1000);
+        CHECK(covered(reinterpret_cast<std::uintptr_t>(p), 1000));
+        CHECK(tool.regions() == 1);
+        s.synchronize();
+        memory.forget_captures();
+    };
+    binned_options const options{.largest = 512, .graphs = true};
+    {
+        nvtx_memory seen;
+        run(binned{observed{stream_ordered{sim_resource{}}, std::ref(seen)}, options});
+    }
+    CHECK(tool.heaps.empty());
+    {
+        nvtx_memory seen;
+        run(binned{stream_ordered{observed{sim_resource{}, std::ref(seen)}}, options});
+        CHECK(tool.heaps.empty());
+    }
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
 TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in random captures") {
     nvtx_tool& tool = nvtx_tool::get();
-    auto const run  = [&](char const* name, unsigned seed, auto make) {
+    auto const run  = [&](std::string const& name, unsigned seed, auto make) {
         CAPTURE(name);
         CAPTURE(seed);
         tool.clear();
         sim_node         node{{.on_report = sim_on_report::collect}};
-        nvtx_memory      seen;
+        auto             seen = std::make_optional<nvtx_memory>();
         std::minstd_rand draw{seed};
         auto const       below = [&](std::size_t n) { return draw() % n; };
         {
-            auto                                       memory = make(seen);
+            auto                                       memory = make(*seen);
             sim_stream                                 s;
             nvtx_tests::blocks                         live;
             std::vector<sim_graph>                     graphs;
@@ -284,6 +317,7 @@ TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in rando
             graphs.clear();
             memory.forget_captures();
         }
+        seen.reset(); // chunks that ended in a capture are heaps until then
         CHECK(tool.heaps.empty());
         CHECK(tool.wrong == std::vector<std::string>{});
         CHECK(node.take_reports().empty());
@@ -298,6 +332,15 @@ TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in rando
         run("slab", seed, [=](auto& seen) { return slab{over(seen), 4_KiB, {.graphs = true}}; });
         run("binned", seed, [=](auto& seen) { return binned{over(seen), {.graphs = true}}; });
         run("monotonic", seed, [=](auto& seen) { return monotonic{over(seen), {.graphs = true}}; });
+        run("binned, large blocks", seed,
+            [=](auto& seen) { return binned{over(seen), {.largest = 512, .graphs = true}}; });
+        run("binned, its upstream notifies too", seed, [](auto& seen) {
+            return binned{stream_ordered{observed{sim_resource{}, std::ref(seen)}},
+                          {.largest = 512, .graphs = true}};
+        });
+        run("binned over a pool", seed, [=](auto& seen) {
+            return binned{pool{over(seen), {.graphs = true}}, {.largest = 512, .graphs = true}};
+        });
     }
 }
 

@@ -23,10 +23,10 @@ namespace vram {
 /// was launched before may still run then, use `--force-blocking-launches`. A new block is
 /// uninitialised for the sanitizer, also in reused memory. Memory that is freed in a stream
 /// capture, and memory of a `monotonic` that a capture allocated, stays a region for the graph,
-/// until it is allocated outside of captures or its chunk ends. If several resources notify the
-/// observer, the blocks of the uppermost are the regions. A region has the tag of the allocating
-/// thread as its name. The blocks that are live when their resource ends are not reported by the
-/// sanitizer: see `tracking`.
+/// until it is allocated outside of captures or its chunk ends outside of captures. If several
+/// resources notify the observer, the blocks of the uppermost are the regions. A region has the tag
+/// of the allocating thread as its name. The blocks that are live when their resource ends are not
+/// reported by the sanitizer: see `tracking`.
 ///
 /// The observer knows the chunks that were added since it was given to the stack. A chunk that the
 /// tool refuses, as it may do for memory of the host or virtual memory, is checked as a whole. A

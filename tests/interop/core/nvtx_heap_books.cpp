@@ -279,6 +279,52 @@ TEST_CASE(
     CHECK(tool.wrong == std::vector<std::string>{});
 }
 
+TEST_CASE("nvtx_heap_books: a chunk that ends in a capture stays a heap for the graph") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    {
+        books_at_work b;
+        b.send(kind::chunk_added, 0x1000, 0x400, "binned", true);
+        b.send(kind::allocated, 0x1000, 1000, "binned", true);
+        b.send(kind::freed, 0x1000, 1000, "binned", true);
+        b.send(kind::chunk_removed, 0x1000, 0x400, "binned", true);
+        CHECK((all() == regions{{0x1000, 1000}}));
+        CHECK(tool.heaps.size() == 1);
+        // The memory is used again after the graph: in a larger chunk.
+        b.send(kind::chunk_added, 0x800, 0x1000);
+        CHECK(tool.heaps.size() == 1);
+        CHECK(tool.heaps[0x800].bytes == 0x1000);
+        CHECK(all().empty());
+        b.send(kind::chunk_removed, 0x800, 0x1000);
+        CHECK(tool.heaps.empty());
+        // No memory of the chunk belongs to the graph.
+        b.send(kind::chunk_added, 0x1000, 0x400, "binned", true);
+        b.send(kind::allocated, 0x1000, 1000, "binned");
+        b.send(kind::chunk_removed, 0x1000, 0x400, "binned", true);
+        CHECK(tool.heaps.empty());
+    }
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("nvtx_heap_books: a chunk within a heap that ends in a capture keeps its regions") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    {
+        books_at_work b;
+        b.send(kind::chunk_added, 0x1000, 0x400, "stream_ordered");
+        b.send(kind::allocated, 0x1000, 0x400, "stream_ordered", true);
+        b.send(kind::chunk_added, 0x1000, 0x400, "binned", true);
+        b.send(kind::allocated, 0x1000, 1000, "binned", true);
+        b.send(kind::freed, 0x1000, 1000, "binned", true);
+        b.send(kind::chunk_removed, 0x1000, 0x400, "binned", true);
+        b.send(kind::freed, 0x1000, 0x400, "stream_ordered", true);
+        CHECK((all() == regions{{0x1000, 1000}}));
+        b.send(kind::chunk_removed, 0x1000, 0x400, "stream_ordered"); // captures are forgotten
+        CHECK(tool.heaps.empty());
+    }
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
 TEST_CASE("nvtx_heap_books: without host memory the tool checks whole chunks") {
     nvtx_tool& tool = nvtx_tool::get();
     for (std::size_t failing = 1;; ++failing) {

@@ -38,7 +38,8 @@ namespace detail {
 /// After its free, memory stays a region for a captured graph in two cases: if a capture frees the
 /// memory; or if a capture has allocated the memory, and it is freed by `all_freed` or by `freed`
 /// with `until_reset`. The region ends when the memory is allocated outside of a capture, or when
-/// its chunk is removed.
+/// its chunk is removed outside of a capture. If a capture removes the chunk, the upstream keeps
+/// the memory for the graph, and the heap stays until a chunk is added that overlaps it.
 ///
 /// A free may be refused afterwards. So the record of a freed block stays until the memory is
 /// allocated again, or its chunk is removed.
@@ -70,6 +71,7 @@ public:
         switch (e.kind) {
         case kind::allocated: return allocate(from, to, e.name, captures(e));
         case kind::freed: return free(from, e.name, captures(e), e.until_reset);
+        case kind::chunk_removed: return remove_chunk(from, to, e.name, captures(e));
         default: break;
         }
         std::lock_guard const held{mutex_};
@@ -77,7 +79,6 @@ public:
         case kind::free_refused: return restore(from, e.name);
         case kind::all_freed: return free_all(from, to);
         case kind::chunk_added: return add_chunk(from, to, e.name, e.resource);
-        case kind::chunk_removed: return remove_chunk(from, to, e.name);
         // The tool may have refused the memory as long as it had no pages.
         case kind::pages_mapped: return cover(from, to);
         default: return;
@@ -92,6 +93,7 @@ private:
     struct heap {
         address   end = 0;
         nvtx_heap is{};
+        bool      ended = false; ///< a capture has removed its chunk: a graph uses the memory
     };
     struct block {
         address     end        = 0;
@@ -196,12 +198,13 @@ private:
         } while (begin != from || end != to);
         drop_heaps(from, to);
     }
+    void drop_heap(std::map<address, heap>::iterator h) noexcept {
+        end_blocks(h->first, h->second.end);
+        h->second.is.remove();
+        heaps_.erase(h);
+    }
     void drop_heaps(address from, address to) noexcept {
-        for_overlapping(heaps_, from, to, [&](auto h) {
-            end_blocks(h->first, h->second.end);
-            h->second.is.remove();
-            heaps_.erase(h);
-        });
+        for_overlapping(heaps_, from, to, [&](auto h) { drop_heap(h); });
         active_.store(!heaps_.empty(), std::memory_order_relaxed);
     }
 
@@ -221,9 +224,9 @@ private:
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
     }
-    /// Called for a block [from, to) that is allocated outside of captures. Ends the regions in the
-    /// block that were kept for captured graphs, because the resource has forgotten these graphs.
-    /// The parts of such regions before and behind the block stay: other graphs may use them.
+    /// Ends the regions in [from, to) that were kept for captured graphs, because the resource has
+    /// forgotten these graphs. The parts of such regions before `from` and behind `to` stay: other
+    /// graphs may use them.
     void take_kept(address from, address to) {
         for_overlapping(kept_, from, to, [&](auto k) {
             auto const [begin, end] = *k;
@@ -231,6 +234,11 @@ private:
             if (begin < from) { keep(begin, from); }
             if (to < end) { keep(to, end); }
         });
+    }
+    void forget_kept(address from, address to) noexcept {
+        try {
+            take_kept(from, to);
+        } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
     void keep(address from, address to) {
         kept_.insert_or_assign(from, to);
@@ -298,6 +306,9 @@ private:
     }
 
     void add_chunk(address from, address to, char const* name, void const* resource) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            if (h->second.ended) { drop_heap(h); }
+        });
         bool within = false;
         for_overlapping(heaps_, from, from + 1, [&](auto) { within = true; });
         if (!within) { return cover(from, to); }
@@ -319,13 +330,16 @@ private:
             address const   end  = after != heaps_.end() ? std::min(to, after->first) : to;
             nvtx_heap const made = nvtx_heap::add(pointer(from), end - from);
             try {
-                if (made.known()) { heaps_.emplace_hint(after, from, heap{end, made}); }
+                if (made.known()) {
+                    heaps_.emplace_hint(after, from, heap{.end = end, .is = made});
+                }
             } catch (std::bad_alloc const&) { made.remove(); } // the tool checks it as a whole
             from = end;
         }
         active_.store(!heaps_.empty(), std::memory_order_relaxed);
     }
-    void remove_chunk(address from, address to, char const* name) noexcept {
+    void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
+        std::lock_guard const held{mutex_};
         // Two resources with one name may have chunks in the range. The upper resource removes its
         // chunks first, and these are the last ones in `inner_`.
         void const* owner = nullptr;
@@ -338,8 +352,20 @@ private:
             inner = true;
             inner_.erase(inner_.begin() + static_cast<std::ptrdiff_t>(i));
         }
-        end_blocks(from, to);
-        if (!inner) { drop_heaps(from, to); }
+        for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
+        bool in_graph = false;
+        if (captured) {
+            for_overlapping(kept_, from, to, [&](auto) { in_graph = true; });
+        }
+        if (in_graph) {
+            if (inner) { return; }
+            for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
+        } else if (inner) {
+            forget_kept(from, to);
+        } else {
+            end_blocks(from, to);
+            drop_heaps(from, to);
+        }
     }
 
     owning_process           owner_;
