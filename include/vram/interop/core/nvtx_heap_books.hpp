@@ -47,8 +47,8 @@ namespace detail {
 /// Nothing is sent to the tool after the process has begun to end, and in a forked child.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. `follow` never throws. If there is no host
-///           memory for the record of a block, the heaps in which the block lies end, and the tool
-///           checks them as whole chunks.
+///           memory for the record of a block, each heap in which the block lies becomes one
+///           region, so that the tool checks it as a whole.
 /// Threads   Any thread may call any function. One lock.
 class nvtx_heap_books {
     using address = std::uintptr_t;
@@ -94,6 +94,7 @@ private:
         address   end = 0;
         nvtx_heap is{};
         bool      ended = false; ///< a capture has removed its chunk: a graph uses the memory
+        bool      whole = false; ///< it is one region, because host memory was lacking
     };
     struct block {
         address     end        = 0;
@@ -154,6 +155,7 @@ private:
     /// one.
     void add_regions(address from, address to, memory_tag tag = {}) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
+            if (h->second.whole) { return; }
             address const begin = std::max(from, h->first);
             h->second.is.add_region(pointer(begin), std::min(to, h->second.end) - begin);
             if (tag.known()) { nvtx_heap::name_region(pointer(begin), tag.path()); }
@@ -161,6 +163,7 @@ private:
     }
     void remove_regions(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
+            if (h->second.whole) { return; }
             nvtx_heap::remove_region(pointer(std::max(from, h->first)));
         });
     }
@@ -180,9 +183,10 @@ private:
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Called if there is no host memory for a record of memory in [from, to). Removes the heaps
-    /// (registered chunks) that overlap the range, and those that share a block with them. The tool
-    /// then checks these chunks as a whole, and reports no valid use of memory in them.
+    /// Called if there is no host memory for a record of memory in [from, to). Makes one region of
+    /// each heap (registered chunk) that overlaps the range, and of those that share a block with
+    /// it, so that memcheck reports no valid access to these chunks. A heap that was removed would
+    /// not do: compute-sanitizer 13.0 then reports every access to its memory.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -196,10 +200,15 @@ private:
             for_overlapping(blocks_, from, to, widen);
             for_overlapping(kept_, from, to, widen);
         } while (begin != from || end != to);
-        drop_heaps(from, to);
+        end_blocks(from, to);
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            add_regions(h->first, h->second.end);
+            h->second.whole = true;
+        });
     }
     void drop_heap(std::map<address, heap>::iterator h) noexcept {
         end_blocks(h->first, h->second.end);
+        if (h->second.whole) { nvtx_heap::remove_region(pointer(h->first)); }
         h->second.is.remove();
         heaps_.erase(h);
     }
@@ -212,7 +221,7 @@ private:
         if (!active()) { return; }
         std::lock_guard const held{mutex_};
         bool                  any = false;
-        for_overlapping(heaps_, from, to, [&](auto) { any = true; });
+        for_overlapping(heaps_, from, to, [&](auto h) { any |= !h->second.whole; });
         if (!any) { return; }
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
         try {
@@ -327,13 +336,12 @@ private:
                 from = std::prev(after)->second.end;
                 continue;
             }
-            address const   end  = after != heaps_.end() ? std::min(to, after->first) : to;
-            nvtx_heap const made = nvtx_heap::add(pointer(from), end - from);
+            address const end = after != heaps_.end() ? std::min(to, after->first) : to;
             try {
-                if (made.known()) {
-                    heaps_.emplace_hint(after, from, heap{.end = end, .is = made});
-                }
-            } catch (std::bad_alloc const&) { made.remove(); } // the tool checks it as a whole
+                auto const made = heaps_.emplace_hint(after, from, heap{.end = end});
+                made->second.is = nvtx_heap::add(pointer(from), end - from);
+                if (!made->second.is.known()) { heaps_.erase(made); }
+            } catch (std::bad_alloc const&) {} // the tool checks the chunk as a whole
             from = end;
         }
         active_.store(!heaps_.empty(), std::memory_order_relaxed);
