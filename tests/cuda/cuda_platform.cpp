@@ -29,6 +29,13 @@ TEST_CASE("cuda_platform: its functions return the results of its parts") {
     CHECK(P::id(s.view()) == s.id());
     CHECK(P::device_of(s.view()) == P::current_device());
     CHECK_FALSE(P::capturing(s.view()));
+    CHECK(P::capture_of(s.view()) == 0);
+    cuda_check(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeRelaxed));
+    CHECK(P::capture_of(s.view()) != 0);
+    cudaGraph_t graph = nullptr;
+    cuda_check(cudaStreamEndCapture(s.get(), &graph));
+    cuda_check(cudaGraphDestroy(graph));
+    CHECK(P::capture_of(s.view()) == 0);
     P::record(e, s.view());
     P::wait(cuda_stream_view{}, e);
     P::synchronize(e);

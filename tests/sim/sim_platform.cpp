@@ -31,6 +31,17 @@ TEST_CASE("sim_platform: every function has the effect of its name") {
     CHECK(P::device_of(s.view()) == P::current_device());
     CHECK(P::id(s.view()) != P::id(t.view()));
     CHECK_FALSE(P::capturing(s.view()));
+    CHECK(P::capture_of(s.view()) == 0);
+    sim_graph::begin(s);
+    sim_graph::begin(t);
+    CHECK(P::capture_of(s.view()) != 0);
+    CHECK(P::capture_of(s.view()) != P::capture_of(t.view()));
+    (void)sim_graph::end(t);
+    P::record(e, s.view());
+    P::wait(t.view(), e);
+    CHECK(P::capture_of(s.view()) == P::capture_of(t.view()));
+    (void)sim_graph::end(s);
+    CHECK(P::capture_of(t.view()) == 0);
     CHECK(P::memory(P::current_device()).total == 16_GiB);
     P::fill(s.view(), d, std::byte{'x'}, 16);
     P::copy(s.view(), d, host, 4);

@@ -112,6 +112,21 @@ struct cuda_platform : detail::cuda_ranges {
     [[nodiscard]] static bool   is_default_stream(stream s) noexcept { return name(s) == 0; }
     [[nodiscard]] static device device_of(stream s) { return s.device(); }
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
+    /// Returns the number of the capture of the stream, which no other capture of the process has.
+    /// Returns 0 if the stream is not being captured.
+    [[nodiscard]] static std::uint64_t capture_of(stream s) {
+        cudaStreamCaptureStatus found  = cudaStreamCaptureStatusNone;
+        unsigned long long      number = 0;
+        cudaError_t const       status = detail::cuda_exit::or_done(
+            [&] { return cudaStreamGetCaptureInfo(s.get(), &found, &number); });
+        // The legacy default stream is not captured, but breaks a capture.
+        if (status == cudaErrorStreamCaptureImplicit) {
+            cuda_error::clear(status);
+        } else {
+            cuda_check(status);
+        }
+        return found == cudaStreamCaptureStatusActive ? number : 0;
+    }
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) {

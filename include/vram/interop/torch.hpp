@@ -7,8 +7,9 @@
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/platform.hpp>
-#include <vram/concepts/powers.hpp> // trimmable_resource
+#include <vram/concepts/powers.hpp> // trimmable_resource, forgetting_resource
 #include <vram/concepts/resource.hpp>
 
 #include <algorithm>     // find
@@ -16,8 +17,9 @@
 #include <atomic>        // atomic
 #include <concepts>      // same_as
 #include <cstddef>       // size_t
+#include <cstdint>       // uint64_t
 #include <functional>    // function
-#include <list>          // list
+#include <list>          // list, erase_if
 #include <memory>        // unique_ptr
 #include <mutex>         // mutex, lock_guard
 #include <type_traits>   // invoke_result_t
@@ -48,8 +50,10 @@ namespace vram {
 /// Threads   Any thread may call, if any thread may call the stack.
 /// Streams   A block is allocated and freed on the stream that PyTorch passes. If other streams use
 ///           it as well, `record_stream` announces each of them. The free then takes effect after
-///           the work of all these streams, and delays none of them. During a graph capture, the
-///           free of such a block waits until the capture has ended.
+///           the work of all these streams, and delays none of them. If one of them is being
+///           captured, the graph may use the block in each launch: the block stays with the graph
+///           until `forget_captures`. If all of them are in the same capture, the capture can
+///           allocate it again.
 /// Cost      Two changes of the current device, besides the cost of the stack. The free of a block
 ///           with recorded streams adds an event for each stream.
 template <resource R>
@@ -69,7 +73,7 @@ public:
     explicit torch_allocator(Make make)
         : make_{[make](device d) { return std::unique_ptr<R>{new R(make(d))}; }} {}
     torch_allocator(torch_allocator&&) = delete;
-    /// Waits for the devices, and makes the frees that captures have delayed.
+    /// Waits for the devices, and frees the blocks that were kept for graphs.
     ~torch_allocator() {
         for (auto& each : parts_) {
             part* const it = each.load();
@@ -77,7 +81,7 @@ public:
             try {
                 platform::synchronize(it->where);
             } catch (...) { detail::report_failed_call("waiting for a device"); }
-            for (late_free const& late : it->late) {
+            for (late_free const& late : it->kept) {
                 it->stack->deallocate(late.on, late.p, late.bytes);
             }
             delete it;
@@ -87,9 +91,7 @@ public:
     /// Allocates `bytes` bytes of the device `d` on the stream `s`.
     [[nodiscard]] void* allocate(device d, stream s, std::size_t bytes) {
         typename platform::device_guard const on{d};
-        part&                                 here = of(d);
-        if (here.waiting.load(std::memory_order_relaxed) != 0) { free_late(here); }
-        return here.stack->allocate(s, bytes);
+        return of(d).stack->allocate(s, bytes);
     }
     /// Frees a block of the device `d`, which was allocated on the stream `s`.
     void deallocate(device d, stream s, void* p, std::size_t bytes) noexcept {
@@ -99,16 +101,21 @@ public:
             part&                                 here = of(d);
             late_free                             late{p, bytes, s, recorded_on(p)};
             if (late.others.empty()) { return here.stack->deallocate(s, p, bytes); }
-            free_after(here, std::move(late));
+            if (free_now(here, late)) { return; }
+            std::list<late_free> kept;
+            kept.push_back(std::move(late));
+            keep(here, kept);
         } catch (...) { detail::report_failed_call("freeing a block of PyTorch"); }
     }
     /// Announces that `s` uses the block at `p`: its free takes effect after the work that is
-    /// enqueued on `s` before the free.
+    /// enqueued on `s` before the free. The handle of a default stream means that of the device
+    /// that is current now.
     void record_stream(void const* p, stream s) {
         if (p == nullptr) { return; }
+        user const            by{s, platform::current_device()};
         std::lock_guard const lock{mutex_};
-        auto&                 streams = recorded_[p];
-        if (std::find(streams.begin(), streams.end(), s) == streams.end()) { streams.push_back(s); }
+        auto&                 users = recorded_[p];
+        if (std::find(users.begin(), users.end(), by) == users.end()) { users.push_back(by); }
         any_recorded_.store(recorded_.size(), std::memory_order_relaxed);
     }
 
@@ -122,24 +129,33 @@ public:
         requires trimmable_resource<R>
     {
         std::size_t total = 0;
-        for (auto& each : parts_) {
-            part* const it = each.load(std::memory_order_acquire);
-            if (it == nullptr) { continue; }
-            typename platform::device_guard const on{it->where};
-            free_late(*it);
-            total += it->stack->trim();
-        }
+        for_each_part([&](part& here) { total += here.stack->trim(); });
         return total;
+    }
+    /// Makes memory available again that was freed during graph captures, after the work that its
+    /// streams have now. To be called after the last launch of these graphs.
+    void forget_captures() {
+        for_each_part([](part& here) {
+            free_kept(here);
+            if constexpr (forgetting_resource<R>) { here.stack->forget_captures(); }
+        });
     }
 
 private:
+    /// A stream that uses a block, and the device that was current then.
+    struct user {
+        stream on{};
+        device where{};
+
+        friend bool operator==(user const&, user const&) = default;
+    };
     /// The free of a block on the stream `on`, which also waits for the work of the streams
     /// `others`.
     struct late_free {
-        void*               p     = nullptr;
-        std::size_t         bytes = 0;
-        stream              on{};
-        std::vector<stream> others;
+        void*             p     = nullptr;
+        std::size_t       bytes = 0;
+        stream            on{};
+        std::vector<user> others;
     };
     /// The resource for the memory of one device, with its lock.
     struct part {
@@ -150,10 +166,18 @@ private:
         std::unique_ptr<R>            stack;
         typename platform::own_stream joined; ///< waits for all streams of a block
         std::mutex                    mutex;
-        std::list<late_free>          late; ///< frees that are kept until the end of a capture
-        std::atomic<std::size_t>      waiting{0};
+        std::list<late_free>          kept; ///< blocks that graphs may use, freed later
     };
 
+    template <class Function>
+    void for_each_part(Function f) {
+        for (auto& each : parts_) {
+            part* const it = each.load(std::memory_order_acquire);
+            if (it == nullptr) { continue; }
+            typename platform::device_guard const on{it->where};
+            f(*it);
+        }
+    }
     [[nodiscard]] part& of(device d) {
         std::size_t const index = number_of(d);
         expects(index < most_devices, "torch_allocator: the number of the device is too large");
@@ -176,83 +200,98 @@ private:
     }
 
     /// Returns the recorded streams of the block at `p`, and forgets them.
-    [[nodiscard]] std::vector<stream> recorded_on(void* p) {
+    [[nodiscard]] std::vector<user> recorded_on(void* p) {
         if (any_recorded_.load(std::memory_order_relaxed) == 0) [[likely]] { return {}; }
         std::lock_guard const lock{mutex_};
         auto const            found = recorded_.find(p);
         if (found == recorded_.end()) { return {}; }
-        std::vector<stream> streams = std::move(found->second);
+        std::vector<user> users = std::move(found->second);
         recorded_.erase(found);
         any_recorded_.store(recorded_.size(), std::memory_order_relaxed);
-        return streams;
+        return users;
     }
 
-    /// Frees a block after the work of all its streams, or keeps it if one of them is being
-    /// captured.
-    void free_after(part& here, late_free late) {
-        if (!captured(late)) { return free_now(here, late); }
-        std::list<late_free> kept;
-        kept.push_back(std::move(late));
-        keep(here, kept);
-    }
-    void free_now(part& here, late_free const& late) {
+    /// Frees a block after the work of all its streams. If all of them are in the same capture, the
+    /// free belongs to it. Returns false if the block must be kept, because a graph may use it.
+    [[nodiscard]] static bool free_now(part& here, late_free const& late) {
         try {
+            if (captured(late)) { return free_in_capture(here, late); }
             std::lock_guard const lock{here.mutex};
-            join(here, late.on);
-            for (stream const other : late.others) { join(here, other); }
-            here.stack->deallocate(here.joined.view(), late.p, late.bytes);
-            return;
+            stream const          joined = here.joined.view();
+            bool                  joins  = join(joined, {late.on, here.where}, false);
+            for (user const& by : late.others) { joins = joins && join(joined, by, false); }
+            if (joins) { here.stack->deallocate(joined, late.p, late.bytes); }
+            return joins;
         } catch (...) { detail::report_failed_call("ordering the free of a block of PyTorch"); }
-        platform::synchronize(here.where);
-        for (stream const other : late.others) {
-            platform::synchronize(platform::device_of(other));
+        if (captured(late)) { return false; }
+        detail::await_device<platform>(here.where);
+        for (user const& other : late.others) {
+            typename platform::device_guard const on{other.where};
+            detail::await_device<platform>(platform::device_of(other.on));
         }
         here.stack->deallocate(late.on, late.p, late.bytes);
+        return true;
     }
-    static void join(part& here, stream s) {
+    [[nodiscard]] static bool free_in_capture(part& here, late_free const& late) {
+        if constexpr (requires(stream s) { platform::capture_of(s); }) {
+            std::uint64_t const all = platform::capture_of(late.on);
+            for (user const& other : late.others) {
+                typename platform::device_guard const on{other.where};
+                if (all == 0 || platform::capture_of(other.on) != all) { return false; }
+            }
+            for (user const& other : late.others) { (void)join(late.on, other, true); }
+            here.stack->deallocate(late.on, late.p, late.bytes);
+            return true;
+        } else {
+            return false;
+        }
+    }
+    /// Makes `after` wait for the present work of a stream. Returns false, and does not wait, if
+    /// that stream is being captured and `after` is not: the event may belong to the capture, which
+    /// `after` would join.
+    [[nodiscard]] static bool join(stream after, user const& before, bool in_capture) {
+        typename platform::device_guard const on{before.where};
         // An event belongs to the device of its stream, which may not be the device of the block.
-        typename platform::event end{platform::device_of(s)};
-        platform::record(end, s);
-        platform::wait(here.joined.view(), end);
+        typename platform::event end{platform::device_of(before.on)};
+        platform::record(end, before.on);
+        if (!in_capture && platform::capturing(before.on)) { return false; }
+        platform::wait(after, end);
+        return true;
     }
     [[nodiscard]] static bool captured(late_free const& late) {
         bool found = platform::capturing(late.on);
-        for (stream const other : late.others) { found = found || platform::capturing(other); }
+        for (user const& other : late.others) {
+            typename platform::device_guard const on{other.where};
+            found = found || platform::capturing(other.on);
+        }
         return found;
     }
     static void keep(part& here, std::list<late_free>& kept) {
         std::lock_guard const lock{here.mutex};
-        here.late.splice(here.late.end(), kept);
-        here.waiting.store(here.late.size(), std::memory_order_relaxed);
+        here.kept.splice(here.kept.end(), kept);
     }
-    /// Frees the blocks of one device that PyTorch freed during a stream capture, except those with
-    /// a stream that is still being captured. If a free fails, reports it and frees the others.
-    void free_late(part& here) {
-        std::list<late_free> all, kept;
+    /// Frees the kept blocks of one device, except those with a stream that is being captured. If a
+    /// free fails, reports it and frees the others.
+    static void free_kept(part& here) {
+        std::list<late_free> all;
         {
             std::lock_guard const lock{here.mutex};
-            all.swap(here.late);
-            here.waiting.store(0, std::memory_order_relaxed);
+            all.swap(here.kept);
         }
-        while (!all.empty()) {
-            late_free const& first = all.front();
+        std::erase_if(all, [&](late_free const& each) {
             try {
-                if (captured(first)) {
-                    kept.splice(kept.end(), all, all.begin());
-                    continue;
-                }
-                free_now(here, first);
+                return !captured(each) && free_now(here, each);
             } catch (...) { detail::report_failed_call("freeing a block of PyTorch"); }
-            all.pop_front();
-        }
-        keep(here, kept);
+            return true;
+        });
+        keep(here, all);
     }
 
-    std::function<std::unique_ptr<R>(device)>            make_;
-    std::array<std::atomic<part*>, most_devices>         parts_{};
-    std::mutex                                           mutex_;
-    std::unordered_map<void const*, std::vector<stream>> recorded_;
-    std::atomic<std::size_t>                             any_recorded_{0};
+    std::function<std::unique_ptr<R>(device)>          make_;
+    std::array<std::atomic<part*>, most_devices>       parts_{};
+    std::mutex                                         mutex_;
+    std::unordered_map<void const*, std::vector<user>> recorded_;
+    std::atomic<std::size_t>                           any_recorded_{0};
 };
 
 template <class Make>

@@ -21,13 +21,14 @@
 #include <vram/sim/sim_device.hpp>
 #include <vram/sim/sim_event.hpp>
 #include <vram/sim/sim_gate.hpp>
+#include <vram/sim/sim_interrupt.hpp>
 #include <vram/sim/sim_launch.hpp> // sim_call_host
 #include <vram/sim/sim_stream.hpp> // sim_stream, sim_stream_view
 #include <vram/sim/sim_thread.hpp>
 #include <vram/sim/sim_wait_value.hpp> // detail::enqueue_word
 
 #include <cstddef>         // size_t, byte
-#include <cstdint>         // uint64_t
+#include <cstdint>         // uint64_t, uintptr_t
 #include <optional>        // optional, nullopt
 #include <source_location> // source_location
 #include <span>            // span
@@ -96,8 +97,16 @@ struct sim_platform {
     [[nodiscard]] static device        device_of(stream s) { return s.device(); }
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
     [[nodiscard]] static bool          capturing(stream s) { return s.capturing(); }
-    [[nodiscard]] static memory_info   memory(device d) { return d.memory(); }
-    [[nodiscard]] static sim_time      now() { return sim_node::current().now(); }
+    /// Returns a number that the captures at this time do not share, or 0 if the stream is not
+    /// being captured.
+    [[nodiscard]] static std::uint64_t capture_of(stream s) {
+        sim_interrupt::count();
+        detail::sim_stream_state& state = s.state();
+        std::unique_lock const    held{state.machine->mutex};
+        return reinterpret_cast<std::uintptr_t>(state.capture.get());
+    }
+    [[nodiscard]] static memory_info memory(device d) { return d.memory(); }
+    [[nodiscard]] static sim_time    now() { return sim_node::current().now(); }
 
     [[nodiscard]] static memory_kind memory_kind_of(void const* p) {
         return detail::sim_memory_kind(p);

@@ -319,6 +319,23 @@ cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptu
     });
 }
 
+cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                               unsigned long long* id, cudaGraph_t*,
+                                               cudaGraphNode_t const**,
+#if CUDART_VERSION >= 13000
+                                               cudaGraphEdgeData const**,
+#endif
+                                               std::size_t*) {
+    return stream_call("cudaStreamGetCaptureInfo", stream, [&](machine& m, auto&, CUstream_st& s) {
+        if (blocked_by_capture(m, s)) { return cudaErrorStreamCaptureImplicit; }
+        *status = s.captured == nullptr ? cudaStreamCaptureStatusNone
+                  : s.captured->intact  ? cudaStreamCaptureStatusActive
+                                        : cudaStreamCaptureStatusInvalidated;
+        *id     = reinterpret_cast<std::uintptr_t>(s.captured.get());
+        return cudaSuccess;
+    });
+}
+
 cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
     return machine_call("cudaGraphDestroy", [&](machine& m, auto&) {
         auto const erased =
