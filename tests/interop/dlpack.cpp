@@ -300,6 +300,59 @@ TEST_CASE("dlpack: a tensor may be used on, and freed to, a stream of another de
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("dlpack: default streams are those of the device of the array, on any thread") {
+    sim_node node{{.devices = 2, .compute_slots = 2, .on_report = sim_on_report::collect}};
+    {
+        sim_device const                   far{1};
+        sim_stream const                   producer{far}, consumer{far};
+        pool<stream_ordered<sim_resource>> memory{stream_ordered{sim_resource{far}}};
+        pool<stream_ordered<sim_resource>> other{stream_ordered{sim_resource{far}}};
+        auto const                         work = [](sim_stream_view s, void* p) {
+            sim_launch(s, {.name = "use", .writes = {{p, 4000}}, .duration = sim_time{9000}});
+        };
+        std::optional<sim_device_guard> on{far};
+        auto                            first = make_array<float>(memory, sim_stream_view{}, 1000);
+        work({}, first.data());
+        on.reset();
+        CHECK(sim_device::current() != far);
+        auto* const from_default = to_dlpack(std::move(first), consumer);
+        CHECK(sim_device::current() != far); // unchanged
+        work(consumer,
+             from_default->dl_tensor.data); // after the work of the default stream of `far`
+        from_default->deleter(from_default);
+
+        auto second = make_array<float>(other, producer, 1000);
+        work(producer, second.data());
+        auto* const to_default = to_dlpack(std::move(second), {});
+        void* const block      = to_default->dl_tensor.data;
+        work(sim_stream_view::legacy(far), block);
+        sim_thread{sim_device{0}, [&] { to_default->deleter(to_default); }};
+        CHECK(other.usage().live == 0);
+        (void)other.trim(); // not before the work of the default stream of `far`
+        far.synchronize();
+    }
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("dlpack: an imported tensor waits for the default stream of its device") {
+    sim_node                  node{{.devices = 2}};
+    sim_device const          far{1};
+    foreign<dlpack_versioned> theirs;
+    sim_resource              device{far};
+    void* const               block = device.allocate_sync(96);
+    theirs.managed.dl_tensor.device = {2, 1};
+    theirs.managed.dl_tensor.data   = block;
+    {
+        dlpack<sim_platform> const in{&theirs.managed};
+        sim_launch(sim_stream_view::legacy(far),
+                   {.name = "read", .reads = {{block, 96}}, .duration = sim_time{9000}});
+    }
+    CHECK(theirs.deleted == 1);
+    CHECK(node.now() >= sim_time{9000});
+    device.deallocate_sync(block, 96);
+}
+
 TEST_CASE("dlpack: the deleter of an imported tensor is called after the work of its stream") {
     sim_node                  node;
     sim_stream const          stream, other;

@@ -10,9 +10,11 @@
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/memory_kind.hpp>      // memory_kind, knows_memory
 #include <vram/concepts/platform_of.hpp>
+#include <vram/concepts/powers.hpp>            // device_of_resource
 #include <vram/interop/core/dlpack_export.hpp> // dlpack_export, gives_memory
 #include <vram/interop/core/dlpack_tensor.hpp> // dlpack_versioned, dlpack_unversioned
 
+#include <concepts>    // constructible_from
 #include <cstddef>     // size_t, byte
 #include <cstdint>     // int32_t, int64_t, uint8_t, uint16_t
 #include <exception>   // exception
@@ -62,7 +64,8 @@ private:
 /// Threads   The library may call the deleter on any thread. The resource must permit that.
 /// Streams   `consumer` is the stream on which the library uses the tensor: of `__dlpack__(stream)`
 ///           in Python. It waits for the work of the present stream of `data`, and the memory is
-///           freed on `consumer`. A raw stream must outlive the tensor.
+///           freed on `consumer`. A raw stream must outlive the tensor. A default stream is that of
+///           the device of the memory, also in the deleter.
 /// Cost      One host allocation of the structure, one of the shape, and one event if the streams
 ///           differ.
 template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memory Data>
@@ -72,12 +75,15 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
                                  std::vector<std::int64_t>                      shape = {}) {
     using exported = detail::dlpack_export<Managed, Data>;
     if (shape.empty()) { shape.push_back(static_cast<std::int64_t>(data.size())); }
-    shape            = detail::with_strides(std::move(shape), data.size());
-    auto const where = exported::device_of(data);
+    shape = detail::with_strides(std::move(shape), data.size());
+    // The handle of a default stream means that of the current device.
+    auto const device = detail::device_of_resource(data.upstream());
+    typename exported::platform::device_guard const on{device};
+    auto const                                      place = exported::device_of(data);
     detail::order_streams<typename exported::platform>(data.get_stream(), consumer);
-    auto made = std::make_unique<exported>(std::move(data), std::move(shape));
+    auto made = std::make_unique<exported>(std::move(data), std::move(shape), device);
     made->data.set_stream(consumer);
-    made->describe(where);
+    made->describe(place);
     return &made.release()->managed;
 }
 
@@ -95,7 +101,8 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
 /// Threads   One thread at a time.
 /// Streams   The owner of the tensor must have ordered `stream` after its own work, as
 ///           `__dlpack__(stream)` does in Python. The destructor blocks the host until the work of
-///           `stream` is complete, because the deleter takes no stream.
+///           `stream` is complete, because the deleter takes no stream. A default stream is that of
+///           the device of the tensor.
 /// Cost      None besides the wait.
 template <class Platform>
 class dlpack {
@@ -250,9 +257,18 @@ private:
     void give_back() noexcept {
         if (tensor_ == nullptr) { return; }
         try {
+            typename Platform::device_guard const on{device_of_streams()};
             Platform::synchronize(stream_);
         } catch (...) { detail::report_failed_call("waiting for the stream of a DLPack tensor"); }
         delete_(std::exchange(tensor_, nullptr));
+    }
+    /// Returns the device to which the handle of a default stream refers.
+    [[nodiscard]] typename Platform::device device_of_streams() const {
+        if constexpr (std::constructible_from<typename Platform::device, int>) {
+            bool const there = kind_ == memory_kind::device || kind_ == memory_kind::managed;
+            if (there) { return typename Platform::device{device_id_}; }
+        }
+        return Platform::current_device();
     }
 
     stream stream_;

@@ -4,15 +4,17 @@
 /// \file
 /// `dlpack_export` is a buffer or an array that another library uses as a DLPack tensor.
 
-#include <vram/concepts/memory_kind.hpp> // memory_kind, knows_memory
-#include <vram/concepts/powers.hpp>      // located_resource
-#include <vram/concepts/property.hpp>    // has_property
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/concepts/memory_kind.hpp>    // memory_kind, knows_memory
+#include <vram/concepts/powers.hpp>         // located_resource
+#include <vram/concepts/property.hpp>       // has_property
 #include <vram/data/layout_error.hpp>
 #include <vram/interop/core/dlpack_tensor.hpp>
 
 #include <algorithm> // find
 #include <cstddef>   // size_t, byte
 #include <cstdint>   // int32_t, int64_t, uint64_t
+#include <optional>  // optional
 #include <utility>   // move
 #include <vector>    // vector
 
@@ -80,18 +82,27 @@ struct dlpack_export {
     Managed                   managed{};
     Data                      data;
     std::vector<std::int64_t> shape; ///< the extents, followed by the strides
+    typename platform::device where; ///< the device to which handles of default streams refer
 
-    dlpack_export(Data&& from, std::vector<std::int64_t>&& extents) noexcept
-        : data{std::move(from)}, shape{std::move(extents)} {}
+    dlpack_export(Data&& from, std::vector<std::int64_t>&& extents,
+                  typename platform::device device) noexcept
+        : data{std::move(from)}, shape{std::move(extents)}, where{device} {}
 
-    static void destroy(Managed* m) { delete static_cast<dlpack_export*>(m->manager_ctx); }
+    static void destroy(Managed* m) noexcept {
+        auto* const mine = static_cast<dlpack_export*>(m->manager_ctx);
+        std::optional<typename platform::device_guard> on;
+        try {
+            on.emplace(mine->where);
+        } catch (...) { report_failed_call("making the device of a DLPack tensor current"); }
+        delete mine;
+    }
 
-    void describe(dlpack_device where) noexcept {
+    void describe(dlpack_device place) noexcept {
         using element = typename element_of<Data>::type;
         auto& t       = managed.dl_tensor;
         t.data        = data.data();
-        t.device      = {static_cast<decltype(t.device.device_type)>(where.device_type),
-                         static_cast<decltype(t.device.device_id)>(where.device_id)};
+        t.device      = {static_cast<decltype(t.device.device_type)>(place.device_type),
+                         static_cast<decltype(t.device.device_id)>(place.device_id)};
         t.ndim        = static_cast<std::int32_t>(shape.size() / 2);
         t.dtype       = {dlpack_type_of<element>.code, dlpack_type_of<element>.bits, 1};
         t.shape       = shape.data();
