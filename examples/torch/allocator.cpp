@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <deque>
 #include <exception>
+#include <stdexcept>
 #include <string>
 
 using namespace vram;
@@ -78,11 +79,30 @@ std::string refused(int device, out_of_memory const& e) {
     return explain(e);
 }
 
-memory_usage usage(int device) { return memory().stack(cuda_device{device}).usage(); }
+stack& stack_of(int device) {
+    if (device < 0 || static_cast<std::size_t>(device) >= torch_allocator<stack>::most_devices) {
+        throw std::out_of_range{"vram_torch: there is no device with this number"};
+    }
+    return memory().stack(cuda_device{device});
+}
+
+/// Calls `f` for Python, which no exception of C++ may reach. Returns the text of its exception,
+/// valid until the next call of the thread, or null.
+template <class F>
+char const* error_of(F f) noexcept {
+    thread_local char said[2048];
+    try {
+        f();
+        return nullptr;
+    } catch (std::exception const& e) {
+        std::snprintf(said, sizeof said, "%s", e.what());
+    } catch (...) { std::snprintf(said, sizeof said, "vram_torch: an unknown exception"); }
+    return said;
+}
 
 /// The tags that Python's `with vram_torch.tag(...)` has begun, of one thread.
 thread_local std::deque<tagged> tags;
-/// The result of a function that returns text, valid until the next call of the thread.
+/// The result of `vram_torch_report`, valid until the next call of the thread.
 thread_local std::string text;
 
 } // namespace
@@ -106,54 +126,89 @@ void vram_torch_free(void* p, std::int64_t bytes, int device, cudaStream_t strea
 void vram_torch_record_stream(void* p, cudaStream_t stream) { memory().record_stream(p, stream); }
 // [/functions]
 
-/// torch.cuda.empty_cache().
-void vram_torch_trim() {
+/// Returns null instead of an exception: a torch.cuda.MemPool then frees its unused blocks, and
+/// tries again.
+void* vram_torch_try_malloc(std::int64_t bytes, int device, cudaStream_t stream) {
+    auto const size = static_cast<std::size_t>(bytes);
     try {
-        (void)memory().trim();
-    } catch (std::exception const& e) { std::fprintf(stderr, "%s\n", e.what()); }
+        return counted(device, size, memory().allocate(cuda_device{device}, stream, size));
+    } catch (out_of_memory const&) {
+        add(totals_of(device).refusals, 1);
+        return nullptr;
+    }
+}
+/// torch.cuda.empty_cache().
+void vram_torch_reset() {
+    char const* const error = error_of([] { (void)memory().trim(); });
+    if (error != nullptr) { std::fprintf(stderr, "%s\n", error); }
+}
+
+// The functions below are for Python. They return the text of an error, or null.
+
+/// Stores the number of bytes that were returned to the devices.
+char const* vram_torch_trim(std::uint64_t* bytes) {
+    return error_of([&] { *bytes = memory().trim(); });
+}
+char const* vram_torch_forget_captures() {
+    return error_of([] { memory().forget_captures(); });
+}
+/// Queries the id and the device of a stream, which CUDA does not return during a capture.
+char const* vram_torch_note_stream(int device, cudaStream_t stream) {
+    return error_of([&] {
+        cuda_device_guard const on{cuda_device{device}};
+        (void)cuda_stream_view{stream}.id();
+        (void)cuda_stream_view{stream}.device();
+    });
 }
 /// Fills in live, peak live, reserved and peak reserved bytes, the bytes and blocks that were
 /// allocated and freed, and the number of refusals.
-void vram_torch_usage(int device, std::uint64_t* figures) {
-    memory_usage const now = usage(device);
-    totals&            all = totals_of(device);
-    figures[0]             = now.live;
-    figures[1]             = now.peak_live;
-    figures[2]             = now.reserved;
-    figures[3]             = now.peak_reserved;
-    figures[4]             = all.bytes;
-    figures[5]             = all.freed_bytes;
-    figures[6]             = all.blocks;
-    figures[7]             = all.freed_blocks;
-    figures[8]             = all.refusals;
+char const* vram_torch_usage(int device, std::uint64_t* figures) {
+    return error_of([&] {
+        memory_usage const now = stack_of(device).usage();
+        totals&            all = totals_of(device);
+        figures[0]             = now.live;
+        figures[1]             = now.peak_live;
+        figures[2]             = now.reserved;
+        figures[3]             = now.peak_reserved;
+        figures[4]             = all.bytes;
+        figures[5]             = all.freed_bytes;
+        figures[6]             = all.blocks;
+        figures[7]             = all.freed_blocks;
+        figures[8]             = all.refusals;
+    });
 }
-void vram_torch_reset_peaks(int device) { (void)memory().stack(cuda_device{device}).reset_peaks(); }
-/// The report of the stack of a device.
-char const* vram_torch_report(int device) {
-    stack& of = memory().stack(cuda_device{device});
-    text      = report(of);
+char const* vram_torch_reset_peaks(int device) {
+    return error_of([&] { (void)stack_of(device).reset_peaks(); });
+}
+/// Stores the report of the stack of a device.
+char const* vram_torch_report(int device, char const** result) {
+    return error_of([&] {
+        stack& of = stack_of(device);
+        text      = report(of);
 #ifdef VRAM_TORCH_RECORD
-    text += of.text();
+        text += of.text();
 #endif
-    return text.c_str();
+        *result = text.c_str();
+    });
 }
 /// Begins a tag for the allocations of the calling thread, and ends the last one.
-void vram_torch_begin_tag(char const* name) { tags.emplace_back(std::string{name}); }
-void vram_torch_end_tag() {
-    if (!tags.empty()) { tags.pop_back(); }
+char const* vram_torch_begin_tag(char const* name) {
+    return error_of([&] { tags.emplace_back(std::string{name}); });
 }
-/// Writes the history of a device to a file in the format of PyTorch's snapshots. Returns the
-/// error; empty if there is none.
+char const* vram_torch_end_tag() {
+    return error_of([] {
+        if (!tags.empty()) { tags.pop_back(); }
+    });
+}
+/// Writes the history of a device to a file in the format of PyTorch's snapshots.
 char const* vram_torch_snapshot(int device, char const* file) {
+    return error_of([&] {
 #ifdef VRAM_TORCH_RECORD
-    try {
-        memory().stack(cuda_device{device}).observer().write(file, viewer_pickle);
-        text.clear();
-    } catch (std::exception const& e) { text = e.what(); }
+        stack_of(device).observer().write(file, viewer_pickle);
 #else
-    (void)device, (void)file;
-    text = "there is no history: call install(record=True)";
+        (void)device, (void)file;
+        throw std::runtime_error{"there is no history: call install(record=True)"};
 #endif
-    return text.c_str();
+    });
 }
 }

@@ -18,7 +18,8 @@ class with_headers(build_py):
         package = pathlib.Path(self.build_lib) / "vram_torch"
         package.mkdir(parents=True, exist_ok=True)
         shutil.copy(HERE / "vram_torch.py", package / "__init__.py")
-        shutil.copy(HERE / "allocator.cpp", package)
+        for name in ("allocator.cpp", "build_allocator.py"):
+            shutil.copy(HERE / name, package)
         shutil.copytree(HERE.parent.parent / "include", package / "include", dirs_exist_ok=True)
 
 

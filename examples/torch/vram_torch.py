@@ -7,93 +7,81 @@
     print(vram_torch.report())      # also torch.cuda.memory_summary, max_memory_allocated, empty_cache, ...
 
 install(record=True) also counts by tags, `with vram_torch.tag("optimizer"): ...`, and keeps a history for memory._snapshot().
-A part of the program can use vram alone: `with torch.cuda.use_mem_pool(vram_torch.mem_pool()): ...`. The allocator
-(allocator.cpp beside this file) is compiled once, with PyTorch's headers, in VRAM_TORCH_BUILD or the user's cache folder.
+A part of the program can use vram alone: `with torch.cuda.use_mem_pool(vram_torch.mem_pool()): ...`. The allocator (allocator.cpp
+beside this file) is compiled once, with the headers of PyTorch and CUDA, in VRAM_TORCH_BUILD or the user's cache folder.
 """
 import contextlib
 import ctypes
-import hashlib
 import os
 import pathlib
 import pickle
-import subprocess
 import tempfile
 
 import torch
-from torch.utils import cpp_extension
 
-HERE = pathlib.Path(__file__).resolve().parent
-BUNDLED = HERE / "include"  # of the installed package
-INCLUDE = pathlib.Path(os.environ.get("VRAM_INCLUDE", BUNDLED if BUNDLED.is_dir() else HERE.parent.parent / "include"))
-SOURCE = "stream_ordered<cuda_resource>"
+try:
+    from .build_allocator import HERE, INCLUDE, SOURCE, build
+except ImportError:  # in place, not the installed package
+    from build_allocator import HERE, INCLUDE, SOURCE, build
+
 SIZES = ("allocated_bytes", "active_bytes", "requested_bytes")  # kinds of torch.cuda.memory_stats; vram has one number for all
-COUNTS = ("allocation", "active")
-UNKNOWN = ("reserved_bytes", "inactive_split_bytes", "segment", "inactive_split", "oversize_allocations", "oversize_segments")
-_library = None
-_kept = []  # PyTorch keeps no reference to an allocator
+UNKNOWN = ("inactive_split_bytes", "segment", "inactive_split", "oversize_allocations", "oversize_segments")
+_library = None  # of install(), or of the first allocator
+_kept = []  # each allocator, to which PyTorch keeps no reference, and its library
+_begin = torch.cuda.CUDAGraph.capture_begin
 
 
-def build(source=SOURCE, record=False, compiler=os.environ.get("CXX", "c++")):
-    """Compiles the allocator over the resource `source`, such as "virtual_resource", and returns the library's path."""
-    cuda = cpp_extension.CUDA_HOME or "/usr/local/cuda"
-    torch_lib = pathlib.Path(torch.__file__).parent / "lib"
-    command = [compiler, "-std=c++20", "-O2", "-fPIC", "-shared", f"-DVRAM_TORCH_SOURCE={source}",
-               *(["-DVRAM_TORCH_RECORD"] if record else []), str(HERE / "allocator.cpp"),
-               f"-I{INCLUDE}", f"-I{cuda}/include", *(f"-I{p}" for p in cpp_extension.include_paths()),
-               f"-L{torch_lib}", "-lc10", f"-L{cuda}/lib64", "-lcudart", f"-Wl,-rpath,{torch_lib}", "-ldl", "-pthread"]
-    headers = sorted(INCLUDE.rglob("*.hpp")) + [HERE / "allocator.cpp"]
-    state = hashlib.sha256("\n".join([torch.__version__, *command, *(p.read_text() for p in headers)]).encode()).hexdigest()
-    folder = pathlib.Path(os.environ.get("VRAM_TORCH_BUILD", pathlib.Path.home() / ".cache" / "vram_torch"))
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"allocator-{state[:16]}.so"
-    if not path.exists():
-        made = path.with_suffix(f".{os.getpid()}")  # renamed when it is complete: other processes may build it, too
-        subprocess.run([*command, "-o", str(made)], check=True)
-        made.rename(path)
-    return path
-
-
-def allocator(source=SOURCE, record=False):
+def allocator(source=SOURCE, record=False, malloc="vram_torch_malloc"):
     """The allocator as an object of PyTorch, with the functions that PyTorch calls."""
     global _library
-    path = build(source, record)
-    plugged = torch.cuda.memory.CUDAPluggableAllocator(str(path), "vram_torch_malloc", "vram_torch_free")
-    _library = ctypes.CDLL(str(path))
-    _library.vram_torch_report.restype = _library.vram_torch_snapshot.restype = ctypes.c_char_p
-    _kept.append(plugged)
-
-    def address(name):
-        return ctypes.cast(getattr(_library, name), ctypes.c_void_p).value
-
-    plugged.allocator().set_record_stream_fn(address("vram_torch_record_stream"))
-    plugged.allocator().set_reset_fn(address("vram_torch_trim"))
+    path = str(build(source, record))
+    plugged, library = torch.cuda.memory.CUDAPluggableAllocator(path, malloc, "vram_torch_free"), ctypes.CDLL(path)
+    for name in ("record_stream", "reset"):
+        getattr(plugged.allocator(), f"set_{name}_fn")(ctypes.cast(library[f"vram_torch_{name}"], ctypes.c_void_p).value)
+    _kept.append((plugged, library))
+    _library, torch.cuda.CUDAGraph.capture_begin = _library or library, _capture_begin
     return plugged
+
+
+def _call(name, *arguments, library=None):
+    call = getattr(library or _library, f"vram_torch_{name}")
+    call.restype = ctypes.c_char_p
+    if error := call(*arguments):
+        raise RuntimeError(error.decode())
+
+
+def _capture_begin(graph, *arguments, **named):
+    pools = [torch.cuda.Stream(priority=p) for p in (0, -1) for _ in range(32)]  # every stream of PyTorch's pools
+    for stream in [torch.cuda.current_stream(), *pools]:  # CUDA does not return the id of a stream during a capture
+        for _, library in _kept:
+            _call("note_stream", torch.cuda.current_device(), ctypes.c_void_p(stream.cuda_stream), library=library)
+    return _begin(graph, *arguments, **named)
 
 
 def install(source=SOURCE, record=False):
     """Makes vram the memory of all CUDA tensors. To be called before the first use of CUDA."""
+    global _library
     torch.cuda.memory.change_current_allocator(allocator(source, record))
-    for function in (memory_stats, reset_peak_memory_stats):  # PyTorch's memory_summary, max_memory_allocated, ... call them
-        setattr(torch.cuda, function.__name__, function)
-        setattr(torch.cuda.memory, function.__name__, function)
+    _library = _kept[-1][1]
+    for module in (torch.cuda, torch.cuda.memory):  # PyTorch's memory_summary, max_memory_allocated, ... call them
+        module.memory_stats, module.reset_peak_memory_stats = memory_stats, reset_peak_memory_stats
     torch.cuda.memory._snapshot, torch.cuda.memory._dump_snapshot = snapshot, dump_snapshot
 
 
 def mem_pool(source=SOURCE, record=False):
     """A torch.cuda.MemPool whose segments are blocks of vram; they are freed when the pool ends."""
-    return torch.cuda.MemPool(allocator(source, record).allocator())
+    return torch.cuda.MemPool(allocator(source, record, "vram_torch_try_malloc").allocator())
 
 
 def _index(device):
-    if device is None:
-        return torch.cuda.current_device()
-    return device if isinstance(device, int) else (torch.device(device).index or 0)
+    index = device if device is None or isinstance(device, int) else torch.device(device).index
+    return torch.cuda.current_device() if index is None else index
 
 
 def usage(device=None):
     """Live and reserved bytes and their peaks, the bytes and blocks that were allocated and freed, and the refusals."""
     figures = (ctypes.c_uint64 * 9)()
-    _library.vram_torch_usage(_index(device), figures)
+    _call("usage", _index(device), figures)
     return dict(zip(("live", "peak_live", "reserved", "peak_reserved", "allocated", "freed", "allocations", "frees",
                      "refusals"), figures))
 
@@ -101,44 +89,58 @@ def usage(device=None):
 def memory_stats(device=None):
     """The statistics of torch.cuda.memory_stats, from which memory_allocated and memory_summary are computed. Numbers that
     vram does not have are 0: those of small and of large blocks, and of segments. The peaks of counts are current."""
+    if not torch.cuda.is_initialized():
+        return {}
     now = usage(device)
-    stats = {f"{kind}{part}.{what}": 0 for kind in SIZES + COUNTS + UNKNOWN
-             for part in (("",) if kind.startswith("oversize") else (".all", ".large_pool", ".small_pool"))
-             for what in ("current", "peak", "allocated", "freed")}
-    for kinds, values in (
-            (SIZES, (now["live"], now["peak_live"], now["allocated"], now["freed"])),
-            (COUNTS, (now["allocations"] - now["frees"], now["allocations"] - now["frees"], now["allocations"], now["frees"])),
-            (("reserved_bytes",), (now["reserved"], now["peak_reserved"], now["reserved"], 0))):
-        for kind in kinds:
-            stats.update(zip((f"{kind}.all.{what}" for what in ("current", "peak", "allocated", "freed")), values))
-    return stats | {"num_ooms": now["refusals"], "num_alloc_retries": 0}
+    count = now["allocations"] - now["frees"]
+    rows = dict.fromkeys(UNKNOWN, (0, 0, 0, 0)) | {"reserved_bytes": (now["reserved"], now["peak_reserved"], now["reserved"], 0)}
+    rows |= dict.fromkeys(SIZES, (now["live"], now["peak_live"], now["allocated"], now["freed"]))
+    rows |= dict.fromkeys(("allocation", "active"), (count, count, now["allocations"], now["frees"]))
+    return {f"{kind}{part}.{what}": value if part == ".all" else 0 for kind, row in rows.items()
+            for part in (("",) if kind.startswith("oversize") else (".all", ".large_pool", ".small_pool"))
+            for what, value in zip(("current", "peak", "allocated", "freed"), row)} | {
+                "num_ooms": now["refusals"], "num_alloc_retries": 0}
 
 
 def reset_peak_memory_stats(device=None):
     """Starts the peaks again at the current values."""
-    _library.vram_torch_reset_peaks(_index(device))
+    _call("reset_peaks", _index(device))
+
+
+def trim():
+    """Returns unused memory of every allocator to the devices. Returns the number of bytes."""
+    total, freed = 0, ctypes.c_uint64()
+    for _, library in _kept:
+        _call("trim", ctypes.byref(freed), library=library)
+        total += freed.value
+    return total
+
+
+def forget_captures():
+    """Makes memory available again that was freed during captures. To be called after the last replay of all graphs."""
+    for _, library in _kept:
+        _call("forget_captures", library=library)
 
 
 def report(device=None):
     """The report of the stack of a device, as text; after install(record=True), with the live bytes of each tag."""
-    return _library.vram_torch_report(_index(device)).decode()
+    _call("report", _index(device), ctypes.byref(text := ctypes.c_char_p()))
+    return text.value.decode()
 
 
 @contextlib.contextmanager
 def tag(name):
     """Names the purpose of the tensors that this thread allocates in the block. (Autograd has its own threads.)"""
-    _library.vram_torch_begin_tag(name.encode())
+    _call("begin_tag", name.encode())
     try:
         yield
     finally:
-        _library.vram_torch_end_tag()
+        _call("end_tag")
 
 
 def dump_snapshot(filename="dump_snapshot.pickle", device=None):
     """Writes the history of a device for pytorch.org/memory_viz."""
-    error = _library.vram_torch_snapshot(_index(device), os.fsencode(filename))
-    if error:
-        raise RuntimeError(error.decode())
+    _call("snapshot", _index(device), os.fsencode(filename))
 
 
 def snapshot(device=None):

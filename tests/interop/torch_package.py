@@ -13,16 +13,42 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STAND_IN = {
-    "torch/__init__.py": "__version__ = 'stand-in'\nfrom . import cuda\ndevice = None\n",
+    "torch/__init__.py": "__version__ = 'stand-in'\nfrom . import cuda\n"
+                         "class device:\n    def __init__(self, name):\n"
+                         "        _, _, number = name.partition(':')\n        self.index = int(number) if number else None\n",
     "torch/utils/__init__.py": "",
     "torch/utils/cpp_extension.py": "import os\nCUDA_HOME = os.environ['STAND_IN_CUDA']\ndef include_paths(): return []\n",
-    "torch/cuda/__init__.py": "from . import memory\ndef current_device(): return 0\n",
+    "torch/cuda/__init__.py": """
+import ctypes, itertools, os
+from . import memory
+runtime = ctypes.CDLL(os.environ["STAND_IN_CUDA"] + "/lib64/libcudart.so")
+initialized, current, stream = False, 0, None
+def is_initialized(): return initialized
+def current_device(): return current
+def current_stream(device=None): return stream
+class Stream:
+    numbers, made = {0: itertools.count(), -1: itertools.count()}, {}
+    def __init__(self, device=None, priority=0):  # one of 32 streams, as in PyTorch
+        key = priority, next(self.numbers[priority]) % 32
+        if key not in self.made:
+            handle = ctypes.c_void_p()
+            assert runtime.cudaStreamCreateWithFlags(ctypes.byref(handle), 1) == 0
+            self.made[key] = handle.value
+        self.cuda_stream = self.made[key]
+class CUDAGraph:
+    def capture_begin(self, *arguments, **named):
+        assert runtime.cudaStreamBeginCapture(ctypes.c_void_p(stream.cuda_stream), 0) == 0
+    def capture_end(self):
+        return runtime.cudaStreamEndCapture(ctypes.c_void_p(stream.cuda_stream), ctypes.byref(ctypes.c_void_p()))
+class MemPool:
+    def __init__(self, allocator): self.allocator = allocator
+""",
     "torch/cuda/memory.py": """
 import ctypes
 current = None
 class CUDAPluggableAllocator:
     def __init__(self, path, malloc, free):
-        self.library, self.set = ctypes.CDLL(path), {}
+        self.library, self.set, self.names = ctypes.CDLL(path), {}, (malloc, free)
         self.malloc, self.free = getattr(self.library, malloc), getattr(self.library, free)
         self.malloc.restype, self.malloc.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_int, ctypes.c_void_p]
         self.free.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p]
@@ -37,7 +63,7 @@ def max_memory_allocated(device=None): return memory_stats(device=device).get("a
 """,
 }
 USE = """
-import pickle, sys
+import ctypes, sys
 import torch
 import vram_torch
 assert str(vram_torch.INCLUDE).startswith(str(vram_torch.HERE)), "the package has its own headers"
@@ -45,6 +71,8 @@ record = sys.argv[1] == "record"
 vram_torch.install(record=record)
 memory = torch.cuda.memory
 a = memory.current
+assert torch.cuda.memory_stats() == {} and memory.max_memory_allocated() == 0, "CUDA is not initialized"
+torch.cuda.initialized = True
 assert set(a.set) == {"record_stream", "reset"} and all(a.set.values())
 with vram_torch.tag("optimizer"), vram_torch.tag("state"):
     p = a.malloc(1 << 20, 0, None)
@@ -67,6 +95,20 @@ memory.reset_peak_memory_stats()
 assert memory.max_memory_allocated() == 1 << 20
 assert a.malloc(1 << 50, 0, None) is None, "without PyTorch's headers a refusal is null"
 assert torch.cuda.memory_stats()["num_ooms"] == 1
+before = torch.cuda.memory_stats()
+alone = vram_torch.mem_pool(record=not record).allocator
+assert alone.names[0] == "vram_torch_try_malloc" and alone.malloc(1 << 50, 0, None) is None
+assert torch.cuda.memory_stats() == before, "the figures are those of install()"
+for wrong in (50, 1000, -1):
+    for function in (vram_torch.usage, vram_torch.report, vram_torch.reset_peak_memory_stats):
+        try:
+            function(wrong)
+            raise SystemExit(f"{function} accepts the device {wrong}")
+        except RuntimeError as e:
+            assert str(e)
+torch.cuda.current = 1
+assert [vram_torch._index(d) for d in (None, "cuda", "cuda:0", 0, "cuda:1")] == [1, 1, 0, 0, 1]
+torch.cuda.current = 0
 text = vram_torch.report()
 assert "live" in text, text
 if record:
@@ -81,7 +123,19 @@ else:
         raise SystemExit("there is no history")
     except RuntimeError as e:
         assert "install(record=True)" in str(e)
+torch.cuda.stream, side, graph = torch.cuda.Stream(), torch.cuda.Stream(priority=-1), torch.cuda.CUDAGraph()
+graph.capture_begin()  # vram has not seen the stream before
+c = a.malloc(4096, 0, torch.cuda.stream.cuda_stream)
+assert c
+a.free(c, 4096, 0, torch.cuda.stream.cuda_stream)
+assert graph.capture_end() == 0
+assert torch.cuda.runtime.cudaStreamBeginCapture(ctypes.c_void_p(side.cuda_stream), 0) == 0
+c = a.malloc(4096, 0, side.cuda_stream)  # a stream of PyTorch's pools that the program used only in a capture
+a.free(c, 4096, 0, side.cuda_stream)
+assert torch.cuda.runtime.cudaStreamEndCapture(ctypes.c_void_p(side.cuda_stream), ctypes.byref(ctypes.c_void_p())) == 0
+vram_torch.forget_captures()
 a.free(p, 1 << 20, 0, None)
+assert vram_torch.trim() >= 1 << 20 and torch.cuda.memory_stats()["reserved_bytes.all.current"] == 0
 assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == 0
 """
 
@@ -117,8 +171,7 @@ def main():
         run(compiler, "-std=c++20", "-O0", "-fPIC", "-shared", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-isystem", cuda_include,
             *sorted((ROOT / "tests/doubles/cudart").glob("*.cpp")), "-o", scratch / "cuda/lib64/libcudart.so")
         environment = os.environ | {"PYTHONPATH": folder, "STAND_IN_CUDA": str(scratch / "cuda"), "CXX": compiler,
-                                    "VRAM_TORCH_BUILD": str(scratch / "built"),
-                                    "LD_LIBRARY_PATH": str(scratch / "cuda/lib64")}
+                                    "VRAM_TORCH_BUILD": str(scratch / "built")}
         for how in ("plain", "record"):
             run(sys.executable, "-c", USE, how, env=environment)
         assert len(list((scratch / "built").glob("*.so"))) == 2
