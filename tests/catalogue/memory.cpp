@@ -243,6 +243,16 @@ PAIR(pageable_destination_of_a_direct_copy, race,
     MISTAKE(host_reads(q));
 }
 
+PAIR(fill_of_pageable_memory_by_a_device, race,
+     "cudaMemsetAsync may be asynchronous for memory that the device accesses itself",
+     .host_page_tables = true) {
+    block const      p{kind::pageable};
+    sim_stream const s;
+    fills(s, p);
+    if (right) { s.synchronize(); }
+    MISTAKE(host_reads(p));
+}
+
 PAIR(managed_memory_read_during_a_kernel, race,
      "With concurrent managed access, the host may access other bytes during a kernel") {
     block const      p{kind::managed};
