@@ -225,7 +225,7 @@ PAIR(query_of_a_captured_stream, refused(sim_status::stream_capturing),
     static_cast<void>(sim_graph::end(s));
 }
 
-PAIR(wait_for_a_captured_event, refused(sim_status::stream_capturing),
+PAIR(wait_for_a_captured_event, refused(sim_status::captured_event),
      "cudaErrorCapturedEvent: an event of a capture cannot be waited for by the host") {
     sim_stream const s, t;
     sim_event        e;
@@ -493,7 +493,7 @@ PAIR(fill_node_and_a_kernel_of_another_branch, race,
     sim_graph::end(s).launch(s);
 }
 
-PAIR(reset_event_of_a_capture, refused(sim_status::stream_capturing),
+PAIR(reset_event_of_a_capture, refused(sim_status::captured_event),
      "cudaErrorCapturedEvent: an event of a capture is usable after a record outside of it") {
     sim_stream const s, t;
     sim_event        e;

@@ -109,11 +109,32 @@ TEST_CASE("sim_graph: an event recorded in a capture cannot be queried, and orde
     sim_event  e;
     sim_graph::begin(s, sim_capture_mode::relaxed);
     e.record(s);
-    CHECK(status_of([&] { static_cast<void>(e.done()); }) == sim_status::stream_capturing);
-    CHECK(status_of([&] { e.synchronize(); }) == sim_status::stream_capturing);
     static_cast<void>(sim_graph::end(s));
+    // The capture has ended, so that no call can break it.
+    CHECK(status_of([&] { static_cast<void>(e.done()); }) == sim_status::captured_event);
+    CHECK(status_of([&] { e.synchronize(); }) == sim_status::captured_event);
     e.record(busy); // an ordinary event again
     CHECK(e.done());
+}
+
+TEST_CASE("sim_graph: a query of a captured event, or a wait of the host for it, breaks the "
+          "capture in every mode") {
+    for (auto const mode : {sim_capture_mode::global, sim_capture_mode::thread_local_only,
+                            sim_capture_mode::relaxed}) {
+        for (bool const waits : {false, true}) {
+            sim_node   node{traced()};
+            sim_stream s;
+            sim_event  e, before;
+            before.record(s);
+            sim_graph::begin(s, mode);
+            CHECK(before.done()); // of an event from before the capture: permitted
+            e.record(s);
+            CHECK(status_of([&] { waits ? e.synchronize() : static_cast<void>(e.done()); }) ==
+                  sim_status::captured_event);
+            CHECK(status_of([&] { static_cast<void>(sim_graph::end(s)); }) ==
+                  sim_status::capture_invalid);
+        }
+    }
 }
 
 TEST_CASE("sim_graph: a captured stream must not depend on work outside its graph") {

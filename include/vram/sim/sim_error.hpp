@@ -28,7 +28,8 @@ enum class sim_status {
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     capture_implicit,  ///< work on the legacy default stream while a blocking stream is captured
-    /// A wait for an event that was last recorded in a capture that has ended.
+    /// A query of an event that was last recorded in a capture, or a wait for it: of the host, or
+    /// of a stream after the capture has ended.
     captured_event,
     peer_not_reachable, ///< a copy between devices without a link
     copy_failed,        ///< a copy failed (an injected fault)
@@ -55,7 +56,7 @@ enum class sim_status {
     case sim_status::capture_isolation: return "capture would depend on work outside it";
     case sim_status::capture_implicit:
         return "the legacy stream depends on a blocking stream that is being captured";
-    case sim_status::captured_event: return "the event was recorded in a capture that has ended";
+    case sim_status::captured_event: return "the event was last recorded in a capture";
     case sim_status::peer_not_reachable: return "no link between the devices";
     case sim_status::copy_failed: return "copy failed";
     case sim_status::launch_failed: return "launch failed";

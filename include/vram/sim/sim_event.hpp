@@ -19,6 +19,8 @@ namespace vram {
 ///
 /// Failure   The constructor throws `sim_error` if a fault was injected for it. `record` throws
 ///           `sim_error{invalid_handle}` if the stream belongs to another device or was destroyed.
+///           `done` and `synchronize` throw `sim_error{captured_event}` if the event was last
+///           recorded in a capture, and invalidate it.
 /// Threads   Any thread may use the event.
 /// Cost      `record` copies one vector clock. A timed event is also an operation of the device.
 class sim_event {

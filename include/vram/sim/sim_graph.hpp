@@ -32,7 +32,8 @@ namespace vram {
 /// capture. So does `sim_copy_sync` on a thread for which the capture's mode forbids unsafe calls.
 /// Allocations, and queries of and waits for events and other streams, are permitted in every mode,
 /// as with vram's types for CUDA. An event that is recorded on a captured stream orders only nodes
-/// of the graph. A stream that waits for such an event joins the capture.
+/// of the graph. A stream that waits for such an event joins the capture. If the host waits for it
+/// or queries it, `sim_error{captured_event}` is thrown and the capture is invalidated.
 ///
 /// Failure   `end` throws `sim_error{capture_invalid}` if an illegal call has invalidated the
 ///           capture, if it began on another stream, or if a stream that joined has work for which
