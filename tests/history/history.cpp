@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/history/history.hpp> // first: the header stands alone
 
+#include "../doubles/contracts_throw.hpp"
 #include "recorded.hpp"
 
 #include <vram/base/tag.hpp>
 #include <vram/history/history_columns.hpp>
+#include <vram/history/read_history.hpp>
 
 #include <doctest/doctest.h>
 
@@ -64,6 +66,19 @@ TEST_CASE("history: an event has its size, stream, tag, line and resource") {
     CHECK(record.chunks[0].bytes == record.events[0].bytes);
     CHECK(log.events() == 3);
     CHECK(log.overwritten() == 0);
+}
+
+TEST_CASE("history: the number of the device is at most 4095, which each file can have") {
+    recorded_history::file_name const file{"device"};
+    history{{.device = 4095}}.write(file.path(), history_columns);
+    CHECK(read_history(file.path()).device == 4095);
+    doubles::contracts_throw const throws;
+    try {
+        history const refused{{.device = 4096}};
+        FAIL("a larger number is refused");
+    } catch (doubles::broken_contract const& b) {
+        CHECK(b.what == "history: `device` must be at most 4095");
+    }
 }
 
 TEST_CASE("history: an observer that was moved from is still one") {

@@ -5,6 +5,7 @@
 /// `history` is an observer that keeps the last events of a stack, for profilers and reports.
 
 #include <vram/base/call_stack.hpp>
+#include <vram/base/contract.hpp> // expects
 #include <vram/base/core/thread_number.hpp>
 #include <vram/base/tag.hpp>          // current_tag
 #include <vram/concepts/observer.hpp> // memory_event
@@ -26,7 +27,7 @@ namespace vram {
 struct history_options {
     /// Least number of events that are kept. Each takes 64 bytes of host memory once it is in use.
     std::size_t events = 1 << 18;
-    /// Number of the device in the files that are written.
+    /// Number of the device in the files that are written: at most 4095.
     std::uint32_t device = 0;
     /// Number of frames of the call stack that are stored with each event. With frames an event
     /// takes 72 bytes, and about 40 ns more for 8 frames, or some microseconds at a new place of
@@ -62,7 +63,10 @@ class history {
 public:
     explicit history(history_options options = {})
         : state_{std::make_shared<detail::history_state>(options.events, options.frames,
-                                                         options.device)} {}
+                                                         options.device)} {
+        expects(options.device <= detail::largest_history_device,
+                "history: `device` must be at most 4095");
+    }
     /// Copies share the events. A move is a copy, so that the observer of a stack that was
     /// moved from may still be called.
     history(history const&) noexcept            = default;

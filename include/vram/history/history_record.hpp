@@ -87,4 +87,10 @@ struct history_record {
     friend bool operator==(history_record const&, history_record const&) = default;
 };
 
+namespace detail {
+/// Largest value of `history_record::device`. The format of PyTorch's viewer has a list with an
+/// entry for each device up to it.
+inline constexpr std::uint32_t largest_history_device = 4095;
+} // namespace detail
+
 } // namespace vram

@@ -40,7 +40,7 @@ public:
                 from_.fail(file_error::reason::damaged);
             }
         }
-        made_.device      = static_cast<std::uint32_t>(from_.number(most_devices));
+        made_.device      = static_cast<std::uint32_t>(from_.number(largest_history_device));
         made_.overwritten = from_.number();
         read_tables();
         read_events();
@@ -50,8 +50,6 @@ public:
     [[nodiscard]] history_record result() && { return std::move(made_); }
 
 private:
-    static constexpr std::uint64_t most_devices = 4095;
-
     void read_tables() {
         for (std::size_t n = from_.count(1); n != 0; --n) { made_.tags.emplace_back(from_.text()); }
         for (std::size_t n = from_.count(3); n != 0; --n) {
