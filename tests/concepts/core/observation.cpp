@@ -181,6 +181,24 @@ TEST_CASE("observation: an observer gets the events that it does not skip, and n
     CHECK(events_of(kind::marked) == 0);
 }
 
+TEST_CASE("observation: a wait is notified by the resource that waits, not by those over it") {
+    doubles::recorder<host_platform::stream> seen;
+    observed                                 upstream{host_resource{}, std::ref(seen)};
+    detail::observation<decltype(upstream)>  outer{upstream, "outer", &seen};
+    detail::observation<decltype(upstream)>  inner{upstream, "inner", &upstream};
+    host_platform::stream const              s{};
+    auto const                               wait = [&] {
+        ++detail::waits_made;
+        ++detail::host_waits_made;
+        return static_cast<void*>(&seen);
+    };
+    auto const allocate = [&] { return inner.allocate(100, &s, {}, wait); };
+    CHECK(outer.allocate(100, &s, {}, allocate) == &seen);
+    CHECK(seen.count(kind::stream_waited, "inner") == 2);
+    CHECK(seen.count(kind::stream_waited, "outer") == 0);
+    CHECK(seen.count(kind::allocated, "outer") == 1);
+}
+
 TEST_CASE("observation: an observer that skips all events is not called") {
     deaf_log seen;
     {
