@@ -63,6 +63,15 @@ void use_well(R& memory, cuda_stream const& s) {
     cuda_check(cudaGraphDestroy(graph));
     if constexpr (forgetting_resource<R>) { memory.forget_captures(); }
     memory.trim();
+    // The memory of the graph was returned to CUDA, which may allocate it again.
+    void* other = nullptr;
+    cuda_check(cudaMalloc(&other, size));
+    fill<<<1, 128, 0, s.get()>>>(static_cast<unsigned char*>(other), size);
+    unsigned char* const last = block(memory, s);
+    fill<<<1, 128, 0, s.get()>>>(last, size);
+    finish(s);
+    cuda_check(cudaFree(other));
+    free(memory, s, last);
 }
 
 /// Printed before the fault, after which CUDA may fail.
