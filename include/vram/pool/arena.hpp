@@ -158,11 +158,11 @@ public:
         return this->chunks_.owner_of(p) != detail::chunk_map::nobody;
     }
     /// Returns the sum over all shards (pools of this arena), without the usage of the upstream.
-    /// Queued frees by threads of other shards are executed first. `peak_reserved` is exact.
-    /// `peak_live` is an upper bound: each shard reaches its own peak at its own time, and an exact
-    /// common count would be written by every thread in every call. With one shard `peak_live` is
-    /// exact, unless other threads queue frees for the shard; a queued block is live until the
-    /// queue is drained. Cost: a walk over all blocks.
+    /// Queued frees by threads of other shards are executed first. `peak_reserved` is exact, unless
+    /// other threads allocate during the call. `peak_live` is an upper bound: each shard reaches
+    /// its own peak at its own time, and an exact common count would be written by every thread in
+    /// every call. With one shard `peak_live` is exact, unless other threads queue frees for the
+    /// shard; a queued block is live until the queue is drained. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const { return this->totals(); }
     /// Returns the number and the sizes of the free pieces of all shards (pools). Cost: a walk over
     /// all blocks.

@@ -58,7 +58,8 @@ public:
         sizes_.add(size(usage));
     }
 
-    /// Returns the growth that lasts until the last step, or an empty result if there is none.
+    /// Returns the steady rise of the memory up to the last call of `step`, or an empty result if
+    /// there is none.
     [[nodiscard]] memory_growth growth() const {
         detail::steady_rise const found = sizes_.rise(options_.steps);
         if (!found.found()) { return {.of = options_.of}; }

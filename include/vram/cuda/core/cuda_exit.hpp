@@ -46,8 +46,9 @@ public:
     /// process that called `watch` before the `fork`.
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
-    /// Makes the CUDA call `call`, which waits, frees or queries, and returns its status. If CUDA
-    /// must not be called (`began()`), or if the runtime was shut down, returns cudaSuccess.
+    /// Makes the CUDA call `call`, which waits, frees or queries, and returns its status. Returns
+    /// cudaSuccess if the status means that the runtime was shut down. If the process is ending or
+    /// is a forked child (`began()`), returns cudaSuccess without the call.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
@@ -57,9 +58,9 @@ public:
         return cudaSuccess;
     }
 
-    /// Makes the CUDA call `call`, which creates something, and returns its status. If CUDA must
-    /// not be called (`began()`), only returns cudaErrorCudartUnloading, or in a child of `fork`
-    /// cudaErrorInitializationError.
+    /// Makes the CUDA call `call`, which creates something, and returns its status. If the process
+    /// is ending (`began()`), returns cudaErrorCudartUnloading without the call. If the process is
+    /// a forked child, returns cudaErrorInitializationError without the call.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();

@@ -200,7 +200,8 @@ public:
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // Each thread caches the last answers to its calls, so that repeated queries take no lock.
+        // Each thread caches a few streams that had not ended, with the number of ends at that
+        // time. A repeated query of such a stream takes no lock, until another stream ends.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }

@@ -76,11 +76,13 @@ struct box_plan {
                 .depth      = slices.count};
     }
 
-    std::size_t to_begin   = 0;  ///< offset in bytes of the box in the target array
-    std::size_t from_begin = 0;  ///< offset in bytes of the box in the source array
-    std::size_t width;           ///< contiguous bytes of a row of the box, in both arrays
-    step        steps[Rank + 1]; ///< the first `rank` entries are the dimensions, innermost first
-    std::size_t rank  = 0;       ///< number of dimensions in `steps`
+    std::size_t to_begin   = 0; ///< offset in bytes of the box in the target array
+    std::size_t from_begin = 0; ///< offset in bytes of the box in the source array
+    std::size_t width;          ///< contiguous bytes of a row of the box, in both arrays
+    /// The dimensions that are not part of `width`, innermost first, in the first `rank` entries.
+    /// The other entries have no effect.
+    step        steps[Rank + 1];
+    std::size_t rank  = 0; ///< number of dimensions in `steps`
     bool        empty = false;
     bool        apart = false; ///< true if rows are farther apart than the largest pitch of CUDA
 };

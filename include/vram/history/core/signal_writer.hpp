@@ -93,8 +93,9 @@ private:
         throw std::system_error{why, std::generic_category(), "vram: a handler of a signal"};
     }
 
-    /// Returns true if the signal ends a process without a handler. Returns false also for SIGUSR1,
-    /// SIGUSR2 and real-time signals, by which programs request a file.
+    /// Returns true if the signal ends a process without a handler. Exceptions: returns false for
+    /// SIGUSR1, SIGUSR2 and real-time signals, by which programs request that the history is
+    /// written.
     [[nodiscard]] static bool ends_the_process(int signal) noexcept {
         switch (signal) {
         case SIGUSR1:
@@ -125,8 +126,8 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Wakes the thread that calls the functions for `signal`. If the signal ends a process without
-    /// a handler, waits up to ten seconds for the thread to call them.
+    /// Wakes the thread that calls the functions for `signal`. If `ends_the_process(signal)`, waits
+    /// up to about ten seconds until the thread has called these functions.
     void write(int signal) noexcept {
         unsigned const turn = done_[signal].load();
         wanted_[signal].store(true);

@@ -137,9 +137,9 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for the other streams that may still access freed memory,
-    /// which are listed in `held` (without memory kept for captured graphs). Returns null, or the
-    /// timeline (record) of a stream that cannot be waited for because it is being captured.
+    /// Makes the stream of `asker` wait for the other streams in `held`, which may still access
+    /// freed memory. None of that memory may be kept for captured graphs. Stops at a stream that is
+    /// being captured, and returns its timeline (record). Returns null if none is.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -147,17 +147,16 @@ public:
                 continue;
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
-            other.poll(); // If the other stream's use is complete by now, it is not waited for.
-            // The query of events may have discarded the one that was just recorded.
+            other.poll(); // a stream whose use of the memory is complete by now is not waited for
+            // `poll` may have discarded the new event, if a captured graph contains that event.
             if (!ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
         return nullptr;
     }
 
-    /// For each stream in `held` (may still access freed memory): records an event behind its
-    /// frees, if there is none and that needs no wait. A later `poll` can then find the memory
-    /// unused.
+    /// Records an event behind the frees of each stream in `held` that has none, if that needs no
+    /// wait. A later `poll` can then find the freed memory unused.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -166,7 +165,7 @@ public:
     }
 
     /// Queries events to find out which streams in `held` still access the freed memory. First
-    /// records an event behind the frees of such a stream if there is none and that needs no wait.
+    /// records an event behind the frees of a stream that has none, if that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -176,7 +175,7 @@ public:
         }
     }
     /// Returns the timeline (record) of a stream in `held` that is being captured and has no event
-    /// behind its frees, which may belong to the graph. Returns null if there is none.
+    /// behind its frees, so that the graph may use the memory. Returns null if there is none.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -188,16 +187,16 @@ public:
     }
     [[nodiscard]] bool several() const noexcept { return table_.size() > 1; }
     /// Records an event on every stream that has freed memory since its last event, if that needs
-    /// no wait, so that a later `poll` can find that memory unused. Does nothing if only one stream
-    /// is known: it may use its memory without an event.
+    /// no wait. A later `poll` can then find that memory unused. Does nothing for a single stream,
+    /// which may use its own freed memory without an event.
     void try_record_all() noexcept {
         if (!several()) { return; }
         for (timeline* each : table_) { each->try_record_event(); }
     }
 
-    /// Makes the host wait until all pending uses (of freed memory) in `held` are complete, with
-    /// `guard` unlocked during the wait. Returns null, or the timeline (record) of a stream that
-    /// cannot be waited for: it is being captured, or a captured graph may use the memory.
+    /// Makes the host wait for the streams in `held`, which may still access freed memory. `guard`
+    /// is unlocked during a wait. Stops at a stream that is being captured, or whose memory is kept
+    /// for a captured graph, and returns its timeline (record). Returns null if there is none.
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
@@ -260,7 +259,7 @@ public:
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
-            gone->poll(); // records an event again if it became part of a captured graph
+            gone->poll(); // records an event again if that event became part of a captured graph
         } catch (...) { queried = false; }
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
@@ -334,22 +333,22 @@ public:
 
 private:
     void retire(timeline& gone) {
-        gone.poll(); // records an event again if it became part of a captured graph
-        // Memory kept for captured graphs needs an event too: a graph may be running.
+        gone.poll(); // records an event again if that event became part of a captured graph
+        // Memory kept for captured graphs needs an event too, because such a graph may be running.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
     }
     template <class Visit>
     [[gnu::noinline]] void forget_ended_now(Visit const& visit) noexcept {
-        // The count of destroyed streams is read before the loop, as more may end during it.
+        // The count is read before the loop, because more streams may be destroyed during the loop.
         ends_seen_ = Platform::ends();
         for (timeline* each : table_) {
             if (!each->alive() || !each->ended()) { continue; }
             try {
                 visit(*each);
                 retire(*each);
-            } catch (...) { // the event is recorded later, when memory of this stream is needed
+            } catch (...) { // the event is recorded when a request needs the stream's memory
                 report_failed_call("recording an event on a stream");
             }
         }

@@ -75,7 +75,7 @@ public:
     }
 
     /// Records an event behind the frees on `s` that have none, so that the stream may be
-    /// destroyed. If the stream is being captured, no event is recorded, and it must not be
+    /// destroyed. If the stream is being captured, no event is recorded, and the stream must not be
     /// destroyed.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
@@ -110,8 +110,8 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// The event, or else the device, for which a host thread waits with the lock released. `unpin`
-    /// ends the wait.
+    /// What a host thread waits for with the lock released: an event, a device or nothing. `unpin`
+    /// must be called after the wait.
     struct pin {
         enum class by { nothing, event, device };
 
@@ -136,10 +136,10 @@ public:
         }
     };
 
-    /// Chooses the oldest freed block, and returns what the host must wait for so that it is
-    /// unused: an event, which is pinned (not reused until `unpin`), or if there is none the
-    /// device. Skips streams that are being captured and have no event. Returns an empty pin if no
-    /// block is left.
+    /// Chooses the oldest freed block that the host can wait for, and returns what it must wait
+    /// for: an event, which is pinned (not reused until `unpin`), the device if there is no event,
+    /// or nothing if the block is unused already. Skips streams that are being captured and have no
+    /// event. Returns an empty pin if no block is left.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {
@@ -166,8 +166,8 @@ public:
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
     /// Called after a thread has waited for `done`, an event or a device. If `waited` (the wait
-    /// succeeded), stores that the stream's work is complete up to the epoch `done.until`. The next
-    /// `collect` then finds the freed blocks unused without a query of the event.
+    /// succeeded), stores that the stream's work is complete up to the end of the epoch
+    /// `done.until`. The next `collect` then finds the blocks freed until then unused.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }

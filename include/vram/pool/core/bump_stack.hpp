@@ -101,7 +101,8 @@ public:
         marks_.push(place{serial, current_, top});
         return serial;
     }
-    /// Returns true if the mark exists and no unwind to an earlier position removed it.
+    /// Returns true if the mark with the number `serial` was created and is not removed: no unwind
+    /// went back to an earlier position.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept {
         std::size_t const left = marks_up_to(serial);
         return left != 0 && marks_[left - 1].serial == serial;
@@ -122,7 +123,7 @@ public:
     }
     /// Returns to the mark with the number `serial`, or to the beginning if it is 0, and removes
     /// all later marks. The caller has already lowered the tops (bump pointers) of the chunks.
-    /// Returns the bytes that were live since the mark.
+    /// Returns the bytes that were allocated after the mark and not freed.
     std::size_t go_back(std::uint64_t serial) noexcept {
         std::size_t const left = marks_up_to(serial);
         std::size_t       live = 0;

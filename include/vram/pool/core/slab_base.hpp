@@ -26,9 +26,9 @@ namespace detail {
 /// streams' progress.
 ///
 /// Failure   The functions fail as those of `slab`. Before a request is refused, idle chunks of
-///           every block size are returned.
+///           every block size are returned, unless the request's stream is being captured.
 /// Threads   The rules are those of `slab`.
-/// Cost      See `stream_slabs`. Finding the block at an address is one table lookup.
+/// Cost      See `stream_slabs`. Finding the block at an address takes at most two table lookups.
 template <synchronous_resource Upstream>
 class slab_base : public growing_base<Upstream> {
     using base = growing_base<Upstream>;

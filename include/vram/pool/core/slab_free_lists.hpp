@@ -61,9 +61,9 @@ public:
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
-    /// Adds a freed block, which its stream may still use, to the list of that stream, in the order
-    /// of the epochs (parts of the stream's work) until which the blocks are used. Cost: a walk
-    /// over newer blocks.
+    /// Adds a freed block, which its stream may still use, to the list of that stream. The list is
+    /// sorted by epoch: the last part of the stream's work that may use the block. Cost: a walk
+    /// over the blocks with later epochs.
     void add_in_order(entry* n) noexcept {
         stream_lists& s = lists_[n->slot];
         n->newer        = nullptr;
@@ -97,7 +97,8 @@ private:
         entry* retained = nullptr;
     };
 
-    /// Returns the lists of the stream with the index `slot`; they are empty if it has none.
+    /// Returns the lists of the stream with the index `slot`. The result has empty lists if none
+    /// were reserved for that stream.
     [[nodiscard]] stream_lists at(std::size_t slot) const noexcept {
         return slot < lists_.size() ? lists_[slot] : stream_lists{};
     }

@@ -93,7 +93,7 @@ public:
             auto const place = candidates.find(timelines_.for_asker(who.mine, who.captured));
             if (place.cost == availability::ready) { return candidates.take(place, who.captured); }
             if (place.cost == availability::unavailable) { return nullptr; }
-            if (is_captured(who.on)) { // the capture may have begun during the search
+            if (is_captured(who.on)) { // a stream that is being captured must not wait
                 who.captured = true;
                 continue;
             }
@@ -104,20 +104,21 @@ public:
                 continue;
             }
             if (!std::exchange(*must_wait, true)) {
-                // A stream may be done with the memory although no event shows it: an event is
-                // recorded and queried.
+                // The streams may be done with the memory although no event shows that yet. So
+                // events are recorded and queried before a wait.
                 timelines_.ask(candidates.uses(place));
                 continue;
             }
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            *must_wait = false; // a captured stream cannot be waited for: another place is searched
+            *must_wait = false; // no wait makes this place free, so another one is searched
         }
     }
     /// Makes the stream of `mine` (null: the host) wait for the streams that may still access the
-    /// memory at `place`, then allocates it. Returns null if one of those streams is being
-    /// captured: the memory that it freed is then unavailable.
+    /// memory at `place`, then allocates that memory. Returns null if one of those streams is being
+    /// captured: the memory that the captured stream freed is then unavailable, or is kept for the
+    /// graph.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -130,7 +131,7 @@ public:
             // Other threads may allocate during the wait, so the place is reserved first.
             b = candidates.reserve(place);
             try {
-                do { // more uses may be added during the wait, so it is repeated
+                do { // other threads may add uses of the place by streams during the wait
                     captured = timelines_.finish(candidates.uses_of(b), held);
                 } while (captured == nullptr && !is_ready(candidates.uses_of(b)));
             } catch (...) {
@@ -143,9 +144,10 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`, which may still access freed memory. If one
-    /// of them is being captured, makes the memory that it freed unavailable instead. If captures
-    /// are not tracked, `retain(timeline)` is called for that, and keeps the memory for the graph.
+    /// Makes the host wait for the streams in `held`, which may still access freed memory. Stops at
+    /// a stream that is being captured. The memory that this stream freed since its last event then
+    /// becomes unavailable or, if captures are not tracked (neither by `graphs` nor by
+    /// `event_policy::eager`), `retain(timeline)` keeps that memory for the captured graph.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);

@@ -79,7 +79,9 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                captured = true; // a stream that is being captured must not wait
+                // The request's stream is being captured and must not wait: searches again for
+                // memory that needs no wait.
+                captured = true;
                 continue;
             }
             timeline const* const held_up = mine != nullptr

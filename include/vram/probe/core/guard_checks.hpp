@@ -59,8 +59,9 @@ public:
 
     [[nodiscard]] std::size_t fence() const noexcept { return fence_; }
 
-    /// Copies the fences of `block` to pinned memory, behind the earlier work of `s`. They are
-    /// compared later.
+    /// Copies the fences of `block` to pinned memory, behind the earlier work of `s`, for a later
+    /// comparison. If no slot is idle, first waits for the oldest check. Does nothing if other
+    /// threads use all slots.
     void copy_fences(stream s, guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
         if (slot == nullptr) { return; }
@@ -76,7 +77,8 @@ public:
             give_back_after(s, slot);
         }
     }
-    /// Compares the fences that have arrived in pinned memory, without a wait.
+    /// Compares the fences that have arrived in pinned memory, from the oldest check up to the
+    /// first whose copies are not complete. Does not wait.
     void compare_ready() noexcept {
         while (std::optional<comparison> const done = next(false)) { compare(*done); }
     }
@@ -86,7 +88,8 @@ public:
     }
 
     /// Copies `bytes` bytes at `from` to the host on the stream `own`, waits, and reports the first
-    /// byte that is not `expected`. Does nothing if other threads use all slots of pinned memory.
+    /// byte that is not `expected`. If no slot of pinned memory is idle, first waits for the oldest
+    /// check. Does nothing if other threads use all slots.
     void compare_now(stream own, std::byte const* from, std::size_t bytes, std::byte expected,
                      guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();

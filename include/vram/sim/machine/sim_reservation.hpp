@@ -22,8 +22,8 @@ namespace detail {
 /// Threads   The caller holds the machine's lock.
 struct sim_reservation {
     /// Reserves the range. `alignment` must be a power of two. If `backed`, the mappings have
-    /// contents. If also `plain`, the contents are at the addresses themselves and the host may use
-    /// them; if not, they are at other addresses.
+    /// contents: if `plain`, at the reserved addresses, so that the host may use them; otherwise at
+    /// other addresses.
     sim_reservation(std::size_t size, std::size_t alignment, int owner, bool backed, bool plain)
         : space{saturating_add(size, alignment), backed && plain},
           begin{align(space.begin(), alignment)},

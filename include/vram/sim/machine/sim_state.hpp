@@ -97,12 +97,13 @@ struct sim_stream_state {
     std::vector<std::size_t> capture_deps;
 
     /// Index, in vector clocks (records of the happens-before order), of this stream's waits for
-    /// values and collectives. It differs from that of the stream; valid if `waits_so_far` is not
-    /// 0.
+    /// values and collectives, and the counter of that index after the last wait. The stream's own
+    /// index is `slot`. The index is valid if the counter is not 0.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
-    /// For the legacy stream: index in vector clocks, and number, of the allocations that pools
-    /// made on it. They are no work of the stream. The index is valid if the number is not 0.
+    /// For the legacy stream: the index in vector clocks of the allocations that pools made on the
+    /// stream, and the counter of that index after the last allocation. These allocations are no
+    /// work of the stream, which has another index. The index is valid if the counter is not 0.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
     /// Vector clock that contains only the allocations of pools on the stream.

@@ -102,9 +102,10 @@ public:
         }
     }
 
-    /// Takes the physical memory from the pages [first, last) and releases it to the device, but
-    /// keeps up to `spare` pieces that back no page. Returns the number of pages that lost their
-    /// memory; pages that could not be unmapped are not counted.
+    /// Takes the physical memory from the pages [first, last). Each piece (memory of one page) is
+    /// kept as a spare if at most `spare` pieces then back no page, and otherwise is released to
+    /// the device. Returns the number of pages that had memory, without those that could not be
+    /// unmapped: the pieces of these stay spares.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
@@ -115,9 +116,9 @@ public:
         return gone;
     }
 
-    /// Moves the physical memory of the pages [from, from_end) to the pages of [to, to_end) without
-    /// memory, in order, until one of the two ranges is exhausted. Returns the number of pages
-    /// moved. If mapping a page fails, its memory is not moved.
+    /// Moves the physical memory of the pages [from, from_end) to those pages of [to, to_end) that
+    /// have no memory, in order, until one of the two ranges is exhausted. If a page cannot be
+    /// mapped, that page and the later ones are not moved. Returns the number of pages moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
         // The pages to which memory was mapped so far. Until access rights are set, the old pages
@@ -133,7 +134,7 @@ public:
                 if (pieces_.piece(i) != k) { put(i, k); }
                 done.push(i);
             }
-        } catch (...) {} // the pages that were mapped before the failure are moved
+        } catch (...) {} // the memory that was mapped before the failure is moved
         try {
             grant(done);
         } catch (...) {}
@@ -149,8 +150,9 @@ public:
         return moved;
     }
 
-    /// Releases physical memory that backs no page to the device, until at most `spare` such pieces
-    /// are left. Returns the number of pieces released.
+    /// Releases pieces of physical memory that back no page to the device, until at most `spare`
+    /// such pieces are left. Pieces that cannot be unmapped are kept. Returns the number of pieces
+    /// released.
     std::size_t trim(std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (std::size_t i = spares(); i-- > 0 && spares() > spare;) {

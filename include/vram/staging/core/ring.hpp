@@ -107,7 +107,8 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            // Relaxed order suffices: the threads that set `lost` have ended.
+            // Relaxed order suffices: the team's threads have ended, and all calls of the ring have
+            // returned.
             if (lost.load(std::memory_order_relaxed)) {
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,

@@ -44,7 +44,8 @@ public:
     staging_core(staging_core const&)            = delete;
     staging_core& operator=(staging_core const&) = delete;
 
-    /// Returns how `bytes` bytes at the host address `host` are copied to or from the device.
+    /// Returns how `bytes` bytes at the host address `host` are copied to or from the device;
+    /// `nothing` if `bytes` is 0.
     [[nodiscard]] transfer_path path_for(void const* host, std::size_t bytes) const {
         if (bytes == 0) { return transfer_path::nothing; }
         memory_kind const kind = kind_of(host, bytes);
@@ -54,14 +55,16 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// Returns how `bytes` bytes of a file are copied: by one thread or by all threads of the ring.
+    /// Returns how `bytes` bytes of a file are copied without GPUDirect Storage: by one thread, by
+    /// all threads of the ring, or, if `bytes` is 0, not at all (`nothing`).
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
-    /// Returns how `bytes` bytes of the file `of` are copied: by `gds` (GPUDirect Storage) if there
-    /// are more than `alone_bytes` and storage reaches device memory directly.
+    /// Returns how `bytes` bytes of the file `of` are copied: by `gds` (GPUDirect Storage) if
+    /// `bytes` is more than `alone_bytes` and storage reaches device memory directly, and otherwise
+    /// as without GPUDirect Storage.
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
