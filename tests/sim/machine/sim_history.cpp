@@ -28,10 +28,10 @@ TEST_CASE("sim_history: of each stream, the last read and the last atomic access
     sim_late_order const late;
     for (std::size_t slot : {7U, 2U, 5U, 2U}) { h.note(access_by(slot, slot), late); }
     CHECK(h.reads.size() == 3);
-    CHECK_FALSE(h.atomics);
+    CHECK_FALSE(h.mixed);
     h.note(access_by(5, 9), late);
     h.note(access_by(5, 10, access::atomic), late);
-    CHECK(h.atomics);
+    CHECK(h.mixed);
     REQUIRE(h.reads.size() == 4);
     CHECK(h.reads[0].slot == 2);
     CHECK(h.reads[1].count == 9);
@@ -56,7 +56,7 @@ TEST_CASE("sim_history: accesses that no later one can conflict with are forgott
     CHECK(map.pieces() == 4); // the allocation, nothing, and two pieces of the last write
     CHECK(map.at(0).write.what == access::allocation);
     CHECK(map.at(15).write.what == access::none);
-    CHECK_FALSE(map.at(27).atomics);
+    CHECK_FALSE(map.at(27).mixed);
     forget_past(map, until(3), false);
     CHECK(map.pieces() == 1);
 }

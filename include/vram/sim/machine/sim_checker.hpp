@@ -54,8 +54,7 @@ public:
     /// Returns an index in vector clocks (records of the happens-before order) for a new stream or
     /// host thread. `creator` is the vector clock of the thread that creates it.
     std::size_t actor(vector_clock const& creator) { return actors_.take(creator); }
-    /// Makes the index `slot` of a stream or thread that has ended (in the vector clocks) available
-    /// for another. `count` is the number of its last step.
+    /// Makes the index `slot` of an ended stream or thread, and its last step `count`, reusable.
     void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
     /// Checks one access to `range` by the operation `step`, and records it in the access history.
@@ -224,7 +223,8 @@ private:
         vector_clock const* const all[] = {&clock};
         sim_conflicts             found{step, all, fully};
         found.separate(late_);
-        bool reported = false;
+        bool const replaces = access == sim_access::write && !late_.is_open();
+        bool       reported = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
             if (on_.races) { found.collect(block.begin + from, block.begin + to, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
@@ -234,9 +234,9 @@ private:
                 report({sim_mistake::uninitialised_read, step, h.write, block.begin + from,
                         to - from, "no write was declared before it", block.description()});
             }
-            if (access != sim_access::write) { h.note(step, late_); }
+            if (!replaces) { h.note(step, late_); }
         });
-        if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
+        if (replaces) { history.assign(first, last, {step, {}}); }
         if (on_.races && history.compact_is_due()) {
             forget_past(history, is_past, on_.uninitialised);
         }

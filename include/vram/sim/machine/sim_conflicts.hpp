@@ -42,13 +42,14 @@ public:
     void uses_only() noexcept { uses_only_ = true; }
 
     /// Adds the conflicts with operations in `h`, the access history of the bytes from `begin` to
-    /// `end`: the last write and the accesses since then, if they do not happen before `step`.
+    /// `end`: the accesses there that do not happen before `step`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
-        if (step_.what == sim_event_of::kind::read && !h.atomics) { return; }
+        if (step_.what == sim_event_of::kind::read && !h.mixed) { return; }
         for (sim_event_of const& earlier : h.reads) {
             // Two reads do not conflict, and neither do two atomic accesses.
-            bool const alike = step_.what == earlier.what;
+            bool const alike =
+                step_.what == earlier.what && step_.what != sim_event_of::kind::write;
             if (!alike) { look(begin, end, earlier); }
         }
     }

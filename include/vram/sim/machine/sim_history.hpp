@@ -8,7 +8,7 @@
 #include <vram/sim/machine/sim_late_order.hpp>
 #include <vram/sim/sim_report.hpp> // sim_event_of
 
-#include <algorithm> // any_of, equal, lower_bound
+#include <algorithm> // any_of, equal, lower_bound, upper_bound
 #include <cstddef>   // ptrdiff_t, size_t
 #include <vector>    // vector, erase_if
 
@@ -16,21 +16,24 @@ namespace vram {
 namespace detail {
 
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
-/// then, sorted by the index of their stream or thread in vector clocks.
+/// then, sorted by the index of their stream or thread in vector clocks. `reads` also has earlier
+/// accesses if the last write may get an order, by a wait for work that is not queued yet, which
+/// they do not get.
 ///
 /// Cost      `note` is O(1) if streams read in turns. Otherwise it is O(log reads), or O(reads) for
 ///           the first read of a stream or thread.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
-    bool                      atomics = false; ///< true if `reads` has atomic accesses
-    std::size_t               latest  = 0;     ///< position in `reads` that `note` changed last
+    bool                      mixed  = false; ///< true if not all elements of `reads` are reads
+    std::size_t               latest = 0;     ///< position in `reads` that `note` changed last
 
-    /// Adds a read or an atomic access. It replaces the previous access of the same kind by the
-    /// same stream or thread, unless the stream waits, between the two, for work that is not queued
-    /// yet.
+    /// Adds an access. A read or an atomic access replaces the previous one of its kind by the same
+    /// stream or thread, and a write replaces all, except accesses before a wait of the stream for
+    /// work that is not queued yet.
     void note(sim_event_of const& step, sim_late_order const& late) {
-        atomics = atomics || step.what == sim_event_of::kind::atomic;
+        if (step.what == sim_event_of::kind::write) { return overwrite(step, late); }
+        mixed   = mixed || step.what != sim_event_of::kind::read;
         auto at = place_of(step, late.used());
         // Keeps the stream's previous access if, between it and the new one, the stream may have
         // waited for work that was not queued yet.
@@ -48,9 +51,7 @@ struct sim_history {
     template <class Past>
     void forget(Past const& past, bool keep_fresh) {
         std::erase_if(reads, past);
-        atomics          = std::any_of(reads.begin(), reads.end(), [](sim_event_of const& e) {
-            return e.what == sim_event_of::kind::atomic;
-        });
+        find_mixed();
         bool const fresh = write.what == sim_event_of::kind::allocation;
         if (!(fresh && keep_fresh) && past(write)) { write = {}; }
     }
@@ -62,6 +63,23 @@ struct sim_history {
     }
 
 private:
+    /// Replaces the accesses by the write `step`. Keeps an earlier access if a wait for work that
+    /// is not queued yet may order one of the two and not the other.
+    void overwrite(sim_event_of const& step, sim_late_order const& late) {
+        bool const any = write.what != sim_event_of::kind::none;
+        if (any) {
+            reads.insert(std::upper_bound(reads.begin(), reads.end(), write, is_before), write);
+        }
+        std::erase_if(reads, [&](sim_event_of const& e) { return !late.between(e, step); });
+        write  = step;
+        latest = 0;
+        find_mixed();
+    }
+    void find_mixed() noexcept {
+        mixed = std::any_of(reads.begin(), reads.end(), [](sim_event_of const& e) {
+            return e.what != sim_event_of::kind::read;
+        });
+    }
     /// Returns the first position in `reads` (sorted) that is not before `step`. Tries the position
     /// after `latest` first, unless `several` is true: a stream may then have several accesses of
     /// one kind.

@@ -66,7 +66,7 @@ public:
     /// Returns `ordered` if waits for work that was queued later order `first` before `second`, an
     /// operation with the vector clock `clock`. Returns `open` if a wait may still do so because
     /// its work is not queued yet, and `lost` if it is not known any more what a wait ordered.
-    /// Otherwise returns `unordered`.
+    /// Otherwise returns `unordered`. For two accesses the opposite order counts as well.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -74,17 +74,20 @@ public:
         vector_clock all  = clock;
         bool const   gone = close(all, open);
         if (all.includes(first.slot, first.count)) { return answer::ordered; }
+        bool const accesses = is_access(first) && is_access(second);
         for (wait const& w : waits_) {
-            if (!w.followed_by(first)) { continue; }
+            if (!accesses || !w.followed_by(first)) { continue; }
             open = open || w.open;
             if (!w.open && w.then.includes(second.slot, second.count)) { return answer::ordered; }
         }
         return open ? answer::open : gone ? answer::lost : answer::unordered;
     }
+    /// Returns true if a stream waits for work that is not queued yet.
+    [[nodiscard]] bool is_open() const noexcept { return open_ != 0; }
     /// Returns true if a stream has waited for work that was not queued yet.
     [[nodiscard]] bool used() const noexcept { return !waits_.empty(); }
-    /// Returns true if the stream of the operations `a` and `b` waits, between the two, for work
-    /// that is not queued yet.
+    /// Returns true if a wait for work that is not queued yet precedes exactly one of the
+    /// operations `a` and `b`.
     [[nodiscard]] bool between(sim_event_of const& a, sim_event_of const& b) const {
         if (open_ == 0) { return false; }
         return std::any_of(waits_.begin(), waits_.end(), [&](wait const& w) {
@@ -137,6 +140,11 @@ private:
             return found != followers.end() && found->second <= e.count;
         }
     };
+
+    /// Returns true for a read, a write or an atomic access; false for an allocation or a free.
+    [[nodiscard]] static bool is_access(sim_event_of const& e) noexcept {
+        return e.what != sim_event_of::kind::allocation && e.what != sim_event_of::kind::release;
+    }
 
     /// Largest number of resolved waits (the work that they wait for is queued) that are stored.
     static constexpr std::size_t most = 256;
