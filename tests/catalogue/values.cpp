@@ -125,4 +125,109 @@ PAIR(word_freed_before_its_write, free_before_last_use,
     MISTAKE(p.free());
 }
 
+PAIR(written_before_a_wait_for_a_later_value, race,
+     "Work before cuStreamWaitValue32 is not ordered by it, whatever the stream writes later") {
+    block const      p;
+    word const       w;
+    sim_stream const s, t;
+    writes(t, p);
+    if (right) { follows(s, t); }
+    sim_wait_value(t, w.value(), 1);
+    writes(t, p);
+    MISTAKE(writes(s, p));
+    sim_write_value(s, w.value(), 1);
+}
+
+PAIR(read_before_a_wait_for_a_later_value, race,
+     "Work before cuStreamWaitValue32 is not ordered by it, whatever the stream writes later") {
+    block const      p;
+    word const       w;
+    sim_stream const s, t, u;
+    reads(u, p);
+    follows(t, u);
+    if (right) { follows(s, u); }
+    sim_wait_value(t, w.value(), 1);
+    writes(t, p);
+    MISTAKE(writes(s, p));
+    sim_write_value(s, w.value(), 1);
+}
+
+PAIR(freed_before_a_later_value, free_before_last_use,
+     "cudaFreeAsync must happen after all work with the memory") {
+    sim_async_resource memory;
+    word const         w;
+    sim_stream const   s, t;
+    sim_range const    p{memory.allocate_sync(4096), 4096};
+    sim_wait_value(t, w.value(), 1);
+    writes(t, p);
+    MISTAKE(memory.deallocate(right ? t : s, const_cast<void*>(p.data), p.bytes));
+    sim_write_value(s, w.value(), 1);
+}
+
+PAIR(allocated_after_a_wait_for_a_later_value, use_before_ready,
+     "cudaMallocAsync is work of its stream: other streams use the memory after it") {
+    sim_async_resource memory;
+    word const         w;
+    sim_stream const   s, t;
+    if (!right) { sim_wait_value(t, w.value(), 1); }
+    sim_range const p{memory.allocate(t, 4096), 4096};
+    if (right) {
+        follows(s, t);
+        sim_wait_value(t, w.value(), 1);
+    }
+    MISTAKE(writes(s, p));
+    sim_write_value(s, w.value(), 1);
+    memory.deallocate(t, const_cast<void*>(p.data), p.bytes);
+}
+
+PAIR(two_streams_write_the_value, race,
+     "cuStreamWaitValue32 ends at the first value that suits, of any stream") {
+    block const      p;
+    word const       w, other;
+    sim_stream const s, t, u;
+    writes(s, p);
+    sim_write_value(s, w.value(), 1);
+    sim_write_value(u, (right ? other : w).value(), 1);
+    sim_wait_value(t, w.value(), 1);
+    MISTAKE(reads(t, p));
+}
+
+PAIR(another_stream_writes_the_value_later, not_checked(race),
+     "cuStreamWaitValue32 ends at the first value that suits, in whichever sequence writes are "
+     "queued") {
+    block const      p;
+    word const       w, other;
+    sim_stream const s, t, u;
+    writes(s, p);
+    sim_write_value(s, w.value(), 1);
+    sim_wait_value(t, w.value(), 1);
+    MISTAKE(reads(t, p));
+    sim_write_value(u, (right ? other : w).value(), 1);
+}
+
+PAIR(the_value_was_there_before, race,
+     "cuStreamWaitValue32 does not wait if the word has the value already") {
+    block const      p;
+    word const       w;
+    sim_stream const s, t;
+    *w.value() = right ? 0 : 1;
+    writes(s, p);
+    sim_write_value(s, w.value(), 1);
+    sim_wait_value(t, w.value(), 1);
+    MISTAKE(reads(t, p));
+}
+
+PAIR(host_polls_a_value_of_two_streams, race,
+     "A poll orders only the work that precedes every write of the value") {
+    block const      p{kind::pinned}, q;
+    word const       w;
+    sim_stream const s, u;
+    writes(s, p);
+    sim_write_value(s, w.value(), 1);
+    sim_launch(u, {.writes = {q}, .duration = sim_time{100'000}});
+    sim_write_value(u, w.value(), right ? 2 : 1);
+    while (sim_read_value(w.value()) != 1) {}
+    MISTAKE(host_reads(p));
+}
+
 } // namespace catalogue::values

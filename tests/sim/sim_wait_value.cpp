@@ -308,3 +308,96 @@ TEST_CASE("sim_wait_value: conflicts that a forgotten wait may order are counted
     t.read(t.b); // later work of the stream has the order
     CHECK(t.kinds().empty());
 }
+
+TEST_CASE("sim_wait_value: a wait follows the work before every write that may end it") {
+    word_scene t;
+    sim_stream c;
+    sim_event  first;
+    sim_write_value(t.a, t.flag, 1);
+    sim_write_value(c, t.flag, 1);
+    SUBCASE("executed writes count as queued ones do") {
+        t.a.synchronize();
+        c.synchronize();
+    }
+    SUBCASE("queued writes") {}
+    t.write(t.a); // after the write of the value
+    sim_write_value(t.a, t.flag, 2);
+    sim_wait_value(t.b, t.flag, 2);
+    t.read(t.b);
+    CHECK(t.kinds().empty()); // only one write suits
+    first.record(t.b);
+    first.wait(c);
+    t.write(c);
+    sim_write_value(c, t.flag, 3);
+    sim_stream e;
+    sim_wait_value(e, t.flag, 2); // ends at 2 or 3
+    t.read(e);
+    CHECK(t.kinds() == "race;");
+    sim_wait_value(e, t.flag, 3);
+    t.read(e);
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_wait_value: both streams that may end a wait follow common work") {
+    word_scene t;
+    sim_stream c;
+    sim_event  e;
+    t.write(t.a);
+    e.record(t.a);
+    e.wait(c);
+    sim_write_value(t.a, t.flag, 1);
+    sim_write_value(c, t.flag, 1);
+    sim_wait_value(t.b, t.flag, 1);
+    t.read(t.b);
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_wait_value: a known write excludes the values before it") {
+    word_scene t;
+    for (int i = 0; i < 3; ++i) { // the streams use the memory in turns
+        t.write(t.a);
+        sim_write_value(t.a, t.flag, 1);
+        sim_wait_value(t.b, t.flag, 1, sim_value_is::equal);
+        t.write(t.b);
+        sim_write_value(t.b, t.flag, 0);
+        if (i == 1) { t.b.synchronize(); }
+        sim_wait_value(t.a, t.flag, 0, sim_value_is::equal);
+    }
+    CHECK(t.kinds().empty());
+    t.a.synchronize();
+    for (int i = 0; i < 3; ++i) { // the host resets the word
+        *t.flag = 0;
+        t.write(t.a);
+        sim_write_value(t.a, t.flag, 1);
+        if (i == 1) { t.a.synchronize(); }
+        sim_wait_value(t.b, t.flag, 1);
+        t.write(t.b);
+        t.b.synchronize();
+    }
+    CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_wait_value: accesses before an open wait are kept until they are ordered") {
+    word_scene t;
+    sim_stream c;
+    t.write(t.b);
+    t.read(t.b);
+    sim_event e;
+    e.record(t.b);
+    e.wait(c);
+    t.read(c);
+    e.record(c);
+    e.wait(t.b);
+    sim_wait_value(t.b, t.flag, 1);
+    for (int i = 0; i < 100; ++i) { t.write(t.b); }
+    t.write(t.a);
+    REQUIRE(t.node.reports().size() == 1);
+    CHECK(t.node.reports().at(0).count == 2); // with the reads of `b` and `c`
+    CHECK(t.kinds() == "race;");
+    sim_write_value(t.a, t.flag, 1);
+    CHECK(t.kinds().empty()); // the other writes of `b` are later
+    e.record(t.b);
+    e.wait(t.a);
+    t.write(t.a);
+    CHECK(t.kinds().empty());
+}

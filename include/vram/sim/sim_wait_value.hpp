@@ -90,7 +90,8 @@ enum class sim_value_is : unsigned char {
 };
 
 /// Makes the later work of `stream` wait until the word at `where` has the value, as
-/// cuStreamWaitValue32 does. The host does not wait. If no write of such a value follows, the
+/// cuStreamWaitValue32 does. The host does not wait. If several writes may end the wait, the later
+/// work is ordered after the work before all of them. If no write of such a value follows, the
 /// streams never continue: the wait of a thread, or the end of the node, reports a deadlock, and
 /// the simulation then lets the streams continue. (If the process has several threads, one that is
 /// no `sim_thread` reports it after ten seconds without progress.)
@@ -143,7 +144,7 @@ inline void sim_set_value(std::uint32_t* where, std::uint32_t value,
                     true);
     auto const        at   = reinterpret_cast<std::uintptr_t>(where);
     detail::sim_word& word = m.words[at];
-    word.queued.push_back({0, value, call.host->vclock});
+    word.queued.push_back({0, value, step.slot, step.count, call.host->vclock});
     m.written(word, value, call.host->vclock);
     m.write_word({.where = at, .value = value}, 0);
     call.throw_report();

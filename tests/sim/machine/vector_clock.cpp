@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
+
 using namespace vram;
 using namespace vram::detail;
 
@@ -53,4 +56,19 @@ TEST_CASE("vector_clock: a copy has both orders, and is not changed later") {
     CHECK(plain == event);
     plain = vector_clock{};
     CHECK_FALSE(plain.includes_fully(1, 1));
+}
+
+TEST_CASE("vector_clock: the common part of two clocks has the smaller counters") {
+    vector_clock a, b, c;
+    for (std::size_t i = 0; i < 40; ++i) {
+        a.raise(i, 2 * i);
+        b.raise(i, 40 - i);
+    }
+    c.raise(100, 7);
+    b.join_by_resource(c);
+    vector_clock const both = a.common(b);
+    for (std::size_t i = 0; i < 50; ++i) { CHECK(both[i] == std::min(a[i], b[i])); }
+    CHECK(both == b.common(a));
+    CHECK_FALSE(b.common(b).includes_fully(100, 1));
+    CHECK(a.common({}) == vector_clock{});
 }

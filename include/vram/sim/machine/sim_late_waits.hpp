@@ -6,6 +6,8 @@
 
 #include <vram/sim/machine/sim_machine.hpp>
 
+#include <cstddef> // size_t
+
 namespace vram {
 namespace detail {
 
@@ -19,22 +21,22 @@ class sim_late_waits {
 public:
     explicit sim_late_waits(sim_machine& m) : m_{m} {}
 
-    /// Orders a wait `op` for a value of a word in memory after the write that ends it. If `op`
-    /// writes a word, ends the waits for the value.
-    void use_word(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
+    /// Orders a wait `op` for a value of a word in memory after the work that precedes every write
+    /// that may end it. If `op` writes a word, ends the waits for the value. `slot` is the index of
+    /// the stream in vector clocks.
+    void use_word(sim_operation& op, std::size_t slot, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];
         if (!use.waits) {
-            word.queued.push_back({op.number, use.value, vclock});
+            word.queued.push_back({op.number, use.value, slot, vclock[slot], vclock});
             op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
             return m_.written(word, use.value, vclock);
         }
         if (!m_.checker.on().races) { return; }
-        if (sim_word::write const* const found = word.find(use, m_.value_at(use.where))) {
-            return vclock.join(found->vclock);
-        }
-        // The word already has a value that ends the wait, and the program wrote it, not a stream.
-        if (use.ends_at(m_.value_at(use.where))) { return; }
+        int        device = 0;
+        bool const plain  = m_.memory.kind_of(use.where, device) != sim_kind::device;
+        auto const then   = word.before(use, m_.value_at(use.where), plain, vclock);
+        if (then) { return vclock.join(*then); }
         begin_wait(vclock, s);
         word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
     }

@@ -277,7 +277,7 @@ public:
                 std::memory_order_acquire);
         }
         // Memory has no contents (`sim_options::backed`): only words that streams write are kept.
-        return words[where].last.value;
+        return words[where].value;
     }
     [[nodiscard]] bool reached(sim_word_use const& use) {
         return !use.waits || use.ends_at(value_at(use.where));
@@ -286,8 +286,8 @@ public:
     /// the number of the operation that writes.
     void write_word(sim_word_use const& use, std::uint64_t number) {
         sim_word& word = words[use.where];
-        word.executed(number);
-        word.last.value = use.value;
+        word.executed(number, value_at(use.where));
+        word.value = use.value;
         if (std::uintptr_t const at = memory.view(use.where)) {
             std::atomic_ref{*reinterpret_cast<std::uint32_t*>(at)}.store(use.value,
                                                                          std::memory_order_release);
@@ -312,13 +312,13 @@ public:
             return true;
         });
     }
-    /// Called when the thread `h` has read the word at `where`: the work before the write of its
+    /// Called when the thread `h` has read the word at `where`: the work before every write of its
     /// present value happens before the next step of `h`.
     void word_read(sim_host& h, std::uintptr_t where) {
         auto const found = words.find(where);
-        if (found == words.end() || !found->second.written) { return; }
-        sim_word::write const& last = found->second.last;
-        if (last.value == value_at(where)) { acquire(h, last.vclock); }
+        if (found == words.end() || !checker.on().races) { return; }
+        auto const then = found->second.before_read(value_at(where), h.vclock);
+        if (then) { acquire(h, *then); }
     }
 
     /// Reports that operations wait for each other, or for a value that nothing writes, and lets

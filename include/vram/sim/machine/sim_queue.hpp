@@ -257,7 +257,7 @@ private:
                 throw;
             }
         }
-        if (op.task.word && !op.task.fails) { sim_late_waits{m_}.use_word(op, vclock, s); }
+        if (op.task.word && !op.task.fails) { sim_late_waits{m_}.use_word(op, at.slot, vclock, s); }
         if (op.task.meeting) { sim_late_waits{m_}.join_meeting(op, vclock, s); }
         if (op.task.host_function && m_.checker.on().races) {
             op.task.effect = [effect = std::move(op.task.effect), vclock] {

@@ -6,12 +6,12 @@
 
 #include <vram/sim/machine/vector_clock.hpp>
 
-#include <algorithm>     // find_if
+#include <algorithm>     // all_of, any_of, find_if, for_each
 #include <cstddef>       // size_t
 #include <cstdint>       // uint32_t, int32_t, uint64_t, uintptr_t
-#include <deque>         // deque
+#include <list>          // list
+#include <optional>      // optional
 #include <unordered_map> // unordered_map
-#include <utility>       // move
 #include <vector>        // vector
 
 namespace vram {
@@ -33,12 +33,21 @@ struct sim_word_use {
 };
 
 /// A word in memory that streams write or wait for, with the writes by which waits are ordered.
+///
+/// Cost      `before` and `executed` are linear in the number of queued writes.
 struct sim_word {
     struct write {
         /// Number of the operation that writes; 0 for a write by the host.
         std::uint64_t number = 0;
         std::uint32_t value  = 0;
+        /// Index of the stream or thread in vector clocks, and its step that writes.
+        std::size_t   slot  = 0;
+        std::uint64_t count = 0;
         vector_clock  vclock;
+
+        [[nodiscard]] bool is_in(vector_clock const& clock) const noexcept {
+            return clock.includes(slot, count);
+        }
     };
     /// A wait of a stream for a value that no queued write has.
     struct open_wait {
@@ -50,30 +59,87 @@ struct sim_word {
         std::uint64_t     id; ///< id of the stream that waits
     };
 
-    write                  last; ///< the last write that was executed
-    std::deque<write>      queued;
+    std::uint32_t          value = 0; ///< the value of the last write that was executed
+    std::list<write>       done;      ///< the last executed writes, at most `most`
+    std::list<write>       queued;
     std::vector<open_wait> open;
     /// Notification counters of the gates (`sim_gate`) at which threads wait for the word.
     std::vector<std::uint64_t*> gates;
-    bool                        written = false;
 
-    /// Returns a write of a value that ends the wait `use`, or null: the last executed write if the
-    /// word still has its value (`seen` is the present value), otherwise the first suitable queued
-    /// write.
-    [[nodiscard]] write const* find(sim_word_use const& use, std::uint32_t seen) const {
-        if (written && last.value == seen && use.ends_at(seen)) { return &last; }
-        auto const found = std::find_if(queued.begin(), queued.end(),
-                                        [&](write const& w) { return use.ends_at(w.value); });
-        return found == queued.end() ? nullptr : &*found;
+    /// Returns true if the program did not change the value, now `seen`, after the last write.
+    [[nodiscard]] bool is_written(std::uint32_t seen) const noexcept {
+        return !done.empty() && value == seen;
     }
-    /// Records that the queued write with the operation number `number` was executed.
-    void executed(std::uint64_t number) {
+
+    /// Returns the vector clock of the work that happens before the end of the wait `use`,
+    /// whichever suitable write ends it. A write in `clock` (of the operation that waits) excludes
+    /// the writes that happen before it: their values were overwritten. The result is empty if the
+    /// wait may end at `seen`, the present value, and no stream wrote that. If `plain` is false,
+    /// the host cannot have stored it, and a queued write counts instead. Returns null if no write
+    /// is suitable.
+    [[nodiscard]] std::optional<vector_clock> before(sim_word_use const& use, std::uint32_t seen,
+                                                     bool plain, vector_clock const& clock) const {
+        std::vector<write const*> known, found; // at most one write of each stream or thread
+        bool const                written = is_written(seen);
+        auto const                each    = [&](auto const& visit) {
+            if (written) { std::for_each(done.begin(), done.end(), visit); }
+            std::for_each(queued.begin(), queued.end(), visit);
+        };
+        auto const same = [](std::vector<write const*>& all, write const& w) {
+            return std::find_if(all.begin(), all.end(),
+                                [&](write const* one) { return one->slot == w.slot; });
+        };
+        each([&](write const& w) {
+            if (!w.is_in(clock)) { return; }
+            auto const at = same(known, w);
+            at == known.end() ? known.push_back(&w) : static_cast<void>(*at = &w);
+        });
+        each([&](write const& w) {
+            bool const gone = std::any_of(known.begin(), known.end(), [&](write const* later) {
+                return later != &w && w.is_in(later->vclock);
+            });
+            if (!gone && use.ends_at(w.value) && same(found, w) == found.end()) {
+                found.push_back(&w);
+            }
+        });
+        bool const stored = !written && known.empty() && use.ends_at(seen);
+        if (stored && (plain || found.empty())) { return vector_clock{}; }
+        if (found.empty()) { return {}; }
+        return common(found);
+    }
+    /// Returns the vector clock of the work before every write of the present value `seen`, for a
+    /// thread with the vector clock `clock` that has read it. Returns null if that adds nothing.
+    [[nodiscard]] std::optional<vector_clock> before_read(std::uint32_t       seen,
+                                                          vector_clock const& clock) const {
+        if (!is_written(seen) || done.back().is_in(clock)) { return {}; }
+        return before({.value = seen, .equal = true}, seen, true, clock);
+    }
+    /// Records that the queued write with the operation number `number` was executed. `seen` is the
+    /// value before: if the program has changed it, no wait sees an earlier write any more.
+    void executed(std::uint64_t number, std::uint32_t seen) {
         auto const found = std::find_if(queued.begin(), queued.end(),
                                         [&](write const& w) { return w.number == number; });
         if (found == queued.end()) { return; }
-        last    = std::move(*found);
-        written = true;
-        queued.erase(found);
+        if (seen != value) { done.clear(); }
+        done.splice(done.end(), queued, found);
+        if (done.size() > most) { done.pop_front(); }
+    }
+
+    /// Largest number of executed writes that are stored.
+    static constexpr std::size_t most = 16;
+
+private:
+    /// Returns the vector clock of the work that happens before all of these writes.
+    [[nodiscard]] static vector_clock common(std::vector<write const*> const& writes) {
+        for (write const* const first : writes) {
+            bool const in_all = std::all_of(writes.begin(), writes.end(), [&](write const* w) {
+                return w == first || first->is_in(w->vclock);
+            });
+            if (in_all) { return first->vclock; }
+        }
+        vector_clock all = writes.front()->vclock;
+        for (write const* const w : writes) { all = all.common(w->vclock); }
+        return all;
     }
 };
 

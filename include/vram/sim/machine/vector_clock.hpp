@@ -7,10 +7,11 @@
 #include <vram/base/requirements.hpp>
 #include <vram/sim/machine/actor_clock.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <memory>  // make_shared, shared_ptr
-#include <utility> // move
+#include <algorithm> // min
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <memory>    // make_shared, shared_ptr
+#include <utility>   // move
 
 namespace vram {
 namespace detail {
@@ -59,6 +60,16 @@ public:
         actor_clock next = by_resources_ ? *by_resources_ : actor_clock{};
         next.join(other.program_);
         by_resources_ = std::make_shared<actor_clock const>(std::move(next));
+    }
+
+    /// Returns the clock of the work that is in both clocks, in the program's order: of each stream
+    /// or thread the smaller counter. The cost is one step for each stream and thread.
+    [[nodiscard]] vector_clock common(vector_clock const& other) const {
+        vector_clock both;
+        for (std::size_t i = 0; i < program_.size(); ++i) {
+            both.raise(i, std::min((*this)[i], other[i]));
+        }
+        return both;
     }
 
     /// Raises the counter of the stream or thread with the index `actor` to at least `count`.
