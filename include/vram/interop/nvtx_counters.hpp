@@ -48,7 +48,7 @@ struct nvtx_counters_options {
 /// Cost      Without a tool one load for each event, three for an allocation. With a tool about
 ///           50 ns for an allocation and its free, and the time of the tool for each sample, or
 ///           twice that within a tag; the option `step` reduces the number of samples. Host memory:
-///           60 bytes for a live block, and up to 200 KiB for each resource.
+///           80 bytes for a live block, and up to 200 KiB for each resource.
 class nvtx_counters {
 public:
     /// Creates an observer. The counters of a resource are registered with the tool, such as Nsight

@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -105,6 +107,71 @@ TEST_CASE("counted_blocks: the blocks of a range end, the others do not") {
     CHECK(out.live == others);
     blocks.end(at(0), ~std::size_t{0}, count);
     CHECK(out.live == 0);
+}
+
+TEST_CASE("counted_blocks: random ranges end, of all sizes") {
+    std::minstd_rand draw{11};
+    for (int round = 0; round != 20; ++round) {
+        vram::detail::counted_blocks<owner>    blocks;
+        owner                                  a;
+        std::map<std::uintptr_t, std::int64_t> live;
+        auto const                             sum = [&] {
+            std::int64_t all = 0;
+            for (auto const& [p, bytes] : live) { all += bytes; }
+            return all;
+        };
+        // Few addresses, so that they are used again, in areas that are adjacent or far away.
+        auto const address = [&] {
+            return 0x10'0000 + (draw() % 4 << 30) + draw() % 8 * 0x1'0000 + draw() % 16 * 0x1000;
+        };
+        for (int i = 0; i != 2000; ++i) {
+            std::uintptr_t const p    = address();
+            auto const           side = draw() % 50;
+            if (side == 0) {
+                std::size_t const bytes = std::size_t{1} << draw() % 34;
+                blocks.end(at(p), bytes, count);
+                live.erase(live.lower_bound(p), live.lower_bound(p + bytes));
+            } else if (side < 25) {
+                std::int64_t const bytes = 1 + draw() % 100;
+                blocks.add(at(p), static_cast<std::size_t>(bytes), &a, count);
+                live[p] = bytes;
+            } else if (live.contains(p)) {
+                bool const right = side < 45; // the size
+                auto const bytes = static_cast<std::size_t>(live[p]) + (right ? 0 : 1);
+                blocks.free(at(p), bytes, count);
+                if (side % 2 == 0) {
+                    blocks.refuse(at(p), count);
+                } else {
+                    live.erase(p);
+                }
+            }
+            REQUIRE(a.live == sum());
+        }
+        blocks.end(at(0), ~std::size_t{0}, count);
+        CHECK(a.live == 0);
+    }
+}
+
+TEST_CASE("counted_blocks: the end of a range does not visit the blocks of other ranges") {
+    using clock = std::chrono::steady_clock;
+    // Returns the time of 200 ends of 2 MiB while there are `others` blocks.
+    auto const time = [](std::uintptr_t others) {
+        vram::detail::counted_blocks<owner> blocks;
+        owner                               a;
+        for (std::uintptr_t i = 0; i != others; ++i) {
+            blocks.add(at(0x10'0000'0000 + i * 256), 10, &a, count);
+        }
+        auto const begin = clock::now();
+        for (int i = 0; i != 200; ++i) {
+            blocks.add(at(0x20'0000), 10, &a, count);
+            blocks.end(at(0x20'0000), 0x20'0000, count);
+        }
+        auto const needed = clock::now() - begin;
+        CHECK(a.live == static_cast<std::int64_t>(others) * 10);
+        return needed;
+    };
+    auto const alone = time(0);
+    CHECK(time(100'000) < 20 * alone + std::chrono::milliseconds{20});
 }
 
 } // namespace counted_blocks_tests

@@ -15,7 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// The live blocks of a resource, as its events tell of them, divided by address into 64 shards.
+/// The live blocks of a resource, as its events tell of them. Areas of 64 KiB of the addresses are
+/// divided among 64 shards, each of which has a list of the blocks that begin in each of its areas.
 /// `change(owner, bytes)` is called for each change of the live bytes of an owner, without a lock.
 ///
 /// A free may be refused afterwards. The block then is live again. If the free had the size of the
@@ -23,7 +24,9 @@ namespace detail {
 ///
 /// Failure   If there is no host memory for a record, the block is not counted.
 /// Threads   Any thread may call any function.
-/// Cost      A lock, and one step in a hash table. `end` visits all blocks.
+/// Cost      A lock, and one step in a hash table; two for a new block. `end` visits the areas in
+///           its range, if there are fewer than 1024, and otherwise all areas, and then the blocks
+///           in these areas.
 template <class Owner>
 class counted_blocks {
 public:
@@ -32,6 +35,7 @@ public:
     ~counted_blocks() {
         for (shard& each : shards_) {
             each.blocks.for_each([](std::uint64_t, node* n) { delete n; });
+            each.areas.for_each([](std::uint64_t, area* a) { delete a; });
             while (node* const n = each.unused) { each.unused = n->next, delete n; }
         }
     }
@@ -51,13 +55,16 @@ public:
                 s.forget_free(n);
             } else {
                 s.blocks.reserve(1);
-                n = s.unused;
+                area& in = s.area_of(key(p));
+                n        = s.unused;
                 if (n != nullptr) [[likely]] {
                     s.unused = n->next;
                 } else {
                     n = new node;
                 }
-                s.blocks.insert(key(p), n);
+                n->at = key(p);
+                s.blocks.insert(n->at, n);
+                in.link(n);
             }
             n->bytes = static_cast<std::int64_t>(bytes);
             n->owner = owner;
@@ -78,7 +85,6 @@ public:
             if (n == nullptr || n->frees++ != 0) { return; }
             freed = n->bytes;
             whose = n->owner;
-            n->at = key(p);
             if (freed == static_cast<std::int64_t>(bytes)) [[likely]] { s.note_free(n); }
         }
         if (freed != 0) { change(whose, -freed); }
@@ -99,29 +105,26 @@ public:
         }
         change(whose, back);
     }
-    /// Removes all blocks in a range of addresses.
+    /// Removes all blocks that begin in a range of addresses.
     template <class Change>
     void end(void* p, std::size_t bytes, Change const& change) noexcept {
-        for (shard& s : shards_) {
-            node* ended = nullptr;
-            {
-                auto const held = s.lock.hold();
-                s.blocks.for_each([&](std::uint64_t at, node* n) {
-                    if (at - key(p) >= bytes) { return; }
-                    n->at   = at;
-                    n->next = std::exchange(ended, n);
+        if (bytes == 0) { return; }
+        std::uint64_t const first = number_of(key(p)), last = number_of(key(p) + (bytes - 1));
+        if (last - first < 1024) {
+            for (std::uint64_t i = first; i <= last; ++i) {
+                end_areas(shards_[shard_of_64(i)], key(p), bytes, change,
+                          [&](shard& s, auto const& visit) {
+                              if (area* const a = s.areas.find(i)) { visit(a); }
+                          });
+            }
+            return;
+        }
+        for (shard& each : shards_) {
+            end_areas(each, key(p), bytes, change, [&](shard& s, auto const& visit) {
+                s.areas.for_each([&](std::uint64_t i, area* a) {
+                    if (first <= i && i <= last) { visit(a); }
                 });
-                for (node* n = ended; n != nullptr; n = n->next) {
-                    s.blocks.erase(n->at);
-                    s.forget_free(n);
-                }
-            }
-            while (node* const n = ended) {
-                ended = n->next;
-                if (n->frees == 0) { change(n->owner, -n->bytes); }
-                auto const held = s.lock.hold();
-                n->next         = std::exchange(s.unused, n);
-            }
+            });
         }
     }
 
@@ -132,21 +135,54 @@ private:
         unsigned      frees = 0; ///< number of frees that were not refused; 0 if the block is live
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
-        node*         next  = nullptr; ///< in an unused node: the next unused node of the shard
+        node*         next  = nullptr; ///< the next node of the area, or the next unused node
+        node**        from  = nullptr; ///< the pointer to this node in the list of the area
+
+        void unlink() const noexcept {
+            *from = next;
+            if (next != nullptr) { next->from = from; }
+        }
+    };
+    /// The blocks that begin in 64 KiB of the addresses.
+    struct area {
+        std::uint64_t number = 0;
+        node*         first  = nullptr;
+        area*         next   = nullptr; ///< in `end_areas`: the next area that is visited
+
+        void link(node* n) noexcept {
+            n->next = first;
+            n->from = &first;
+            if (first != nullptr) { first->from = &n->next; }
+            first = n;
+        }
     };
     struct alignas(64) shard {
         brief_lock        lock;
         unsigned          oldest = 0; ///< index of the oldest free in `recent`
         address_map<node> blocks;
+        address_map<area> areas;
         node*             unused = nullptr;
         /// A ring of the blocks that were freed last by a free with the right size.
         node* recent[32] = {};
 
+        /// Returns the area of an address. Throws `std::bad_alloc` if the area is new and there is
+        /// no host memory.
+        [[nodiscard]] area& area_of(std::uint64_t at) {
+            std::uint64_t const number = number_of(at);
+            area*               found  = areas.find(number);
+            if (found == nullptr) [[unlikely]] {
+                areas.reserve(1);
+                found = new area{.number = number};
+                areas.insert(number, found);
+            }
+            return *found;
+        }
         /// Stores that the block `n` was freed with its size. Removes the record of the block that
         /// was freed 32 frees earlier.
         void note_free(node* n) noexcept {
             if (node* const old = recent[oldest]) {
                 blocks.erase(old->at);
+                old->unlink();
                 old->place = 0;
                 old->next  = std::exchange(unused, old);
             }
@@ -163,7 +199,46 @@ private:
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept { return shards_[shard_of_64(at)]; }
+    /// Returns the number of the area of an address.
+    [[nodiscard]] static constexpr std::uint64_t number_of(std::uint64_t at) noexcept {
+        return at >> 16;
+    }
+    [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
+        return shards_[shard_of_64(number_of(at))];
+    }
+    /// Removes the blocks of a shard that begin in a range of addresses. `for_areas(s, visit)`
+    /// calls `visit` for each area that overlaps the range.
+    template <class Change, class ForAreas>
+    static void end_areas(shard& s, std::uint64_t begin, std::size_t bytes, Change const& change,
+                          ForAreas const& for_areas) noexcept {
+        node* ended = nullptr;
+        {
+            auto const held    = s.lock.hold();
+            area*      visited = nullptr;
+            for_areas(s, [&](area* a) { a->next = std::exchange(visited, a); });
+            while (area* const a = visited) {
+                visited = a->next;
+                for (node *n = a->first, *after = nullptr; n != nullptr; n = after) {
+                    after = n->next;
+                    if (n->at - begin >= bytes) { continue; }
+                    n->unlink();
+                    s.blocks.erase(n->at);
+                    s.forget_free(n);
+                    n->next = std::exchange(ended, n);
+                }
+                if (a->first == nullptr) {
+                    s.areas.erase(a->number);
+                    delete a;
+                }
+            }
+        }
+        while (node* const n = ended) {
+            ended = n->next;
+            if (n->frees == 0) { change(n->owner, -n->bytes); }
+            auto const held = s.lock.hold();
+            n->next         = std::exchange(s.unused, n);
+        }
+    }
 
     shard shards_[64];
 };
