@@ -102,7 +102,7 @@ public:
         /// may take the memory each time.
         template <class Give>
         bool make_room(Give give) {
-            // No resource can ever have that many bytes, so nothing is freed or waited for.
+            // No resource can ever have so many bytes, so returning freed blocks would not help.
             if (bytes_ > ~std::size_t{0} / 2) { return false; }
             bool const freed = books_.make_room(*this, give);
             return freed && attempts_-- != 0;

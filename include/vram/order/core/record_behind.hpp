@@ -87,8 +87,8 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                // A destroyed stream has no owner that could capture it, so the event is recorded
-                // with the hold (a reference of the stream) and without a query.
+                // A destroyed stream has no owner that could capture the stream. So the event is
+                // recorded without a query, with the hold (a reference of the stream).
                 held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
@@ -96,8 +96,8 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream since the check above. The next attempt records
-            // the event with the hold (a reference of the stream).
+            // If the owner destroyed the stream after the check of `held.ended()`, the next attempt
+            // records the event with the hold (a reference of the stream).
             if (held.ended() && i < attempts) { continue; }
             // Recording also fails if an error has invalidated a capture of the stream.
             if (detail::captures<Platform>(s)) { return recorded::captured; }

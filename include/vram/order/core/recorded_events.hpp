@@ -58,7 +58,7 @@ public:
         if (*at == nullptr) { at = count_ < most_ ? &create(d) : reusable(); }
         if (at == nullptr) { return nullptr; }
         entry& one = **at;
-        if (one.of != d) { // an event of another device cannot be recorded on this one
+        if (one.of != d) { // an event of another device cannot be recorded on the device `d`
             one.what = event{d};
             one.of   = d;
         }

@@ -128,7 +128,7 @@ public:
     /// Makes sure that an event was recorded behind `epoch` (work up to one event), or that the
     /// epoch is complete. Returns false if the stream is being captured, so that no event can be
     /// recorded. If the stream was destroyed, or if its handle means another stream on this thread,
-    /// the host waits for its device instead. If it was destroyed without notice, that is reported.
+    /// the host waits for the stream's device instead. A destruction without notice is reported.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -324,7 +324,8 @@ private:
     /// host waits for the stream instead. If the device was reset, the epoch ends without an event.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
-            end_epoch(); // The reset ended all work. Recording would create a context.
+            // The reset of the device ended all work. Recording an event would create a context.
+            end_epoch();
             return recorded::done;
         }
         entry* const one = recorded_.spare(device_);

@@ -368,7 +368,7 @@ private:
     static void finish(timeline& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.event_for(epoch);
         std::uint64_t const until = e.epoch;
-        struct pin { // keeps the event from being reused while the lock is released
+        struct pin { // the event is not reused while the lock is released
             unsigned& count;
             Guard&    held;
             pin(unsigned& c, Guard& g) : count{c}, held{g} {

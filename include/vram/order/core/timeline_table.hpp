@@ -169,8 +169,8 @@ private:
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
                 // A new stream may get the timeline (record) of a destroyed one, unless the pool
-                // must see that first (`forget_ended`). `forget` releases the hold, which kept the
-                // old handle valid.
+                // must first see the destruction in `forget_ended`. `forget` releases the hold,
+                // which kept the old handle valid.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

@@ -169,7 +169,7 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The chunks that were returned above may be among the bytes that the upstream returns, so
+        // The chunks that the shards returned may be among the bytes that the upstream returns, so
         // the two numbers are not added.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
@@ -226,8 +226,8 @@ private:
     /// errors are rethrown if `Throwing`, else reported to the error sink.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        // `allocate` is called, because `try_allocate` reports an error of the platform and does
-        // not throw it.
+        // If `Throwing`, `allocate` is called, because `try_allocate` would report an error of the
+        // platform and not throw it.
         if constexpr (Throwing) {
             try {
                 return insist(from, r);
@@ -250,7 +250,8 @@ private:
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // No shard has queued frees now: the trim above has executed them.
+            // `trim_all` has executed the queued frees of all shards, so no queue is looked at
+            // here.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
@@ -279,7 +280,7 @@ private:
     /// from all shards. An error is reported, but the allocation that called this succeeds.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
-            // Streams cannot be queried during a capture.
+            // To find unused chunks, streams are queried. CUDA forbids that during a capture.
             if (is_captured<platform>(r.on)) { return; }
             for_each([](auto& core) { core.trim_no_wait(); });
             chunks_.reset_watermark();

@@ -143,7 +143,7 @@ private:
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);
             return true;
-        } catch (...) { return false; } // the block is freed at once, which reports the error
+        } catch (...) { return false; } // not queued: the free is executed and reports the error
     }
 
     Core core_;

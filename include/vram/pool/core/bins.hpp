@@ -47,9 +47,9 @@ public:
 
     /// Returns the list index for blocks of `bytes`, a multiple of `granule` up to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // The exponent of the double and its five highest fraction bits are the index, up to an
-        // offset. (On x86-64 the instruction that counts leading zeros depends on the previous
-        // value of its destination register; an allocation with it took 15 ns, not 10.)
+        // The exponent of the double `n` and its five highest fraction bits, minus an offset, are
+        // the index. With the instruction that counts leading zeros, an allocation took 15 ns, not
+        // 10: on x86-64 that instruction depends on the previous value of its destination register.
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
@@ -65,7 +65,8 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // A list is circular with an end node: both links of its only block point to that node.
+        // A list is circular and has an end node. If a list has only one block, both links of that
+        // block point to the end node.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;

@@ -46,7 +46,7 @@ struct block : links {
     /// Value of `slot` if the pending uses of the block (streams that may still access it) do not
     /// fit into the descriptor and are in a separate `use_node`.
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
-    // `slot` of a live block is `several` only if graphs retain parts of it, listed in `note`.
+    // If `slot` of a live block is `several`, graphs retain parts of the block, which `note` lists.
 
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0;

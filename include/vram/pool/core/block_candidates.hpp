@@ -44,17 +44,18 @@ struct block_candidates {
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // coalescing and other threads use descriptors (records of blocks)
+            heap.reserve(); // in each turn: coalescing and other threads use up descriptors
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
-                // Queries the streams that may use the better fitting block. A larger block is
-                // divided only if one of them still uses it.
+                // The block `best.tighter` fits better, but streams may still use it. Queries these
+                // streams and searches again: the larger block is divided only if the better one is
+                // still in use.
                 streams.timelines().ask(best.tighter->waits_for());
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // Coalesces cached blocks; one of the coalesced blocks may fit.
+            // Coalesces cached blocks and searches again, because a coalesced block may fit.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
@@ -75,8 +76,8 @@ struct block_candidates {
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // in this state a free of the block is rejected
-        // The block's uses by streams are stored before the host waits for them, because other
-        // threads may use up the reserved host memory during the wait.
+        // Which streams may use the block is stored before the host waits for these streams: the
+        // record needs reserved host memory, which other threads may use up during the wait.
         heap.hold(b, before);
         return b;
     }

@@ -159,7 +159,7 @@ public:
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
             if (!free_index().is_tail(b) || !chunks_.around(b).busy) { visit(b); }
-        }); // the thread that changes a chunk's size needs its last block in place
+        }); // a thread that changes a chunk's size relies on the chunk's last block
     }
     /// `complete` marks a block as fully backed by physical memory. `set_aside` removes a free
     /// block from its bin (free list by size), so that no request can use it.

@@ -22,8 +22,8 @@ public:
     explicit block_stride(std::size_t bytes) noexcept
         : bytes_{bytes}, zeros_{std::countr_zero(bytes)} {
         std::uint64_t const odd = bytes_ >> zeros_;
-        // The lowest three bits of an odd number are those of its inverse; each step doubles the
-        // number of exact bits.
+        // The lowest three bits of an odd number and of its inverse modulo 2^64 are equal. Each
+        // step of Newton's method doubles the number of exact bits.
         inverse_ = odd;
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }
@@ -33,7 +33,8 @@ public:
     [[nodiscard]] std::size_t alignment() const noexcept { return std::size_t{1} << zeros_; }
     /// Returns `offset / bytes()` if the offset is a multiple of the size. Otherwise the result has
     /// no meaning.
-    // Uses the inverse modulo 2^64 of the odd part (Granlund and Montgomery, 1994, section 9).
+    // Divides by the stride: by its power of two with a shift, and by its odd part with the inverse
+    // modulo 2^64 of that part (Granlund and Montgomery, 1994, section 9).
     [[nodiscard]] std::size_t index(std::size_t offset) const noexcept {
         return (offset >> zeros_) * inverse_;
     }

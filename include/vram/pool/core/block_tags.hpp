@@ -154,7 +154,7 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             use_node* const both = notes_.make();
-            // Cannot fail: an empty list has room for the use of `b`.
+            // `add` cannot fail: an empty list has room for the use of `b` and that of `gone`.
             (void)add(both->what, *b, is_complete);
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;

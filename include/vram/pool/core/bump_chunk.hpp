@@ -65,7 +65,7 @@ public:
     /// later `unwind`.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
-        uses_.reserve(2 * most); // at most two uses for a stream: its own, and one by a graph
+        uses_.reserve(2 * most); // for each stream its own use, and that of a captured graph
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
     /// Reserves host memory for one more pending use (stream that may still access the memory) and

@@ -125,7 +125,7 @@ public:
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // Which graph or stream may use the memory is unknown, so it is kept until
+        // Which graph or stream may use the memory is unknown, so the memory is kept until
         // `forget_captures`.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
@@ -139,7 +139,7 @@ public:
             known = known || c.find_use(id, chunk::running) != nullptr;
         }
         tag const last = known ? used_by(timelines_.of(s)) : tag{};
-        timelines_.retire(s); // may throw, so nothing was changed before
+        timelines_.retire(s); // may throw, so the uses are changed only afterwards
         if (known) { end_uses(id, last); }
     }
     void forget_captures() noexcept {

@@ -139,7 +139,7 @@ public:
                 usage.upstream += 2;
             }
             send_home(up, at, size, alignment, &s);
-            // No host memory for a record, in this resource or in the upstream.
+            // `std::bad_alloc`: this resource or the upstream had no host memory for a record.
         } catch (std::bad_alloc const&) {}
         return nullptr;
     }

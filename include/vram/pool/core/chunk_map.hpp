@@ -89,7 +89,7 @@ public:
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
             unsigned const owner = find(p);
-            // The search above reads with acquire order, so this load happens after its reads.
+            // `find` reads with acquire order, so this load happens after the reads of `find`.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
         return contended;
@@ -152,8 +152,8 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // The size may already be that of a larger table by which another thread has replaced this
-        // one.
+        // `size()` may already be the size of a larger table, by which another thread has replaced
+        // `all`.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

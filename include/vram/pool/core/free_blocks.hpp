@@ -194,7 +194,8 @@ private:
             b->bin = among_tails;
             tails_.insert(b);
         } else if (b->unbacked) {
-            // Inserted last, so that blocks with all their physical memory are found first.
+            // A block that lacks physical memory is inserted last, so that blocks with all their
+            // memory are found first.
             bins_.insert_last(b);
         } else {
             bins_.insert(b);
@@ -233,7 +234,8 @@ private:
         // Number of candidates after which a place that needs a wait is accepted.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
-        // Some blocks of this bin (free list) are too small. Those of later bins are large enough.
+        // Some blocks of the bin (free list) `own` are too small. The blocks of later bins are
+        // large enough.
         std::size_t const own = bins::of(bytes);
         for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
             fit         best{.cost = availability::unavailable};
@@ -243,8 +245,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // Blocks of a later bin (free list) have similar sizes, so the first one that
-                    // needs no wait is taken.
+                    // The blocks of one later bin (free list) have similar sizes, so the first
+                    // block that needs no wait is taken.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -257,8 +259,9 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // If only places that need a wait were found, tries one of the largest blocks, part of
-        // which is most likely used by no stream. The last bin (free list) is not empty then.
+        // Only places that need a wait were found. Tries one of the largest blocks, because most
+        // likely no stream uses part of that block. As a place was found, `bins_.last()` is a bin
+        // (free list) that is not empty.
         fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment, price);
         return ample.cost == availability::ready ? ample : dear;
     }

@@ -93,7 +93,7 @@ protected:
     /// Returns the object that notifies the observers of events in this resource.
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            // The events of a pool in an arena name the arena as their resource.
+            // The events of a pool in an arena name the arena, not the pool, as their resource.
             return this->upstream_.seen();
         } else {
             return observation<Upstream>{this->upstream_, name_, &lock_};

@@ -117,8 +117,8 @@ public:
             return nullptr;
         }
     }
-    // Takes the stream by value, so that the caller, which passes no address of its stream, can
-    // keep it in a register.
+    // Takes the stream by value: the caller passes no address, and so can keep its stream in a
+    // register.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }

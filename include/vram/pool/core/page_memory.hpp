@@ -50,9 +50,9 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Errors of a thread are stored while it holds locks, and reported later. This lock
-            // does not count as one, because it is held during whole calls of the driver: errors
-            // are reported at once.
+            // While a thread holds locks, its errors are stored and reported later. The lock
+            // `turn_` does not count for that, because it is held during whole calls of the driver.
+            // So errors of these calls are reported at once.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }

@@ -44,7 +44,7 @@ public:
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
-        // Only the next two calls may throw, and nothing has changed then.
+        // Only the next two calls may throw, before anything has changed.
         auto const        price    = core.heap_.price_for(on);
         std::size_t const unbacked = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
@@ -90,8 +90,8 @@ public:
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // True if memory of one of these pages was moved to another address. Streams may still use
-        // it through the old address, even after other memory is mapped there.
+        // True if memory of a target page was moved to another address. Streams may still use the
+        // old address, and must not find other memory there.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }
@@ -119,8 +119,8 @@ private:
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
-        // The chunk of the last source page. Pages of two chunks are not joined in one move, even
-        // if their addresses are adjacent.
+        // Number of the chunk of the last source page. Pages of two chunks are not joined in one
+        // move, even if their addresses are adjacent.
         std::size_t whose = 0;
         moves_.clear();
         moves_.reserve(all.size());
@@ -213,7 +213,7 @@ private:
                 }
                 this->book.want(this->run_at(one.from, part), false);
                 at += part;
-            } // a page that was last at two of these addresses goes to the first
+            } // if two moves have the same source page, only the first gets the page
             this->book.want(this->run_at(all.from, all.bytes), false);
         }
         for (page_move const& m : moves_) {

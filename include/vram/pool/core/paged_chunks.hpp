@@ -215,7 +215,7 @@ private:
         std::size_t by = 0;
         try {
             by = stepping_down(more ? core.growth_.wanted(core, r, wish) : m.by, m.by, widen);
-        } catch (...) { // the growth policy, or the query of the free memory of the device
+        } catch (...) { // thrown by the growth policy, or by a query of the device's free memory
             held.lock();
             core.heap_.end_growth(m, 0);
             throw;
@@ -311,9 +311,9 @@ private:
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // If another thread freed a cheaper block while the lock was released, `b` may lie
-        // elsewhere, and `until` stays 0. `b->after` exists: a chunk ends with a free block, which
-        // may be empty.
+        // If another thread freed a better block while the lock was released, `b` may not lie at
+        // the end of this chunk, and `until` stays 0. `b->after` exists, because a chunk ends with
+        // a free block, which may be empty.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }

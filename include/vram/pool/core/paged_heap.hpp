@@ -48,7 +48,7 @@ public:
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
         // Coalescing the cached blocks may use descriptors (records of blocks), so host memory for
-        // more of them is reserved afterwards.
+        // more descriptors is reserved afterwards.
         this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
@@ -74,8 +74,8 @@ public:
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
             // Stores again which streams may still access the block (`before`), unless the host has
-            // waited for them. If no memory can be mapped to the block, it is freed with this
-            // record.
+            // waited for them. If no memory can be mapped to the block, the block is freed with
+            // this record.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }

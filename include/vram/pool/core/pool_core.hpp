@@ -232,7 +232,7 @@ private:
         }
         return get_searched<Throwing>(s, bytes, alignment, std::move(held));
     }
-    // Not inlined, so that its caller can keep the stream in a register.
+    // Not inlined, so that `get_on` can keep the stream in a register.
     template <bool Throwing>
     [[gnu::noinline]] void* get_searched(stream s, std::size_t bytes, std::size_t alignment,
                                          guard held) {
@@ -269,7 +269,7 @@ private:
                                     : nullptr;
             },
             [&] {
-                // The exception reads `budget_`.
+                // The exception gets its number of live bytes from `budget_`.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });
@@ -279,13 +279,13 @@ private:
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
         auto const observers = seen();
         auto const waits     = observers.watch();
-        // No other thread uses the pool now. The lock is taken because `wait_for_all` releases it
-        // during its waits.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();
             left.resource = own_name;
             report_error(left);
         }
+        // No other thread uses the pool now. The lock is taken because `wait_for_all` releases the
+        // lock during its waits.
         auto held = lock_.hold();
         heap_.wait_for_all(held);
         held.unlock();

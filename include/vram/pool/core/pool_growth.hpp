@@ -76,7 +76,7 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // No chunk was allocated: the limit is less than a page.
+        // There is no chunk only if the limit, `max_size`, is less than a page.
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
@@ -163,7 +163,7 @@ public:
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
             if (std::exchange(waited, true)) { break; }
-            // Waits and coalesces free blocks: a whole chunk may be free then.
+            // Waits for streams and coalesces free blocks. A whole chunk may be free after that.
             core.heap_.finish(held);
         }
         return back + chunks_.trim_within(core, keep, held);
@@ -199,7 +199,6 @@ private:
     /// only once would accumulate. (Without the eighth, a program that repeats itself would return
     /// and allocate the same chunks each time.) Chunks that a stream still uses are kept, because
     /// this function does not wait.
-    // This function takes some microseconds if chunks are returned.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }

@@ -57,7 +57,8 @@ struct pool_search {
         if (void* const p = core.growth_.enlarge(core, r, captured)) { return p; }
         held.lock();
         void* p = core.heap_.take_elsewhere(r, held);
-        // Another thread was changing mappings, and may have left memory that can be mapped now.
+        // Waits while another thread changes mappings, because that may leave memory that can be
+        // mapped.
         while (p == nullptr && !captured && chunks.await_others(held)) {
             held.unlock();
             p = chunks.grow_in_place(core, r, false, false);

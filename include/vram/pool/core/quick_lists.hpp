@@ -129,7 +129,7 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                // The bit of an empty list is cleared by this search, not when its last block is
+                // The bit of an empty list is cleared here, not when the last block of the list is
                 // taken.
                 map[word] &= ~(bits & -bits);
                 bits &= bits - 1;

@@ -64,7 +64,7 @@ private:
     [[nodiscard]] std::size_t of_stream(stream s) noexcept {
         try {
             return affinity_.of(stream_key<Platform>::named(s));
-        } catch (...) { return 0; } // the id cannot be queried
+        } catch (...) { return 0; } // shard 0, if the id of the stream cannot be queried
     }
 
     stream_affinity affinity_; ///< the shard of each stream, if `key_` is `arena_key::stream`

@@ -137,7 +137,7 @@ public:
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        // The address is behind the last block, in the unused rest of the chunk.
+        // If this is true, the address is behind the last block, in the unused rest of the chunk.
         if (offset / stride() >= c->entries.size()) { return false; }
         entry const& n = c->entries[offset / stride()];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
@@ -239,7 +239,8 @@ public:
         finder_.add(*fresh);
         live_ += fresh->live;
         total_ += fresh->live;
-        // The lowest block is freed last, so that it is allocated first.
+        // The blocks are freed from the highest address to the lowest, so that the lowest is
+        // allocated first.
         for (std::size_t i = fresh->entries.size(); i-- != 0;) {
             if (held_by != nullptr) {
                 give(&fresh->entries[i], held_by->slot, held_by->epoch);

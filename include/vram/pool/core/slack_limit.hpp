@@ -53,7 +53,7 @@ public:
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
         // If memory of free pages is shared (mapped to further addresses), a program with ever new
-        // sizes would need ever more addresses. So none is shared once the reserved addresses
+        // sizes would need ever more addresses. So no memory is shared once the reserved addresses
         // exceed a multiple of the peak, or the device's memory.
         std::size_t const addresses = core.heap_.blocks().reserved();
         if (addresses / most_addresses > most || addresses > device_) { return 0; }

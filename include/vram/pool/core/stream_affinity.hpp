@@ -94,7 +94,8 @@ private:
     }
     void put(std::size_t i, entry const& e) noexcept {
         cells_[i].seat.store(e.seat, std::memory_order_relaxed);
-        // The key is stored last: a reader that sees it also sees the seat (shard index).
+        // The key is stored last, so that a reader that sees the key also sees the seat (shard
+        // index).
         cells_[i].key.store(e.key, std::memory_order_release);
     }
     /// Returns the index of the cell that contains the key, or of the empty cell for it.
@@ -107,7 +108,8 @@ private:
     std::size_t assign(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
-        // The search without the lock may have missed the key during a concurrent change.
+        // The caller's search without the lock may have missed the key, if another thread was
+        // adding it.
         if (get(at).key == key) { return get(at).seat; }
         if (known_ == most) {
             start_again();

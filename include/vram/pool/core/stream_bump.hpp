@@ -166,7 +166,8 @@ public:
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // The uses of an idle chunk by streams for which the host can wait.
+            // The pending uses (by streams) of one idle chunk, if the host can wait for these
+            // streams.
             tags              almost;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {

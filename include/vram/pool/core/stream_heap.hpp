@@ -79,9 +79,9 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // The requested size, rounded up; the block may be larger. `b->bytes` is not used: a load
-        // of it slowed the next allocation down, and a branch on the difference was often
-        // mispredicted.
+        // The requested size, rounded up. The block may be larger, but its size `b->bytes` is not
+        // used: loading it slowed the next allocation down, and a branch on the difference was
+        // often mispredicted.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
@@ -321,8 +321,8 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // The lambda captures the heap, whose address the fast path of a free has in a register, and
-    // not one of its members.
+    // The lambda captures `this` and not a reference to a member: the fast path of a free has the
+    // address of the heap in a register.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -330,7 +330,8 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // For a large request it is worth a query of streams to get a block that fits better.
+        // For a large request, streams are queried if that may make a block available that fits
+        // better.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
@@ -343,9 +344,8 @@ protected:
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
-        for (int looks = 0; looks < 4; ++looks) {
-            timelines().poll();
-        } // an event takes microseconds
+        // A recorded event completes only after some microseconds, so it is queried several times.
+        for (int looks = 0; looks < 4; ++looks) { timelines().poll(); }
         flush_quick_lists();
         heap.coalesce_all(is_complete());
     }

@@ -66,8 +66,8 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // The last batch may be short, and would then be left out. So it is not shuffled, but
-            // stays the last one.
+            // A short last batch is left out. So if the last batch may be short, only the batches
+            // before it are shuffled.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};

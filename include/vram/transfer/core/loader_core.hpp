@@ -87,14 +87,14 @@ public:
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
         // The producers are told first to begin no further batch. Only then is the source asked to
-        // return early: its producer would otherwise request the next batch.
+        // return early: otherwise the producer that called the source would request the next batch.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
     /// Stops the producers and joins their threads. Then waits until no thread is enqueueing a copy
     /// and all callbacks of copies have returned. A source that takes long can test its stop token.
     void shut_down() noexcept {
-        // A forked child process has none of these threads.
+        // A forked child process has none of the producers' threads.
         if (!this->in_owning_process()) { return; }
         request_stop();
         if (std::exchange(down_, true)) { return; }

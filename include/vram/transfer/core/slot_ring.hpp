@@ -77,8 +77,8 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // If the wait failed, work may still use the block, so it is never used for another
-            // batch.
+            // If the wait failed, work may still use the block, so the block is never used for
+            // another batch.
             if (!s.finish_users(on)) { return; }
         }
         if (this->options_.checker) { overwrite(s); }

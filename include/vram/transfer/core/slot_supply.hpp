@@ -165,7 +165,7 @@ protected:
             auto const held = threads_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // Wakes the consumer (the thread of the loop) if it waits: it enqueues the copy, or
+            // A waiting consumer (the thread of the loop) is woken: it enqueues the copy, or
             // detects that no batch follows.
             wake   = rules_.consumer_waits();
             passed = table_.take_passed() && threads_.waiting().idle != 0;
