@@ -56,7 +56,9 @@ public:
 private:
     static constexpr std::size_t longest_text = 256;
 
-    void put(char c) noexcept { room_[used_++] = c; }
+    void put(char c) noexcept {
+        if (used_ != sizeof room_) { room_[used_++] = c; }
+    }
     void number(std::uint64_t n, int base = 10) noexcept {
         used_ = static_cast<std::size_t>(
             std::to_chars(room_ + used_, room_ + sizeof room_, n, base).ptr - room_);
