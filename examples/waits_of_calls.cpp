@@ -140,13 +140,13 @@ std::vector<row> rows() {
          [](scene& s) { s.extra = s.device.allocate_sync(1_KiB); }},
         {"cudaFree", "measured", true, "ttt",
          [](scene& s) { s.device.deallocate_sync(std::exchange(s.given, nullptr), 1_KiB); }},
-        {"cudaMallocHost", "assumed", true, "---",
+        {"cudaMallocHost", "measured", true, "---",
          [](scene& s) { s.extra_pinned = s.pinned.allocate_sync(1_KiB); }},
-        {"cudaFreeHost", "assumed", true, "ttt",
+        {"cudaFreeHost", "measured", true, "ttt",
          [](scene& s) { s.pinned.deallocate_sync(std::exchange(s.given_pinned, nullptr), 1_KiB); }},
-        {"cudaMallocManaged", "assumed", true, "---",
+        {"cudaMallocManaged", "measured", true, "---",
          [](scene& s) { s.extra_managed = s.managed.allocate_sync(1_KiB); }},
-        {"cudaFree, managed", "assumed", true, "ttt",
+        {"cudaFree, managed", "measured", true, "ttt",
          [](scene& s) {
              s.managed.deallocate_sync(std::exchange(s.given_managed, nullptr), 1_KiB);
          }},
@@ -172,7 +172,7 @@ std::vector<row> rows() {
              s.event.record(s.stream);
              s.event.wait(s.stream);
          }},
-        {"cudaStreamCreate, cudaEventCreate", "assumed", false, "---",
+        {"cudaStreamCreate, cudaEventCreate", "measured", false, "---",
          [](scene&) {
              sim_stream const stream;
              sim_event const  event;
