@@ -35,13 +35,13 @@ namespace vram {
 /// once on a default stream, with `graphs` or with `event_policy::eager`.) The shard drains its
 /// queue before it grows, before it reports usage, and if 256 frees are queued.
 ///
-/// Failure   Before a request is refused, its shard tries all that a `pool` tries. Then all shards
-///           return their idle chunks, and every other shard is asked for a block (but not if the
-///           stream is being captured). `out_of_memory` contains the totals of all shards. Invalid
-///           frees are reported as by `pool`; invalid remote frees are reported when they are
-///           drained. If two threads free one block, and it is allocated again before the second
-///           free is drained, that free takes the block from its new owner. On the simulated device
-///           it is reported as a double free instead, and the block stays allocated.
+/// Failure   Before a request is refused, its shard tries all that a `pool` tries. Then, unless the
+///           stream is being captured, all shards return their idle chunks, and every other shard
+///           is asked for a block. `out_of_memory` contains the totals of all shards. Invalid frees
+///           are reported as by `pool`; invalid remote frees are reported when they are drained. If
+///           two threads free one block, and it is allocated again before the second free is
+///           drained, that free takes the block from its new owner. On the simulated device it is
+///           reported as a double free instead, and the block stays allocated.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
 /// Streams   The rules are those of `pool`. `retire` reaches every shard.
@@ -204,8 +204,8 @@ public:
 
     /// Returns idle chunks (without a live block) to the upstream until all shards (pools of this
     /// arena) together reserve at most `keep` free bytes, then trims the upstream. The host waits
-    /// for streams that may still use the chunks. Returns the bytes returned to the upstream, or by
-    /// the upstream, whichever are more.
+    /// for streams that may still use the chunks. Returns the larger of two numbers: the bytes
+    /// returned to the upstream, and those that the upstream returned.
     std::size_t trim(std::size_t keep = 0) { return this->trim_all(keep); }
     /// Returns the size of the block for a request of `bytes` bytes: rounded up as by a `pool`.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
@@ -220,8 +220,8 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this arena will run again. The graph-retained memory
-    /// (kept for these graphs) becomes free. Another stream may use it after the work that the
-    /// captured stream has at the time of this call.
+    /// (kept for these graphs) becomes free. Another stream may use this memory after the work that
+    /// the captured stream has at the time of this call.
     void forget_captures() {
         resource_call const own;
         this->for_each([](auto& core) { core.forget_captures(); });

@@ -206,8 +206,8 @@ public:
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
     /// Returns empty chunks (without an allocated block or a mark) to the upstream, the last one
     /// first, until at most `keep` unused bytes are reserved, then trims the upstream. The host
-    /// waits for streams that may still use the chunks. Returns the bytes returned to the upstream,
-    /// or by the upstream, whichever are more.
+    /// waits for streams that may still use the chunks. Returns the larger of two numbers: the
+    /// bytes returned to the upstream, and those that the upstream returned.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
     /// Trims the upstream without a wait; chunks of this resource are kept. Returns its result.
     std::size_t trim_no_wait()
@@ -224,8 +224,8 @@ public:
     /// a look at every stream of every chunk.
     void retire(stream s) { core_.retire(s); }
     /// States that no captured graph that used this resource will run again. The graph-retained
-    /// memory (kept for these graphs) becomes free. Another stream may use it after the work that
-    /// the captured stream has at the time of this call.
+    /// memory (kept for these graphs) becomes free. Another stream may use this memory after the
+    /// work that the captured stream has at the time of this call.
     void forget_captures() { core_.forget_captures(); }
     /// Returns the device of the memory.
     [[nodiscard]] auto device() const

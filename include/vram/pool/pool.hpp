@@ -218,8 +218,8 @@ public:
         core_.retire(s);
     }
     /// States that no captured graph that used this pool will run again. The graph-retained memory
-    /// (kept for these graphs) becomes free. Another stream may use it after the work that the
-    /// captured stream has at the time of this call.
+    /// (kept for these graphs) becomes free. Another stream may use this memory after the work that
+    /// the captured stream has at the time of this call.
     void forget_captures() {
         resource_call const own;
         core_.forget_captures();

@@ -36,7 +36,7 @@ namespace detail {
 /// at)` for each block that may be returned to the upstream, with no lock held.
 ///
 /// Failure   Errors of the platform are rethrown, except by `take` and `wait_for_all`, which report
-///           them. A block is lost only if every wait of `wait_for_all` for it failed.
+///           them. A block is lost only if every wait of `wait_for_all` for the block failed.
 /// Threads   Any thread may call, but one thread alone may move the object or call `wait_for_all`.
 ///           No lock is held while `give` runs or the host waits.
 /// Cost      A lock per call, and a host allocation if more blocks are live or kept than ever
@@ -201,8 +201,8 @@ public:
         give_back(held, 0, give);
     }
     /// Called when `stream_ordered` ends. Returns all freed blocks to the upstream, after the host
-    /// has waited for their streams (but not for graphs). Blocks for which the wait fails are
-    /// reported as leaks and not returned. Does nothing if the process is ending.
+    /// has waited for their streams. The host does not wait for graphs. Blocks for which the wait
+    /// fails are reported as leaks and not returned. Does nothing if the process is ending.
     template <class Give>
     void wait_for_all(Give give) noexcept {
         if (is_ending<Platform>()) { return; }

@@ -51,7 +51,7 @@ template <class Platform>
     return false;
 }
 
-/// Returns true if the stream is being captured, and false if not or if the query fails.
+/// Returns true if the stream is being captured. Returns false if it is not, or if the query fails.
 template <class Platform>
 [[nodiscard]] bool captures(typename Platform::stream s) noexcept {
     try {

@@ -172,8 +172,8 @@ public:
     /// later `poll` can find it complete. Never waits and never throws: errors are reported.
     /// Records nothing if host threads wait for all events, if the stream is being captured, if its
     /// handle means another stream on this thread, or if the stream was destroyed. Returns
-    /// `pending` or `done` if an event stands for everything freed or none is needed. Otherwise
-    /// returns why none was recorded.
+    /// `pending` or `done` if an event covers everything freed or no event is needed. Otherwise
+    /// returns the reason why no event was recorded.
     recorded try_record_event() noexcept {
         if (!has_frees()) { return recorded::done; }
         if (!alive_) { return recorded::lost; }
@@ -386,7 +386,7 @@ private:
     /// True if a captured graph may use memory freed on this stream.
     bool has_graph_memory_ = false;
     /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other
-    /// streams. The largest value means that none is.
+    /// streams. The largest value means that no memory is unavailable.
     std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
     /// Element i: the last epoch (part of its work) of the stream with the index i for which this

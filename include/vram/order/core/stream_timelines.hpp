@@ -50,8 +50,8 @@ public:
         return *this;
     }
 
-    /// Returns the timeline (record of progress) of `s`, and creates it if there is none. This and
-    /// the next three functions only call those of `timeline_table`.
+    /// Returns the timeline (record of progress) of `s`, and creates it if there is none. These
+    /// four functions call those of `timeline_table`.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -139,7 +139,7 @@ public:
 
     /// Makes the stream of `asker` wait for the other streams in `held`, which may still access
     /// freed memory. None of that memory may be kept for captured graphs. Stops at a stream that is
-    /// being captured, and returns its timeline (record). Returns null if none is.
+    /// being captured, and returns its timeline (record). Returns null if there is none.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];

@@ -150,10 +150,10 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Looks for a stream that freed a block older than `age` and has no event behind this free,
-    /// and returns its device, for which the host must wait: nothing else shows that the block is
-    /// unused. Skips streams that are being captured. Returns an empty pin if there is no such
-    /// stream.
+    /// Looks for a stream that freed a block older than `age` and has no event behind this free.
+    /// Returns the device of the stream: the host must wait for the device, because nothing else
+    /// shows that the block is unused. Skips streams that are being captured. Returns an empty pin
+    /// if there is no such stream.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -173,10 +173,10 @@ public:
         if (waited) { done.its->complete_up_to(done.until); }
     }
 
-    /// Called at the end of the resource: the host waits until no stream uses the blocks, which are
-    /// then returned. Errors are reported. Blocks for which every wait failed are reported as leaks
-    /// and not returned. For blocks without an event the host waits for the device, also if their
-    /// stream is being captured.
+    /// Called at the end of the resource. The host waits until no stream uses the blocks, and the
+    /// blocks are returned. Errors are reported. Blocks for which every wait failed are reported as
+    /// leaks and not returned. For blocks without an event the host waits for the device, also if
+    /// their stream is being captured.
     [[nodiscard]] freed_blocks wait_for_all() noexcept {
         freed_blocks free, lost;
         for (queue& each : queues_) {

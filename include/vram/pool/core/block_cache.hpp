@@ -25,7 +25,7 @@ template <bool InPlace>
 class block_cache {
 public:
     /// `apart`: small blocks lie in separate chunks. `large_limit`: size up to which a freed large
-    /// block (at most one) is cached; if it is 0, none is cached.
+    /// block is cached, at most one at a time. If `large_limit` is 0, no large block is cached.
     block_cache(bool apart, std::size_t large_limit) noexcept
         : heaps_{apart}, large_limit_{large_limit} {}
     block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
@@ -40,8 +40,8 @@ public:
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
     /// Removes and returns a cached block of this size or a little more, which the stream with the
-    /// index `slot` has freed. Returns null if none is found. If a large request finds none, the
-    /// one cached large block is coalesced.
+    /// index `slot` has freed. Returns null if there is no such block. If a large request finds
+    /// none, the cached large block is coalesced, if there is one.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,
@@ -52,8 +52,8 @@ public:
         return reuse_large(slot, bytes, alignment, is_complete);
     }
     /// Caches a block that the stream with the index `slot` has freed, in the list for `bytes`, the
-    /// rounded size of the request. Coalesces it if it cannot be cached. `counts` has the number of
-    /// live bytes of the pool.
+    /// rounded size of the request. If the block cannot be cached, coalesces it. `counts` has the
+    /// number of live bytes of the pool.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {
@@ -99,10 +99,11 @@ private:
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
     }
-    /// Caches or coalesces a freed large block. It is not cached if it lies directly before the
-    /// free end of a chunk that can grow, because the used part of a chunk should end as low as
-    /// possible. It is not cached either if no other block of the heap is live, so that a program
-    /// that repeats itself finds the same addresses again.
+    /// Caches or coalesces a freed large block. The block is not cached if it lies directly before
+    /// the free end of a chunk that can grow, because the used part of a chunk should end as low as
+    /// possible. The block is also not cached if no other block of the heap is live, so that a
+    /// program that repeats itself finds the same addresses again. A block larger than
+    /// `large_limit_` is never cached.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
@@ -120,8 +121,8 @@ private:
         return b.after->after == nullptr;
     }
     /// Returns the cached large block if it has exactly the requested size and the stream with the
-    /// index `slot` may use it. Otherwise coalesces it and returns null, because the request may
-    /// fit into the coalesced block.
+    /// index `slot` may use it. Otherwise coalesces the cached block, if there is one, and returns
+    /// null: the request may fit into the coalesced block.
     template <class IsComplete>
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment,

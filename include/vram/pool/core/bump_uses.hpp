@@ -69,7 +69,7 @@ public:
     /// Called if the captured stream cannot be waited for. Makes unwound (freed) memory unavailable
     /// to other streams, if the captured stream may still use it and no event was recorded behind
     /// that use. If captures are tracked or every free records an event, the next search for memory
-    /// may try it again. Otherwise the memory may belong to the graph, and is kept until
+    /// may try that memory again. Otherwise the memory may belong to the graph, and is kept until
     /// `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }

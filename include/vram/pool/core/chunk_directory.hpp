@@ -107,8 +107,8 @@ public:
         hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
     }
 
-    /// Returns the owner of the chunk that contains `p`, or `chunk_map::nobody`. Cost: no lock,
-    /// unless chunks are added or removed at the same time.
+    /// Returns the owner of the chunk that contains `p`, or `chunk_map::nobody`. Cost: a search
+    /// without the lock, unless chunks are added or removed at the same time.
     [[nodiscard]] unsigned owner_of(void const* p) const {
         unsigned const seen = chunks_.try_find(p);
         if (seen != chunk_map::contended) { return seen; }

@@ -230,8 +230,8 @@ private:
         return p;
     }
     /// Allocates a chunk of `size` bytes from the upstream, and the request `r` from the chunk.
-    /// Returns null if the limit refuses it. If the upstream refuses it, throws if `Throwing`, and
-    /// otherwise returns null.
+    /// Returns null if the limit refuses the chunk. If the upstream refuses the chunk, throws if
+    /// `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =

@@ -93,8 +93,8 @@ public:
         return book.missing(book.touched(b.address, b.end())) != 0;
     }
 
-    /// Maps new memory to all pages in the run that have none. Returns false if the limit or the
-    /// driver refuses it.
+    /// Maps new memory to all pages in the run that have none. Returns false, and maps nothing, if
+    /// the limit or the driver refuses the memory.
     template <class Core>
     bool fill(Core& core, page_book::run const& pages, guard& held) {
         std::size_t const need = book.missing(pages);
@@ -120,9 +120,10 @@ public:
         book.set(run_at(at, bytes), true);
         return true;
     }
-    /// Maps new memory to the pages of [from, to) that have none. Returns false if that fails, or
-    /// if the memory of one of the pages was moved to another page: streams may still use that
-    /// memory through the old address, so no other memory may be mapped there.
+    /// Maps new memory to the pages of [from, to) that have none. Returns false if the limit or the
+    /// driver refuses the memory, or if the memory of one of the pages was moved to another page:
+    /// streams may still use that memory through the old address, so no other memory may be mapped
+    /// there.
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);

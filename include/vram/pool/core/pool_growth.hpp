@@ -95,8 +95,8 @@ public:
         });
     }
     /// Allocates a chunk of `size` bytes from the upstream, and the request `out` (null: nothing)
-    /// from the chunk. Returns null if the limit refuses it. If the upstream refuses it, throws if
-    /// `Throwing`, and otherwise returns null.
+    /// from the chunk. Returns null if the limit refuses the chunk. If the upstream refuses the
+    /// chunk, throws if `Throwing`, and otherwise returns null.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);

@@ -88,8 +88,8 @@ public:
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
         return b.slot == slot && b.epoch != tag::captured && aligned;
     }
-    /// Removes the cached blocks from all lists for `least` bytes or more (not the large block),
-    /// and calls `give(block)` for each. Returns true if there were any.
+    /// Removes the cached blocks from all lists for `least` bytes or more, and calls `give(block)`
+    /// for each. The cached large block stays. Returns true if blocks were removed.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
         bool any = false;

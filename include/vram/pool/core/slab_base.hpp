@@ -55,7 +55,8 @@ public:
     }
     /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes
     /// are reserved, then trims the upstream. The host waits for streams that may still use the
-    /// chunks. Returns the bytes returned to the upstream, or by the upstream, whichever are more.
+    /// chunks. Returns the larger of two numbers: the bytes returned to the upstream, and those
+    /// that the upstream returned.
     std::size_t trim(std::size_t keep = 0) {
         auto const  seen  = this->seen();
         auto const  waits = seen.watch();
@@ -84,8 +85,8 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this resource will run again. The graph-retained
-    /// memory (kept for these graphs) becomes free. Another stream may use it after the work that
-    /// the captured stream has at the time of this call.
+    /// memory (kept for these graphs) becomes free. Another stream may use this memory after the
+    /// work that the captured stream has at the time of this call.
     void forget_captures() {
         resource_call<platform> const own;
         {
@@ -150,8 +151,8 @@ protected:
         }
     }
     /// Allocates a chunk of `count` blocks from the upstream, and the request `r` from the chunk.
-    /// Returns null if the limit refuses it. If the upstream refuses it, throws if `Throwing`, and
-    /// otherwise returns null.
+    /// Returns null if the limit refuses the chunk. If the upstream refuses the chunk, throws if
+    /// `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();

@@ -153,7 +153,7 @@ public:
         if (c.clean == 1) { list(c); }
     }
     /// Frees a live block that the stream with the index `slot` may use until it has completed
-    /// `epoch`, a part of its work. It must not be an earlier one than at the previous free on this
+    /// `epoch`, a part of its work. `epoch` must not be earlier than at the previous free on this
     /// stream.
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
@@ -185,8 +185,8 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes free blocks that one stream may still use available to all streams, if that stream is
-    /// done with them: if `done(slot, epoch)` returns true.
+    /// Makes free blocks that one stream may still use available to all streams, if `done(slot,
+    /// epoch)` returns true: that stream is then done with them.
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -223,8 +223,8 @@ public:
         }
     }
 
-    /// The stream that may use the blocks of a new chunk first: its index, and the epoch (part of
-    /// its work) until which it may.
+    /// The stream that may use the blocks of a new chunk first: its index `slot`, and the epoch
+    /// (part of its work) until which it may use them.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;

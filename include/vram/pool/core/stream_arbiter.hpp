@@ -164,9 +164,9 @@ public:
         lost,
     };
     /// Calls `record(slot, epoch)` to record that the `bytes` at `p` are freed on the stream `s`:
-    /// the stream with the index `slot` may use them until `epoch` (part of its work), or, if that
-    /// is `tag::captured`, a graph may. If that fails, waits for the stream. Errors are reported,
-    /// not thrown.
+    /// the stream with the index `slot` may use them until `epoch` (part of its work), or, if
+    /// `epoch` is `tag::captured`, a graph may. If the use cannot be recorded, waits for the
+    /// stream. Errors are reported, not thrown.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {

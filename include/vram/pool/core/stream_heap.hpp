@@ -43,7 +43,7 @@ public:
     using chunk_extension = block_heap::chunk_extension;
 
     /// `apart`: small blocks are in other chunks than large ones. `large_limit`: the size up to
-    /// which one freed large block is cached; 0: none is.
+    /// which one freed large block is cached; if 0, no large block is cached.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}

@@ -171,12 +171,13 @@ private:
         return timelines().of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
-    /// Frees a block that no stream uses. If a graph may use it, it is kept for the graph.
+    /// Frees a block that no stream uses. If a graph may use the block, the block is kept for the
+    /// graph.
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
     /// Called if the stream with the index `slot` is being captured. The blocks that it has freed
-    /// since the last event recorded on it may belong to the graph: they are kept until
+    /// since its last recorded event may belong to the graph, so these blocks are kept until
     /// `end_captures`.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
@@ -189,8 +190,8 @@ private:
     /// of each stream the block that it freed first.
     struct candidates {
         struct place {
-            /// The selected block. If it is null and `cost` is `ready`, the lowest block that no
-            /// stream uses is selected. If it is null and `cost` is `unavailable`, none is.
+            /// The selected block. Null with a `cost` of `ready` selects the lowest block that no
+            /// stream uses. Null with a `cost` of `unavailable` means that no block was found.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };

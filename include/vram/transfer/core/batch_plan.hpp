@@ -111,8 +111,8 @@ public:
             return true;
         }
     }
-    /// Returns the bytes that a batch of `bytes` bytes has after padding; unchanged if none is
-    /// padded.
+    /// Returns the bytes that a batch of `bytes` bytes has after padding: `bytes`, if the loader
+    /// does not pad.
     [[nodiscard]] std::size_t padded(std::size_t bytes) const noexcept {
         return options_.last == last_batch::pad ? options_.batch_bytes : bytes;
     }
@@ -139,9 +139,10 @@ private:
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
-    /// Returns true if the source's last batch has fewer bytes than a full one. To know it, makes
-    /// the source produce that batch, unless this was done in an earlier pass with as many batches.
-    /// Called if several loaders share the source: all must leave out the same batches.
+    /// Returns true if the source's last batch has fewer bytes than a full one. To find out, makes
+    /// the source produce that batch, unless an earlier pass with as many batches has done so.
+    /// Called if several loaders share the source, because all of them must leave out the same
+    /// batches.
     template <class Produce>
     bool last_is_short(Produce const& produce) {
         if (asked_of_ == total_) { return last_short_; }

@@ -211,9 +211,10 @@ private:
             return problem;
         }
     }
-    /// Called after the copy between the pinned block `p` and the device block `s` is enqueued. If
-    /// the copy has a completion flag, that reports its end. Otherwise enqueues a callback, or, if
-    /// that fails or is not wanted, lets the thread that uses `p` next wait for the copy.
+    /// Called after the copy between the pinned block `p` and the device block `s` is enqueued.
+    /// Does nothing if the copy has a completion flag, which reports the end of the copy. Otherwise
+    /// enqueues a callback. If the callback fails or is not wanted, the thread that uses `p` next
+    /// waits for the copy.
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

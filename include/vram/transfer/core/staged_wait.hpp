@@ -117,10 +117,10 @@ private:
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
     /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While copies
-    /// are in progress, waits for their ends. While none is, calls `rest(enough, since)`
-    /// repeatedly. `rest` sleeps or polls. It returns at the latest when `enough()` returns true: a
-    /// copy is in progress, or `ready()` returns true. `since` is the time at which the wait began,
-    /// and `held` is the lock.
+    /// are in progress, waits for their ends. While no copy is in progress, calls `rest(enough,
+    /// since)` repeatedly. `rest` sleeps or polls. It returns at the latest when `enough()` returns
+    /// true: a copy is in progress, or `ready()` returns true. `since` is the time at which the
+    /// wait began, and `held` is the lock.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }

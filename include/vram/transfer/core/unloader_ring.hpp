@@ -52,8 +52,9 @@ public:
     }
 
     /// Returns a free device block for the next result, after making the stream `s` wait for the
-    /// copy of its previous result. Blocks while none is free. Throws if the program holds all, or
-    /// if the sink or a copy has failed.
+    /// copy of the block's previous result. Blocks the calling thread until a block is free. Throws
+    /// if the program holds all device blocks, if `s` is being captured, or if the sink or a copy
+    /// has failed.
     slot& take(stream s) {
         expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
