@@ -126,8 +126,9 @@ void vram_torch_free(void* p, std::int64_t bytes, int device, cudaStream_t strea
 void vram_torch_record_stream(void* p, cudaStream_t stream) { memory().record_stream(p, stream); }
 // [/functions]
 
-/// Returns null instead of an exception: a torch.cuda.MemPool then frees its unused blocks, and
-/// tries again.
+// The functions for a torch.cuda.MemPool.
+
+/// Returns null instead of an exception, so that PyTorch handles the refusal.
 void* vram_torch_try_malloc(std::int64_t bytes, int device, cudaStream_t stream) {
     auto const size = static_cast<std::size_t>(bytes);
     try {
@@ -137,6 +138,14 @@ void* vram_torch_try_malloc(std::int64_t bytes, int device, cudaStream_t stream)
         return nullptr;
     }
 }
+/// Frees a segment after all present work of its device, as cudaFree does: a graph that PyTorch has
+/// destroyed may still run.
+void vram_torch_free_segment(void* p, std::int64_t bytes, int device, cudaStream_t stream) {
+    char const* const error = error_of([&] { cuda_platform::await_all(cuda_device{device}); });
+    if (error != nullptr) { std::fprintf(stderr, "%s\n", error); }
+    vram_torch_free(p, bytes, device, stream);
+}
+
 /// torch.cuda.empty_cache().
 void vram_torch_reset() {
     char const* const error = error_of([] { (void)memory().trim(); });
@@ -152,9 +161,11 @@ char const* vram_torch_trim(std::uint64_t* bytes) {
 char const* vram_torch_forget_captures() {
     return error_of([] { memory().forget_captures(); });
 }
-/// Queries the id and the device of a stream, which CUDA does not return during a capture.
+/// Makes the stack of a device, and queries the id and the device of a stream, which CUDA does not
+/// return during a capture.
 char const* vram_torch_note_stream(int device, cudaStream_t stream) {
     return error_of([&] {
+        (void)stack_of(device);
         cuda_device_guard const on{cuda_device{device}};
         (void)cuda_stream_view{stream}.id();
         (void)cuda_stream_view{stream}.device();

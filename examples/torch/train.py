@@ -95,7 +95,10 @@ def infer(model, letters, pool):
 def main():
     pool = vram_torch.mem_pool() if options.memory == "mem-pool" else None
     with torch.cuda.use_mem_pool(pool) if pool else contextlib.nullcontext():
-        train(pool)
+        model, letters = train()
+    if options.infer:
+        infer(model, letters, pool)  # outside of use_mem_pool: PyTorch refuses a capture with a pool that is in use
+    del model, letters
     if pool:
         live, reserved = (vram_torch.usage()[what] / 2**20 for what in ("peak_live", "peak_reserved"))
         del pool
@@ -103,7 +106,7 @@ def main():
         print(f"mem-pool: peak {live:.0f} MiB, reserved {reserved:.0f} MiB; after its end {vram_torch.usage()['live'] / 2**20:.0f} MiB")
 
 
-def train(pool):
+def train():
     top = pathlib.Path(__file__).resolve().parents[2]
     text = b"".join(p.read_bytes() for p in [*sorted(top.glob("docs/*.md")), *sorted(top.glob("include/vram/*/*.hpp"))])
     torch.manual_seed(7)
@@ -135,13 +138,12 @@ def train(pool):
         peak, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
         print(f", peak {peak / 2**20:.0f} MiB, reserved {reserved / 2**20:.0f} MiB", end="")
     print()
-    if options.infer:
-        infer(model, letters, pool)
     if options.memory in ("vram", "in-place"):
         try:
             torch.empty(1 << 50, dtype=torch.uint8, device=options.device)
         except torch.OutOfMemoryError as e:
             print(f"refused: {e}".splitlines()[0])
+    return model, letters
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ _kept = []  # each allocator, to which PyTorch keeps no reference, and its libra
 _begin = torch.cuda.CUDAGraph.capture_begin
 
 
-def allocator(source=SOURCE, record=False, malloc="vram_torch_malloc"):
+def allocator(source=SOURCE, record=False, malloc="vram_torch_malloc", free="vram_torch_free"):
     """The allocator as an object of PyTorch, with the functions that PyTorch calls."""
     global _library
     path = str(build(source, record))
-    plugged, library = torch.cuda.memory.CUDAPluggableAllocator(path, malloc, "vram_torch_free"), ctypes.CDLL(path)
+    plugged, library = torch.cuda.memory.CUDAPluggableAllocator(path, malloc, free), ctypes.CDLL(path)
     for name in ("record_stream", "reset"):
         getattr(plugged.allocator(), f"set_{name}_fn")(ctypes.cast(library[f"vram_torch_{name}"], ctypes.c_void_p).value)
     _kept.append((plugged, library))
@@ -70,7 +70,7 @@ def install(source=SOURCE, record=False):
 
 def mem_pool(source=SOURCE, record=False):
     """A torch.cuda.MemPool whose segments are blocks of vram; they are freed when the pool ends."""
-    return torch.cuda.MemPool(allocator(source, record, "vram_torch_try_malloc").allocator())
+    return torch.cuda.MemPool(allocator(source, record, "vram_torch_try_malloc", "vram_torch_free_segment").allocator())
 
 
 def _index(device):

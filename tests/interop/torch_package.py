@@ -97,7 +97,12 @@ assert a.malloc(1 << 50, 0, None) is None, "without PyTorch's headers a refusal 
 assert torch.cuda.memory_stats()["num_ooms"] == 1
 before = torch.cuda.memory_stats()
 alone = vram_torch.mem_pool(record=not record).allocator
-assert alone.names[0] == "vram_torch_try_malloc" and alone.malloc(1 << 50, 0, None) is None
+assert alone.names == ("vram_torch_try_malloc", "vram_torch_free_segment") and alone.malloc(1 << 50, 0, None) is None
+segment, busy = alone.malloc(1 << 26, 0, None), torch.cuda.Stream()
+assert torch.cuda.runtime.cudaMemsetAsync(*map(ctypes.c_void_p, (segment, 0, 1 << 26, busy.cuda_stream))) == 0
+assert torch.cuda.runtime.cudaStreamQuery(ctypes.c_void_p(busy.cuda_stream)) == 600, "cudaErrorNotReady"
+alone.free(segment, 1 << 26, 0, None)
+assert torch.cuda.runtime.cudaStreamQuery(ctypes.c_void_p(busy.cuda_stream)) == 0, "PyTorch frees a segment as cudaFree does"
 assert torch.cuda.memory_stats() == before, "the figures are those of install()"
 for wrong in (50, 1000, -1):
     for function in (vram_torch.usage, vram_torch.report, vram_torch.reset_peak_memory_stats):
