@@ -140,7 +140,7 @@ TEST_CASE("nvtx_counters: without a tool nothing is called after the first chunk
     tool.attached = false;
     sim_node const    node{};
     sim_stream        s;
-    nvtx_counters     seen;
+    nvtx_counters     seen{{.name = "without a tool "}};
     pool              memory{observed{stream_ordered{sim_resource{}}, std::ref(seen)}};
     void* const       p     = memory.allocate(s, 1000);
     std::size_t const calls = tool.calls;

@@ -116,8 +116,13 @@ void NVTX_API take_sample(nvtxDomainHandle_t in, std::uint64_t id, void const* v
     {
         call const c{"nvtxCounterSample"};
         c.require(in == domain() && size == sizeof(nvtx_tool::sample), "the size");
-        auto const found = the_tool.groups.find(id);
-        if (found == the_tool.groups.end()) { return; } // registered before `clear`
+        auto found = the_tool.groups.find(id);
+        if (found == the_tool.groups.end()) {
+            auto const before = the_tool.earlier.find(id);
+            c.require(before != the_tool.earlier.end(), "the group");
+            if (before == the_tool.earlier.end()) { return; }
+            found = the_tool.groups.emplace(id, nvtx_tool::group{before->second, {}}).first;
+        }
         found->second.samples.push_back(*static_cast<nvtx_tool::sample const*>(values));
     }
     if (the_tool.after_sample) { the_tool.after_sample(); }
@@ -266,6 +271,7 @@ void nvtx_tool::clear() {
     std::lock_guard const held{mutex};
     attached = true;
     wrong.clear();
+    for (auto const& [id, g] : groups) { earlier.emplace(id, g.name); }
     groups.clear();
     marks.clear();
     ranges.clear();

@@ -55,7 +55,8 @@ struct nvtx_tool {
     /// The tool of this program.
     static nvtx_tool& get();
 
-    /// Forgets all calls. Counters and heaps that were registered before are unknown from then on.
+    /// Forgets all calls. Heaps that were registered before are unknown from then on; a group of
+    /// counters appears again with its next sample.
     void clear();
 
     /// Returns the group with a name; an empty one if there is none.
@@ -64,6 +65,8 @@ struct nvtx_tool {
     [[nodiscard]] sample last(std::string const& name) const;
     /// Returns the number of regions of all heaps.
     [[nodiscard]] std::size_t regions() const;
+
+    std::map<std::uint64_t, std::string> earlier; ///< names of the groups before `clear`
 
     std::mutex mutex;
 };

@@ -32,22 +32,34 @@ TEST_CASE("nvtx_account: each change is sampled, and the peak is the most live b
 TEST_CASE("nvtx_account: changes of less than a step are sampled together") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();
-    nvtx_account a{"account", "a test", 100};
+    nvtx_account a{"account with steps", "a test", 100};
     a.change(99, 0);
-    CHECK(tool.named("account").samples.empty());
+    CHECK(tool.named("account with steps").samples.empty());
     a.change(1, 0);
-    CHECK(tool.named("account").samples.size() == 1);
+    CHECK(tool.named("account with steps").samples.size() == 1);
     a.change(-99, 0);
     a.change(0, 99);
-    CHECK(tool.named("account").samples.size() == 1);
+    CHECK(tool.named("account with steps").samples.size() == 1);
     a.change(0, 1);
-    CHECK((tool.last("account") == nvtx_tool::sample{1, 100, 100}));
+    CHECK((tool.last("account with steps") == nvtx_tool::sample{1, 100, 100}));
     a.change(150, 0);
     a.change(-30, 0);
-    CHECK((tool.last("account") == nvtx_tool::sample{151, 100, 151}));
+    CHECK((tool.last("account with steps") == nvtx_tool::sample{151, 100, 151}));
     a.flush();
-    CHECK((tool.last("account") == nvtx_tool::sample{121, 100, 151}));
-    CHECK(tool.named("account").samples.size() == 4);
+    CHECK((tool.last("account with steps") == nvtx_tool::sample{121, 100, 151}));
+    CHECK(tool.named("account with steps").samples.size() == 4);
+}
+
+TEST_CASE(
+    "nvtx_account: a later account with the same name continues from the values of the tool") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    { nvtx_account{"account again", "a test", 100}.change(1000, 1000); }
+    CHECK((tool.last("account again") == nvtx_tool::sample{1000, 1000, 1000}));
+    nvtx_account a{"account again", "a test", 100};
+    a.change(10, 0);
+    CHECK((tool.last("account again") == nvtx_tool::sample{10, 0, 10}));
+    CHECK(tool.groups.size() == 1);
 }
 
 TEST_CASE("nvtx_account: a change during a sample is sampled by the thread that samples") {

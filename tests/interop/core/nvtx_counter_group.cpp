@@ -34,3 +34,25 @@ TEST_CASE("nvtx_counter_group: without a tool a group is not known") {
     CHECK_FALSE(nvtx_counter_group{}.known());
     CHECK(tool.groups.empty());
 }
+
+TEST_CASE("nvtx_counter_group: a group that is not used any more is used again for its name") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    auto const first  = nvtx_counter_group::add("used again", "a test");
+    auto const second = nvtx_counter_group::add("used again", "a test"); // both are used
+    CHECK(tool.groups.size() == 2);
+    first.sample({.live = 1});
+    first.release();
+    CHECK_FALSE(nvtx_counter_group::add("used again", "another test").last().live == 1);
+    CHECK(tool.groups.size() == 3);
+    for (int i = 0; i != 10; ++i) {
+        auto const third = nvtx_counter_group::add("used again", "a test");
+        CHECK(third.last().live == (i == 0 ? 1 : 2));
+        third.sample({.live = 2});
+        third.release();
+    }
+    CHECK(tool.groups.size() == 3);
+    second.release();
+    nvtx_counter_group{}.release();
+    CHECK(tool.wrong == std::vector<std::string>{});
+}

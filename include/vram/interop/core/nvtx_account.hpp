@@ -18,20 +18,21 @@ namespace detail {
 /// values to a tool of NVTX, such as Nsight Systems. If several threads change the values at the
 /// same time, one of them samples for all.
 ///
-/// Failure   The constructor does not throw. Without a tool nothing is sampled.
+/// Failure   The constructor throws `std::bad_alloc`. Without a tool nothing is sampled.
 /// Threads   Any thread may call any function.
 /// Cost      `change`: four atomic operations, and one call of the tool.
 class alignas(64) nvtx_account {
 public:
-    /// Registers counters of live, reserved and peak bytes with the NVTX tool, which may keep the
-    /// address of the name. If values differ by less than `step` bytes from those that the tool
-    /// has, `change` does not pass them to the tool.
-    nvtx_account(std::string name, char const* description, std::int64_t step) noexcept
-        : name_{std::move(name)},
-          group_{nvtx_counter_group::add(name_.c_str(), description)},
+    /// Registers counters of live, reserved and peak bytes with the NVTX tool. If values differ by
+    /// less than `step` bytes from those that the tool has, `change` does not pass them to the
+    /// tool.
+    nvtx_account(std::string name, char const* description, std::int64_t step)
+        : group_{nvtx_counter_group::add(std::move(name), description)},
+          sampled_live_{group_.last().live},
+          sampled_reserved_{group_.last().reserved},
           step_{step} {}
     nvtx_account(nvtx_account&&) = delete;
-    ~nvtx_account()              = default;
+    ~nvtx_account() { group_.release(); }
 
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
@@ -90,15 +91,14 @@ private:
         group_.sample(now);
     }
 
+    nvtx_counter_group        group_;
     std::atomic<std::int64_t> live_{0};
     std::atomic<std::int64_t> reserved_{0};
     std::atomic<std::int64_t> peak_{0};
     /// Number of calls of `publish` for which the values are not yet passed to the tool.
     std::atomic<unsigned>     waiting_{0};
-    std::atomic<std::int64_t> sampled_live_{0};
-    std::atomic<std::int64_t> sampled_reserved_{0};
-    std::string               name_;
-    nvtx_counter_group        group_;
+    std::atomic<std::int64_t> sampled_live_;
+    std::atomic<std::int64_t> sampled_reserved_;
     std::int64_t              step_;
 };
 

@@ -12,17 +12,27 @@
 #include <nvtx3/nvToolsExtCounters.h>          // nvtxCounterRegister, nvtxCounterSample
 #include <nvtx3/nvToolsExtSemanticsCounters.h> // nvtxSemanticsCounter_t
 
+#include <atomic>   // atomic
 #include <cstddef>  // offsetof
 #include <cstdint>  // int64_t, uint64_t
 #include <iterator> // size
+#include <memory>   // make_unique
 #include <mutex>    // lock_guard
+#include <string>   // string
+#include <utility>  // move
 
 namespace vram {
 namespace detail {
 
 /// A group of counters of a tool: live, reserved and peak bytes, which are sampled together.
 ///
-/// Threads   Any thread may call `add`. One thread at a time may call `sample` for a group.
+/// NVTX cannot remove a group. So a group that is not used any more (`release`) is used again for
+/// the same name and description: a program that makes observers in a loop has a bounded number of
+/// groups. The tool may keep the address of a name: it stays valid until the process ends.
+///
+/// Failure   `add` throws `std::bad_alloc`.
+/// Threads   Any thread may call `add` and `release`. One thread at a time may call `sample` for a
+///           group.
 /// Cost      `sample` is one call of the tool.
 class nvtx_counter_group {
 public:
@@ -32,32 +42,62 @@ public:
         std::int64_t peak     = 0;
     };
 
-    /// Registers a group with the tool. Returns a group without effect if there is no tool, or if
-    /// the tool has no counters.
-    [[nodiscard]] static nvtx_counter_group add(char const* name,
-                                                char const* description) noexcept {
+    /// Registers a group with the tool, unless there is one with this name and description that is
+    /// not used. Returns a group without effect if there is no tool, or if the tool has no
+    /// counters.
+    [[nodiscard]] static nvtx_counter_group add(std::string name, std::string description) {
         nvtx_counter_group    made;
         std::lock_guard const held{nvtx_registration};
-        made.domain_                      = nvtx_domain();
-        static std::uint64_t const layout = add_layout(made.domain_);
+        for (entry* each = all_; each != nullptr; each = each->next) {
+            if (each->name == name && each->description == description &&
+                !each->used.exchange(true, std::memory_order_acquire)) {
+                made.entry_ = each;
+                return made;
+            }
+        }
+        static std::uint64_t const layout = add_layout(nvtx_domain());
         if (layout == 0) { return made; }
+        auto fresh         = std::make_unique<entry>();
+        fresh->name        = std::move(name);
+        fresh->description = std::move(description);
         nvtxCounterAttr_t group{};
         group.structSize  = sizeof group;
         group.schemaId    = layout;
-        group.name        = name;
-        group.description = description;
+        group.name        = fresh->name.c_str();
+        group.description = fresh->description.c_str();
         group.scopeId     = NVTX_SCOPE_CURRENT_SW_PROCESS;
         group.counterId   = NVTX_COUNTER_ID_NONE; // the tool chooses the number
-        made.id_          = nvtxCounterRegister(made.domain_, &group);
+        fresh->id         = nvtxCounterRegister(nvtx_domain(), &group);
+        if (fresh->id == NVTX_COUNTER_ID_NONE) { return made; }
+        fresh->next = all_;
+        made.entry_ = all_ = fresh.release();
         return made;
     }
+    /// Ends the use of the group, which may have no effect.
+    void release() const noexcept {
+        if (known()) { entry_->used.store(false, std::memory_order_release); }
+    }
 
-    [[nodiscard]] bool known() const noexcept { return id_ != NVTX_COUNTER_ID_NONE; }
-    void               sample(values const& now) const noexcept {
-        nvtxCounterSample(domain_, id_, &now, sizeof now);
+    [[nodiscard]] bool known() const noexcept { return entry_ != nullptr; }
+    /// Returns the values that the tool has, also those of an earlier use of the group.
+    [[nodiscard]] values last() const noexcept { return known() ? entry_->last : values{}; }
+    /// Passes the values to the tool. The group must be known.
+    void sample(values const& now) const noexcept {
+        entry_->last = now;
+        nvtxCounterSample(nvtx_domain(), entry_->id, &now, sizeof now);
     }
 
 private:
+    /// A registered group. It is never destroyed.
+    struct entry {
+        std::string       name;
+        std::string       description;
+        std::uint64_t     id = NVTX_COUNTER_ID_NONE;
+        std::atomic<bool> used{true};
+        values            last{};
+        entry*            next = nullptr;
+    };
+
     [[nodiscard]] static std::uint64_t add_layout(nvtxDomainHandle_t domain) noexcept {
         nvtxSemanticsCounter_t bytes{};
         bytes.header = {sizeof bytes, NVTX_SEMANTIC_ID_COUNTERS_V1, NVTX_COUNTER_SEMANTIC_VERSION,
@@ -97,8 +137,9 @@ private:
         return nvtxPayloadSchemaRegister(domain, &layout);
     }
 
-    nvtxDomainHandle_t domain_ = nullptr;
-    std::uint64_t      id_     = NVTX_COUNTER_ID_NONE;
+    static inline constinit entry* all_ = nullptr; ///< protected by `nvtx_registration`
+
+    entry* entry_ = nullptr;
 };
 
 } // namespace detail
