@@ -115,8 +115,8 @@ private:
         }
         coalesce(b, is_complete);
     }
-    /// Returns true if the next block is the last of its chunk. Only for chunks that can grow,
-    /// which always end with a free block.
+    /// Returns true if the next block is the last of its chunk. Called only if chunks can grow:
+    /// each chunk then ends with a free block.
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
         return b.after->after == nullptr;
     }

@@ -19,9 +19,9 @@ namespace vram {
 namespace detail {
 
 /// The free blocks of `heap` that can serve the request `r`. `stream_arbiter`, which selects memory
-/// for a stream, calls its functions. A place is a part of a free block, with the pending uses
-/// (streams that may still access it) of that part alone. If `counts` is null, the chosen block is
-/// only reserved, and not counted as live.
+/// for a stream, calls the functions of this class. A place is a part of a free block, with the
+/// pending uses (streams that may still access it) of that part alone. If `counts` is null, the
+/// chosen block is only reserved, and not counted as live.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;
@@ -59,8 +59,8 @@ struct block_candidates {
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Returns false, which means: this search does not query the streams. The pool queries all of
-    /// them if a request fails.
+    /// Returns false: this search does not query all streams. The pool queries all streams if a
+    /// request fails.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);

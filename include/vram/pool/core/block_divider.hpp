@@ -60,13 +60,13 @@ public:
 
     /// `hold` sets the pending uses (streams that may still access the memory) of a block that is
     /// not in a bin (free list by size). `keep` sets the parts of a live block that a captured
-    /// graph may use, because they were freed during the capture. Each may need one list of uses,
-    /// which `reserve` has made available.
+    /// graph may use, because they were freed during the capture. Each function may need one list
+    /// of uses, which `reserve` must have made available.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
     /// Sets the pending uses (streams that may still access freed memory) of the last block of a
-    /// chunk after the chunk has grown. If that needs a list of uses and none is available, the
-    /// block keeps its one use, which then covers all of it.
+    /// chunk after the chunk has grown. If that needs a list of uses and no list is available, the
+    /// block keeps its one use, which then covers the whole block.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -269,8 +269,8 @@ private:
         blocks_.drop_next(b);
         return true;
     }
-    /// Merges the block after `b` into `b`, if it is free and the pending uses by streams of both
-    /// can be merged. Returns true if it did.
+    /// Merges the block after `b` into `b`, if that block is free and the pending uses by streams
+    /// of both can be merged. Returns true if the blocks were merged.
     template <class IsComplete>
     bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);

@@ -102,14 +102,14 @@ public:
 
     /// `hold` sets the pending uses by streams of a block that is not in a bin (free list by size).
     /// `keep` sets the parts of a live block that are graph-retained (freed during a capture, kept
-    /// because a graph may use them). Each may need a list of uses, which `reserve` has made
-    /// available.
+    /// because a graph may use them). Each function may need a list of uses, which `reserve` must
+    /// have made available.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
     /// Frees a live or cached block after the caller has set its pending uses (streams that may
     /// still access it), and coalesces it with its free neighbours if their pending uses can be
-    /// merged. Returns the free block that contains it afterwards.
+    /// merged. Returns the free block that contains the freed memory afterwards.
     template <class IsComplete>
     block* give(block* b, IsComplete const& is_complete) noexcept {
         live_.erase(b);
@@ -209,9 +209,9 @@ public:
     }
 
     /// Returns true once after all blocks were freed and none is cached, if at least 64 allocations
-    /// were made since it last returned true. The free memory may then be divided into pieces that
-    /// wait for different streams. Coalescing all of it lets a program that repeats itself find the
-    /// same addresses again.
+    /// were made since the last call that returned true. The free memory may then be divided into
+    /// pieces that wait for different streams. Coalescing all free memory lets a program that
+    /// repeats itself find the same addresses again.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;

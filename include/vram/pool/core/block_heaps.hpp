@@ -69,7 +69,8 @@ public:
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
     /// Returns the idle chunk (without a live block) that a stream may use soonest, as `price`
-    /// tells, and of equal ones the largest.
+    /// tells, and of equal ones the largest. The result has a null `heap` if there is no such
+    /// chunk.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;

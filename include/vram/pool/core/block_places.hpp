@@ -39,7 +39,8 @@ public:
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
     /// Returns the lowest address from which the stream that asks may use `b` up to its end, with a
-    /// wait if necessary. Returns `b.end()` if it may use nothing. `price` answers for the stream.
+    /// wait if necessary. Returns `b.end()` if the stream may not use the end of `b`. `price`
+    /// answers for the stream.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -68,7 +69,7 @@ public:
     /// Returns a place in `b`, the last block of a chunk: at its front, or directly behind a part
     /// that a stream may still access, so that one such part does not block all the rest. Of these
     /// places, returns the one that the asking stream may use soonest, and of equal ones the
-    /// lowest. Its `cost` is `unavailable` if no place fits.
+    /// lowest. The `cost` is `unavailable` if no place fits.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -83,7 +84,8 @@ public:
         return best;
     }
     /// Returns a place at the front or at the end of the block `b`: the one that the stream may use
-    /// sooner. `cost` is `unavailable` if it may use neither.
+    /// sooner. The `cost` is `unavailable` if the stream may use neither place, or if the request
+    /// fits in neither.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);

@@ -97,7 +97,7 @@ public:
     }
 
     /// Merges the pending uses (streams that may still access it) of the neighbour `gone` into
-    /// those of `b`. If they do not fit, returns false, and has dropped at most complete uses.
+    /// those of `b`. If the uses do not fit, returns false, and has dropped at most complete uses.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -138,7 +138,7 @@ private:
     }
     /// Drops the complete pending uses (streams that may still access it) of each block. Merges the
     /// others of `gone` into those of `b`. Returns false, and merges nothing, if the list has no
-    /// room, or if it needs a new `use_node` (list in host memory) and none is available.
+    /// room, or if a new `use_node` (list in host memory) is needed and none is available.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);

@@ -111,8 +111,8 @@ public:
         return nullptr;
     }
     /// Records that the stream `by` uses [begin, end) until its epoch (part of its work) `epoch` is
-    /// complete. `epoch` is `running` if later work may use it too, and `tag::captured` if a graph
-    /// may.
+    /// complete. `epoch` is `running` if later work may use the memory too, and `tag::captured` if
+    /// a graph may use it.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {
@@ -133,8 +133,8 @@ public:
 
     /// Lowers the top (bump pointer) to `to`. The memory above it becomes free, with a record of
     /// each stream that may still access it. `pending(use)` returns the index (slot) of that stream
-    /// and the last epoch (part of its work) that may access the memory. Epoch 0 means that none
-    /// does.
+    /// and the last epoch (part of its work) that may access the memory. Epoch 0 means that no work
+    /// may access it.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {

@@ -19,7 +19,7 @@ namespace detail {
 /// A row of chunks. Chunks up to the current one (from which blocks are allocated) are in the order
 /// in which they were used; the chunks behind it are empty. A mark is a position in that order.
 /// Each mark has a serial number that is larger than that of the mark before, and counts the live
-/// bytes between it and the next.
+/// bytes between this mark and the next.
 ///
 /// Failure   `add`, `add_current` and `mark` throw `std::bad_alloc` and change nothing. No other
 ///           function fails.
@@ -101,8 +101,8 @@ public:
         marks_.push(place{serial, current_, top});
         return serial;
     }
-    /// Returns true if the mark with the number `serial` was created and is not removed: no unwind
-    /// went back to an earlier position.
+    /// Returns true if the mark with the number `serial` exists: no unwind to an earlier position
+    /// has removed it.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept {
         std::size_t const left = marks_up_to(serial);
         return left != 0 && marks_[left - 1].serial == serial;

@@ -53,8 +53,9 @@ public:
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
     /// Tells if the stream of `mine` (null: the host) may use the memory of the chunk from the top
-    /// (bump pointer) to `until` now, after a wait, or not at all. Unless it may now, stores in
-    /// `costly` the pending use (stream that may still access the memory) that decides this.
+    /// (bump pointer) to `until` now, after a wait, or not at all. If the answer is not "now",
+    /// stores in `costly` the pending use (stream that may still access the memory) that decides
+    /// this.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -111,7 +112,7 @@ public:
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
     /// Returns the pending use (by a stream) of blocks that are unwound. Its epoch (part of the
-    /// stream's work) is 0 if no stream may still use them. May wait for devices.
+    /// stream's work) is 0 if no stream may still use the blocks. May wait for devices.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
@@ -130,8 +131,8 @@ public:
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
-    /// Called before the stream `s` is destroyed. Records that only work that `s` already has may
-    /// still use its blocks.
+    /// Called before the stream `s` is destroyed. Records that of the work of `s`, only the work up
+    /// to now may still use the blocks of `s`.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;

@@ -105,7 +105,7 @@ public:
 
 private:
     /// The move of the memory of consecutive pages. It contains addresses and not numbers of
-    /// chunks, because these may change while the lock is released.
+    /// chunks, because chunk numbers may change while the lock is released.
     struct page_move {
         std::byte*  from; ///< address from which pages are moved, or null if none is selected yet
         std::byte*  to;
@@ -115,7 +115,7 @@ private:
     /// Adds moves of memory to `moves_` for the pages in the run that have none, the last page
     /// first. If the memory of a page was moved to another page, that page is the source, and is
     /// marked as wanted. If that page is not found, there is no move. If `fresh`, each other page
-    /// gets a move without a source; returns the number of these pages.
+    /// gets a move without a source. Returns the number of pages without a source.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;

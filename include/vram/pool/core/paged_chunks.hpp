@@ -203,9 +203,9 @@ private:
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
     /// Extends the chunk of `m` with `widen(bytes)`, which returns the number of bytes added, or 0.
-    /// With `more`, tries the size that the growth policy wants, then smaller ones down to `m.by`;
-    /// without it, only `m.by`. Releases the lock during the calls. If one throws, the chunk is
-    /// unchanged, and the exception is rethrown.
+    /// If `more`, tries the size that the growth policy wants, then smaller sizes down to `m.by`.
+    /// Otherwise tries only `m.by`. Releases the lock during the calls. If a call throws, the chunk
+    /// is unchanged, and the exception is rethrown.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -254,9 +254,9 @@ private:
         return pages_.make_live(core, b);
     }
     /// Maps memory that the pool has already to the pages of a block; maps no new memory. A page
-    /// whose memory was moved to another page gets it back if it is free. Other pages get memory of
-    /// free pages, but only as many as the limit `pool_options::slack` denies new memory
-    /// (`slack_limit::excess`).
+    /// whose memory was moved to another page gets this memory back if that other page is free.
+    /// Other pages get memory of free pages, but only as many as the limit `pool_options::slack`
+    /// denies new memory (`slack_limit::excess`).
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();

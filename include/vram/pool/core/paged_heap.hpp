@@ -91,9 +91,9 @@ public:
     /// lacked it.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
     /// Gives a block that `take_unbacked` has reserved back to the heap, because no memory could be
-    /// mapped. If parts of it have memory that only the stream `on` may use (null: any stream may),
-    /// it is freed on that stream. If that use can be neither recorded nor waited for, the block is
-    /// not freed, and its `there` bytes with memory stay live.
+    /// mapped. If parts of the block have memory that only the stream `on` may use (null: any
+    /// stream may), the block is freed on that stream. If that use can be neither recorded nor
+    /// waited for, the block is not freed, and its `there` bytes with memory stay live.
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
@@ -132,7 +132,8 @@ public:
         return true;
     }
     /// Returns true if a free block may contain a whole page once all streams are done, in the heap
-    /// (small or large blocks) for requests of `bytes`. Otherwise it is useless to wait for them.
+    /// (small or large blocks) for requests of `bytes`. Otherwise a wait for the streams is
+    /// useless.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
@@ -158,9 +159,9 @@ public:
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
     /// Removes free blocks from their bins (free lists by size), in the heap (small or large
-    /// blocks) for requests of `bytes`, and calls `taken(block)` for each until that returns false.
-    /// Blocks at the ends of chunks come first. Only those are removed that may be used without a
-    /// wait and for which `wanted(block)` returns true.
+    /// blocks) for requests of `bytes`, and calls `taken(block)` for each until `taken` returns
+    /// false. Blocks at the ends of chunks come first. Only those are removed that may be used
+    /// without a wait and for which `wanted(block)` returns true.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {

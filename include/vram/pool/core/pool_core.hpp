@@ -218,8 +218,9 @@ private:
         }
     }();
 
-    /// Returns the largest size of a freed large block that is cached. With `remap` none is cached:
-    /// to remap the pages of such a block costs more than the cache saves.
+    /// Returns the largest size of a freed large block that is cached. With `remap` returns 0, so
+    /// that no large block is cached: remapping the pages of such a block costs more than the cache
+    /// saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : quick_lists::large_limit;
     }
@@ -259,8 +260,8 @@ private:
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
     /// The last attempt: allocates a chunk of the size of the request, and the request from it. If
-    /// the limit refuses the chunk, throws `out_of_memory`. If the upstream does, rethrows its
-    /// exception. An `out_of_memory` gets the pool's numbers.
+    /// the limit refuses the chunk, throws `out_of_memory`. If the upstream refuses the chunk,
+    /// rethrows the upstream's exception. An `out_of_memory` gets the pool's numbers.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},

@@ -78,8 +78,8 @@ public:
     void                      reserve_slot(std::size_t slot) { free_lists_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return free_lists_.size(); }
 
-    /// Allocates the block that the stream with the index `slot` freed last. Returns null if it has
-    /// freed none that it may still use.
+    /// Allocates the block that the stream with the index `slot` freed last. Returns null if there
+    /// is no such block.
     [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
@@ -161,14 +161,14 @@ public:
         free_lists_.add(n);
     }
     /// Undoes the allocation of `n`, the oldest block in the list of the stream with the index
-    /// `slot`: frees it again and puts it back to the old end of that list.
+    /// `slot`: frees the block again and puts it back to the old end of that list.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add_oldest(n);
     }
     /// Frees a live block that a graph captured on the stream with the index `slot` uses. Only
-    /// later captures of that stream can allocate it, until `forget_captures`.
+    /// later captures of that stream can allocate the block, until `forget_captures`.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
         n->home->make_pending(*n, slot, 0, place::retained);

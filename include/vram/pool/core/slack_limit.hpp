@@ -27,8 +27,8 @@ public:
     [[nodiscard]] static bool applies(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the total memory of the request's device. Returns 0 if it is not needed, or if the
-    /// query fails; no pages are then shared (free pages get no second address).
+    /// Returns the total memory of the request's device. Returns 0 if the limit does not need this
+    /// size, or if the query fails. No pages are then shared: free pages get no second address.
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
                                                   typename Core::request const& r) noexcept {
@@ -41,8 +41,8 @@ public:
 
     /// Returns how many of `fresh` bytes of new memory would exceed the limit
     /// `pool_options::slack`, if the request counts as live. Returns 0 if no pages should be shared
-    /// (free pages mapped to a second address) now: too few bytes are reserved, or too many
-    /// addresses.
+    /// now (no free pages mapped to a second address): the limit is kept, too few bytes are
+    /// reserved, or too many addresses.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {

@@ -83,8 +83,8 @@ public:
     }
 
     /// Allocates memory for `who`. If all suitable memory needs a wait, the stream (or the host)
-    /// waits; but if `must_wait` is not null, sets it to true and returns null instead. Returns
-    /// null if there is no memory that `who` may use, not even after a wait.
+    /// waits; but if `must_wait` is not null, sets `*must_wait` to true and returns null instead.
+    /// Returns null if there is no memory that `who` may use, not even after a wait.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
         -> decltype(candidates.put_back(nullptr)) {

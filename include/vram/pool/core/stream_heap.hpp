@@ -86,9 +86,10 @@ public:
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
-    /// Allocates a block from the reserved memory, or returns null. If the stream (or, without one,
-    /// the host) must wait before it may use any block that fits, it waits; but if `must_wait` is
-    /// not null, sets it to true and returns null. `all`: look at every free block.
+    /// Allocates a block from the reserved memory. Returns null if no free block fits. If every
+    /// block that fits needs a wait, the stream waits, or the host if `r` has no stream; but if
+    /// `must_wait` is not null, `*must_wait` becomes true and null is returned. `all`: look at
+    /// every free block.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
@@ -247,8 +248,9 @@ public:
         timelines().try_record_all();
         poll();
     }
-    /// Makes the host wait for everything that was freed, then coalesces. Returns false if a stream
-    /// is being captured: its latest frees cannot be waited for.
+    /// Makes the host wait for all uses of freed memory that is not kept for graphs, then
+    /// coalesces. Returns false if a stream is being captured, whose latest frees cannot be waited
+    /// for.
     bool finish(guard& held) {
         bool const all = timelines().finish_all(held);
         coalesce_pending();
@@ -339,8 +341,8 @@ protected:
         return b != nullptr ? b->pointer() : nullptr;
     }
 
-    /// Coalesces all free blocks of a heap. Queries the streams first, so that as many of their
-    /// uses as possible are complete.
+    /// Coalesces all free blocks of a heap. Queries the streams first, to find complete uses of
+    /// freed memory. Does nothing during a capture.
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();

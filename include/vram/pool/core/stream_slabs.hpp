@@ -38,8 +38,9 @@ public:
     stream_slabs(event_policy events, bool graphs) noexcept : arbiter_{events, graphs} {}
 
     /// Allocates a block from the reserved memory of `heap` for the stream `on` (null: for use on
-    /// any stream without a wait). Returns null if there is none. If `must_wait` is not null and
-    /// every block needs a wait, sets it to true and returns null instead of waiting.
+    /// any stream without a wait). Returns null if no block is available. If `must_wait` is not
+    /// null and every block needs a wait, sets `*must_wait` to true and returns null instead of
+    /// waiting.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         auto const who = arbiter_.asker_for(on);
@@ -100,7 +101,7 @@ public:
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // A free block of a chunk without live blocks, whose last use the host can wait for.
+            // A free block, in a chunk without live blocks, for whose last use the host can wait.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
