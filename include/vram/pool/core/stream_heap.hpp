@@ -87,9 +87,9 @@ public:
         return true;
     }
     /// Allocates a block from the reserved memory. Returns null if no free block fits. If every
-    /// block that fits needs a wait, the stream waits, or the host if `r` has no stream; but if
-    /// `must_wait` is not null, `*must_wait` becomes true and null is returned. `all`: look at
-    /// every free block.
+    /// block that fits needs a wait, the stream (or the host, without a stream) waits, or, if
+    /// `must_wait` is not null, `*must_wait` becomes true and null is returned. `all`: look at all
+    /// free blocks.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
@@ -332,8 +332,7 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // For a large request, streams are queried if that may make a block available that fits
-        // better.
+        // For a large request, streams are queried to find a block that fits better.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
@@ -341,8 +340,8 @@ protected:
         return b != nullptr ? b->pointer() : nullptr;
     }
 
-    /// Coalesces all free blocks of a heap. Queries the streams first, to find complete uses of
-    /// freed memory. Does nothing during a capture.
+    /// Coalesces all free blocks of a heap. Queries the streams first. Does nothing during a
+    /// capture.
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();

@@ -124,8 +124,8 @@ struct slot {
     }
 
 private:
-    /// Makes `others_released[n]` an event of the device `where`. If it is not, a later event of
-    /// `where`, or else a new event, takes its place.
+    /// Makes `others_released[n]` an event of the device `where`. If the event is of another
+    /// device, a later event of `where`, or else a new event, takes its place.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

@@ -39,10 +39,10 @@ public:
     using typename supply::slot;
     using typename supply::stream;
 
-    /// Returns the device block of the next batch, after making the stream `s` wait for its copy.
-    /// Returns null after the last batch. Blocks the calling thread until the batch is filled.
-    /// Throws if the batch failed or timed out, if the loop holds all device blocks, or if `s` is
-    /// being captured.
+    /// Returns the device block of the next batch, after making the stream `s` wait for the batch's
+    /// copy. Returns null after the last batch. Blocks the calling thread until the batch is
+    /// filled. Throws if the batch failed or timed out, if the loop holds all device blocks, or if
+    /// `s` is being captured.
     slot* take(stream s) {
         this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
@@ -161,10 +161,10 @@ private:
         return nullptr;
     }
     /// Waits until a batch is ready for the loop, or until none can come. If a copy is possible,
-    /// the calling thread (of the loop) enqueues it, because the producers have batches to fill. It
-    /// leaves the copy to a waiting producer if a batch is ready and that producer polls. Returns
-    /// false after `loader_options::timeout`. Adds to `spare` the nanoseconds that the calling
-    /// thread spent on copies while a batch was ready.
+    /// the calling thread (of the loop) enqueues it, because the producers have batches to fill.
+    /// Exception: if a batch is ready and a waiting producer polls, that producer enqueues the
+    /// copy. Returns false after `loader_options::timeout`. Adds to `spare` the nanoseconds that
+    /// the calling thread spent on copies while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {

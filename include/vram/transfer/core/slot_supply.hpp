@@ -336,8 +336,8 @@ private:
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called if the device failed: no further batch gets a block. If one was to come, the loop
-    /// ends with the exception `why` in its place, unless it ends earlier.
+    /// Called if the device failed: no further batch gets a block. If a further batch was to come,
+    /// the loop ends with the exception `why` in place of that batch, unless the loop ends earlier.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -78,7 +78,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned block `p`: it is not copied; the loop gets the next one.
+    /// Leaves out the batch of the pinned block `p`: it is not copied, and the loop gets the next
+    /// batch.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -121,7 +122,7 @@ public:
     /// Returns true if a thread is enqueueing a copy, or makes the source fill a device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
     /// Records that the copy into the device block `s` is enqueued, or failed with the exception
-    /// `problem`; then the loop ends before that batch.
+    /// `problem`. If the copy failed, the loop ends before that batch.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
