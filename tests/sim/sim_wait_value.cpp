@@ -338,6 +338,38 @@ TEST_CASE("sim_wait_value: a wait follows the work before every write that may e
     CHECK(t.kinds().empty());
 }
 
+TEST_CASE("sim_wait_value: later writes that may end an earlier wait are counted") {
+    for (bool const first : {true, false}) { // the wait is queued before all writes, or between
+        word_scene t;
+        sim_stream c, d;
+        sim_event  e;
+        if (first) { sim_wait_value(t.b, t.flag, 1); }
+        sim_write_value(t.a, t.flag, 1);
+        if (!first) { sim_wait_value(t.b, t.flag, 1); }
+        sim_write_value(t.a, t.flag, 2); // cannot come first
+        e.record(t.a);
+        e.wait(d);
+        sim_write_value(d, t.flag, 3); // neither can this one
+        e.record(t.b);
+        e.wait(d);
+        sim_write_value(d, t.flag, 4);
+        CHECK(t.node.unchecked().values == 0);
+        sim_write_value(c, t.flag, 0); // does not suit
+        CHECK(t.node.unchecked().values == 0);
+        sim_write_value(c, t.flag, 5);
+        CHECK(t.node.unchecked().values == 1);
+        CHECK(t.node.unchecked().text().find("1 later writes that may end an earlier wait") !=
+              std::string::npos);
+        for (unsigned i = 6; i < 100; ++i) { // the newest waits are compared
+            sim_wait_value(t.b, t.flag, i);
+            sim_write_value(t.a, t.flag, i);
+        }
+        sim_stream late;
+        sim_write_value(late, t.flag, 1000);
+        CHECK(t.node.unchecked().values == 1 + 16);
+    }
+}
+
 TEST_CASE("sim_wait_value: both streams that may end a wait follow common work") {
     word_scene t;
     sim_stream c;

@@ -208,8 +208,8 @@ struct sim_unchecked {
     std::uint64_t host_functions = 0; ///< number of host functions that declare no access
     std::uint64_t pageable = 0; ///< number of accesses to pageable memory, which has no history
     std::uint64_t waits    = 0; ///< number of conflicts that a wait, no longer stored, may order
-    /// Number of events of resources that were lost for lack of memory.
-    std::uint64_t resource_events = 0;
+    std::uint64_t values   = 0; ///< number of later writes that may end an earlier wait as well
+    std::uint64_t resource_events = 0; ///< number of lost events of resources (no host memory)
     /// Number of orders and accesses that could not be recorded for lack of host memory. After the
     /// first, no races are reported.
     std::uint64_t orders  = 0;
@@ -384,13 +384,13 @@ inline std::string sim_report::key() const {
 inline std::string sim_unchecked::text() const {
     std::string text;
     auto const  add = [&](std::uint64_t n, char const* what) {
-        if (n == 0) { return; }
-        text += (text.empty() ? "not checked: " : ", ") + std::to_string(n) + what;
+        if (n != 0) { text += (text.empty() ? "not checked: " : ", ") + std::to_string(n) + what; }
     };
     add(kernels, " kernels without declared memory");
     add(host_functions, " host functions without declared memory");
     add(pageable, " accesses to pageable memory");
     add(waits, " conflicts after too many waits for values");
+    add(values, " later writes that may end an earlier wait for a value");
     add(resource_events, " lost events of resources");
     add(orders, " orders and accesses without host memory");
     add(ignored, " ignored reports");

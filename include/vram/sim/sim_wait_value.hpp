@@ -145,7 +145,7 @@ inline void sim_set_value(std::uint32_t* where, std::uint32_t value,
     auto const        at   = reinterpret_cast<std::uintptr_t>(where);
     detail::sim_word& word = m.words[at];
     word.queued.push_back({0, value, step.slot, step.count, call.host->vclock});
-    m.written(word, value, call.host->vclock);
+    m.written(word);
     m.write_word({.where = at, .value = value}, 0);
     call.throw_report();
 }

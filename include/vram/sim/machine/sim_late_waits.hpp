@@ -30,15 +30,23 @@ public:
         if (!use.waits) {
             word.queued.push_back({op.number, use.value, slot, vclock[slot], vclock});
             op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
-            return m_.written(word, use.value, vclock);
+            return m_.written(word);
         }
         if (!m_.checker.on().races) { return; }
         int        device = 0;
         bool const plain  = m_.memory.kind_of(use.where, device) != sim_kind::device;
-        auto const then   = word.before(use, m_.value_at(use.where), plain, vclock);
-        if (then) { return vclock.join(*then); }
-        begin_wait(vclock, s);
-        word.open.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
+        auto const end    = word.before(use, m_.value_at(use.where), plain, vclock);
+        if (!end) {
+            begin_wait(vclock, s);
+            word.waits.push_back({use, s.wait_slot, s.waits_so_far, &s, s.id.load()});
+            return;
+        }
+        if (end->by != nullptr) {
+            word.waits.push_back({use, slot, vclock[slot]});
+            word.waits.back().end(*end->by);
+            word.forget_waits();
+        }
+        vclock.join(end->clock);
     }
 
     /// Orders `op`, one rank's part of a collective operation, after the work of the other ranks

@@ -282,8 +282,7 @@ public:
     [[nodiscard]] bool reached(sim_word_use const& use) {
         return !use.waits || use.ends_at(value_at(use.where));
     }
-    /// Writes the word in memory, and wakes the streams and threads that wait for it. `number` is
-    /// the number of the operation that writes.
+    /// Writes a word for the operation `number`, and wakes streams and threads that wait for it.
     void write_word(sim_word_use const& use, std::uint64_t number) {
         sim_word& word = words[use.where];
         word.executed(number, value_at(use.where));
@@ -299,26 +298,27 @@ public:
         }
         turns.progress.notify_all();
     }
-    /// Ends the waits of streams for this word that `value` satisfies. The work in the vector clock
-    /// `then` happens before the write of the value.
-    void written(sim_word& word, std::uint32_t value, vector_clock const& then) {
-        std::erase_if(word.open, [&](sim_word::open_wait const& w) {
-            if (!w.use.ends_at(value)) { return false; }
-            checker.end_wait(w.slot, w.count, then);
-            if (w.stream->id == w.id) {
-                w.stream->vclock.join(then);
-                changed(*w.stream);
-            }
-            return true;
-        });
+    /// Ends the waits of streams for this word that its last queued write satisfies.
+    void written(sim_word& word) {
+        sim_word::write const& last = word.queued.back();
+        for (sim_word::wait& w : word.waits) {
+            checker.unchecked.values += !w.open && w.may_end_at(last);
+            if (!w.open || !w.use.ends_at(last.value)) { continue; }
+            checker.end_wait(w.slot, w.count, last.vclock);
+            w.end(last);
+            if (w.stream->id != w.id) { continue; }
+            w.stream->vclock.join(last.vclock);
+            changed(*w.stream);
+        }
+        word.forget_waits();
     }
     /// Called when the thread `h` has read the word at `where`: the work before every write of its
     /// present value happens before the next step of `h`.
     void word_read(sim_host& h, std::uintptr_t where) {
         auto const found = words.find(where);
         if (found == words.end() || !checker.on().races) { return; }
-        auto const then = found->second.before_read(value_at(where), h.vclock);
-        if (then) { acquire(h, *then); }
+        auto const end = found->second.before_read(value_at(where), h.vclock);
+        if (end) { acquire(h, end->clock); }
     }
 
     /// Reports that operations wait for each other, or for a value that nothing writes, and lets

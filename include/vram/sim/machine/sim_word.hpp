@@ -6,7 +6,7 @@
 
 #include <vram/sim/machine/vector_clock.hpp>
 
-#include <algorithm>     // all_of, any_of, find_if, for_each
+#include <algorithm>     // all_of, any_of, count_if, find_if, for_each
 #include <cstddef>       // size_t
 #include <cstdint>       // uint32_t, int32_t, uint64_t, uintptr_t
 #include <list>          // list
@@ -49,20 +49,35 @@ struct sim_word {
             return clock.includes(slot, count);
         }
     };
-    /// A wait of a stream for a value that no queued write has.
-    struct open_wait {
+    /// A wait of a stream for a value. It is open until a suitable write is queued.
+    struct wait {
         sim_word_use use;
         /// Index and number of the wait, in vector clocks (records of the happens-before order).
         std::size_t       slot;
         std::uint64_t     count;
-        sim_stream_state* stream;
-        std::uint64_t     id; ///< id of the stream that waits
+        sim_stream_state* stream = nullptr;
+        std::uint64_t     id     = 0; ///< id of the stream that waits
+        /// The write after which the wait is ordered once it has ended: its index and step.
+        std::size_t   by_slot  = 0;
+        std::uint64_t by_count = 0;
+        bool          open     = true;
+
+        void end(write const& w) noexcept {
+            by_slot  = w.slot;
+            by_count = w.count;
+            open     = false;
+        }
+        /// Returns true if the wait, which has ended, may end at the write `w` instead.
+        [[nodiscard]] bool may_end_at(write const& w) const noexcept {
+            return use.ends_at(w.value) && !w.vclock.includes(slot, count) &&
+                   !w.vclock.includes(by_slot, by_count);
+        }
     };
 
-    std::uint32_t          value = 0; ///< the value of the last write that was executed
-    std::list<write>       done;      ///< the last executed writes, at most `most`
-    std::list<write>       queued;
-    std::vector<open_wait> open;
+    std::uint32_t     value = 0; ///< the value of the last write that was executed
+    std::list<write>  done;      ///< the last executed writes, at most `most`
+    std::list<write>  queued;
+    std::vector<wait> waits; ///< those that are open, and the last others, at most `most`
     /// Notification counters of the gates (`sim_gate`) at which threads wait for the word.
     std::vector<std::uint64_t*> gates;
 
@@ -71,14 +86,20 @@ struct sim_word {
         return !done.empty() && value == seen;
     }
 
-    /// Returns the vector clock of the work that happens before the end of the wait `use`,
-    /// whichever suitable write ends it. A write in `clock` (of the operation that waits) excludes
-    /// the writes that happen before it: their values were overwritten. The result is empty if the
-    /// wait may end at `seen`, the present value, and no stream wrote that. If `plain` is false,
-    /// the host cannot have stored it, and a queued write counts instead. Returns null if no write
-    /// is suitable.
-    [[nodiscard]] std::optional<vector_clock> before(sim_word_use const& use, std::uint32_t seen,
-                                                     bool plain, vector_clock const& clock) const {
+    /// The end of a wait: the vector clock of the work before it, and one of the writes that may
+    /// cause it, or null.
+    struct ending {
+        vector_clock clock;
+        write const* by = nullptr;
+    };
+
+    /// Returns the end of the wait `use`: the work before it, whichever suitable write ends it. A
+    /// write in `clock` (of the operation that waits) excludes the writes that happen before it:
+    /// their values were overwritten. The result is empty if the wait may end at `seen`, the
+    /// present value, and no stream wrote that. If `plain` is false, the host cannot have stored
+    /// it, and a queued write counts instead. Returns null if no write is suitable.
+    [[nodiscard]] std::optional<ending> before(sim_word_use const& use, std::uint32_t seen,
+                                               bool plain, vector_clock const& clock) const {
         std::vector<write const*> known, found; // at most one write of each stream or thread
         bool const                written = is_written(seen);
         auto const                each    = [&](auto const& visit) {
@@ -103,16 +124,24 @@ struct sim_word {
             }
         });
         bool const stored = !written && known.empty() && use.ends_at(seen);
-        if (stored && (plain || found.empty())) { return vector_clock{}; }
+        if (stored && (plain || found.empty())) { return ending{}; }
         if (found.empty()) { return {}; }
-        return common(found);
+        return ending{common(found), found.front()};
     }
-    /// Returns the vector clock of the work before every write of the present value `seen`, for a
-    /// thread with the vector clock `clock` that has read it. Returns null if that adds nothing.
-    [[nodiscard]] std::optional<vector_clock> before_read(std::uint32_t       seen,
-                                                          vector_clock const& clock) const {
+    /// Returns the same for a thread with the vector clock `clock` that has read the present value
+    /// `seen`. Returns null if that adds nothing.
+    [[nodiscard]] std::optional<ending> before_read(std::uint32_t       seen,
+                                                    vector_clock const& clock) const {
         if (!is_written(seen) || done.back().is_in(clock)) { return {}; }
         return before({.value = seen, .equal = true}, seen, true, clock);
+    }
+    /// Forgets the oldest waits that have ended, except `most`.
+    void forget_waits() noexcept {
+        auto const ended = [](wait const& w) { return !w.open; };
+        auto count = static_cast<std::size_t>(std::count_if(waits.begin(), waits.end(), ended));
+        for (; count > most; --count) {
+            waits.erase(std::find_if(waits.begin(), waits.end(), ended));
+        }
     }
     /// Records that the queued write with the operation number `number` was executed. `seen` is the
     /// value before: if the program has changed it, no wait sees an earlier write any more.
@@ -125,7 +154,7 @@ struct sim_word {
         if (done.size() > most) { done.pop_front(); }
     }
 
-    /// Largest number of executed writes that are stored.
+    /// Largest number of executed writes, and of ended waits, that are stored.
     static constexpr std::size_t most = 16;
 
 private:
