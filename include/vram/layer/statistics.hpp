@@ -6,22 +6,20 @@
 /// nested scopes.
 
 #include <vram/base/call_site.hpp>
-#include <vram/base/contract.hpp> // expects
 #include <vram/base/core/biased_lock.hpp>
-#include <vram/base/core/lock.hpp> // no_lock
 #include <vram/base/counter.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, measured_resource
 #include <vram/concepts/sited.hpp>
+#include <vram/layer/core/scope_counters.hpp> // scope_counters, no_histograms
 #include <vram/layer/histograms.hpp>
 #include <vram/layer/layer_base.hpp>
 #include <vram/layer/with.hpp> // with::word
 
 #include <concepts> // default_initializable
-#include <cstddef>  // size_t, ptrdiff_t
+#include <cstddef>  // size_t
 #include <cstdint>  // uint64_t
 #include <utility>  // move, exchange
-#include <vector>   // vector
 
 namespace vram {
 
@@ -35,14 +33,6 @@ struct counters {
 
     friend bool operator==(counters const&, counters const&) = default;
 };
-
-namespace detail {
-/// Takes the place of `histograms` in a `statistics` layer without histograms. Counts nothing.
-struct no_histograms {
-    static constexpr void allocated(void const*, std::size_t) noexcept {}
-    static constexpr void freed(void const*) noexcept {}
-};
-} // namespace detail
 
 /// A resource that counts its allocations and frees, also for nested scopes.
 ///
@@ -61,9 +51,15 @@ struct no_histograms {
 ///           rethrown.
 /// Threads   The rules are those of the upstream (with `no_lock`: one thread). A scope counts the
 ///           calls of all threads.
-/// Cost      One short lock per call, at any depth of scopes; all threads share it, so that peaks
-///           are exact. (`tracking` has a lock for each thread, and approximate peaks of several.)
+/// Cost      One short lock per call, at any depth of scopes. If several threads use the layer,
+///           each has a lock and counters of its own (with `with::histograms` they share one lock).
 ///           `push` may allocate. `pop` is linear in the number of scopes within the one that ends.
+///           Other functions that return counters take the locks of all threads.
+///
+/// Values and totals are exact. A peak of one thread is exact. That of several threads is exact
+/// unless they had to compare their counters more than 256 times in a scope, because their sum was
+/// near the peak. Then it may be too low: for each thread by 1 MiB or 1/128 of the peak, whichever
+/// is more (64 blocks or 1/128). No peak is too high.
 template <class Upstream, class Lock = detail::biased_lock,
           class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
@@ -135,62 +131,44 @@ public:
 
     // The block is subtracted from the counters before the upstream frees it. Otherwise another
     // thread could allocate the memory first, and the peak would include it twice.
-    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
-                    call_site at = call_site::current()) noexcept
+    [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) noexcept
         requires resource<Upstream>
     {
-        count_free(p, bytes);
+        counts_.freed(p, bytes);
         sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
     }
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
-                         call_site at = call_site::current()) noexcept {
-        count_free(p, bytes);
+    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
+                                                std::size_t alignment = default_alignment,
+                                                call_site   at = call_site::current()) noexcept {
+        counts_.freed(p, bytes);
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
     /// Begins a scope: its counters start from zero. Returns a number for `pop`, for scopes that do
     /// not nest, such as those of several threads.
-    std::uint64_t push() {
-        auto const held = lock_.hold();
-        scopes_.push_back({++last_, now_});
-        now_ = {};
-        return last_;
-    }
+    std::uint64_t push() { return counts_.push(); }
     /// Ends the open scope that began last and returns its counters.
-    counters pop() {
-        auto const held = lock_.hold();
-        expects(!scopes_.empty(), "statistics: pop() must follow a push()");
-        return close(scopes_.size() - 1);
-    }
+    counters pop() { return counts_.pop(); }
     /// Ends the scope `scope_number`, even if later ones are open. Returns its counters.
-    counters pop(std::uint64_t scope_number) {
-        auto const held = lock_.hold();
-        return close(place(scope_number));
-    }
+    counters pop(std::uint64_t scope_number) { return counts_.pop(scope_number); }
 
     /// Returns the counters of the open scope that began last, or `overall()` if none is open.
-    [[nodiscard]] counters now() const {
-        auto const held = lock_.hold();
-        return now_;
-    }
+    [[nodiscard]] counters now() const { return counts_.now(); }
     /// Returns the counters until now of the scope for which `push` returned `scope_number`.
     [[nodiscard]] counters now(std::uint64_t scope_number) const {
-        auto const held = lock_.hold();
-        return since(place(scope_number));
+        return counts_.now(scope_number);
     }
     /// Returns the counters since the layer was created.
-    [[nodiscard]] counters overall() const {
-        auto const held = lock_.hold();
-        return scopes_.empty() ? now_ : merged(scopes_.front().before, since(0));
-    }
+    [[nodiscard]] counters overall() const { return counts_.overall(); }
 
     /// Returns the histograms since the layer was created: the sizes of all allocated blocks, and
     /// the lifetimes of all freed ones.
     [[nodiscard]] Histograms histograms() const
         requires std::same_as<Histograms, vram::histograms>
     {
-        auto const held = lock_.hold();
-        return histograms_;
+        return counts_.histograms();
     }
 
     /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this
@@ -216,17 +194,11 @@ private:
         attempt(statistics& owner, std::size_t bytes) noexcept : owner_{owner}, bytes_{bytes} {}
         attempt(attempt&&) = delete;
         ~attempt() {
-            if (bytes_ == 0) { return; }
-            auto const held = owner_.lock_.hold();
-            ++owner_.now_.refusals;
+            if (bytes_ != 0) { owner_.counts_.refused(); }
         }
 
         void* got(void* p) noexcept {
-            if (p == nullptr) { return p; }
-            auto const held = owner_.lock_.hold();
-            owner_.histograms_.allocated(p, bytes_);
-            owner_.now_.bytes.add(std::exchange(bytes_, 0));
-            owner_.now_.blocks.add(1);
+            if (p != nullptr) { owner_.counts_.allocated(p, std::exchange(bytes_, 0)); }
             return p;
         }
 
@@ -235,53 +207,7 @@ private:
         std::size_t bytes_;
     };
 
-    void count_free(void* p, std::size_t bytes) noexcept {
-        if (p == nullptr) { return; }
-        auto const held = lock_.hold();
-        now_.bytes.sub(bytes);
-        now_.blocks.sub(1);
-        histograms_.freed(p);
-    }
-
-    [[nodiscard]] static counters merged(counters outer, counters const& inner) noexcept {
-        outer.bytes.merge(inner.bytes);
-        outer.blocks.merge(inner.blocks);
-        outer.refusals += inner.refusals;
-        return outer;
-    }
-
-    /// An open scope. Begins of open scopes divide time into intervals. `before` has the counters
-    /// of the one that ended when this scope began, and `now_` those of the latest one.
-    struct scope {
-        std::uint64_t number;
-        counters      before;
-    };
-
-    [[nodiscard]] std::size_t place(std::uint64_t scope_number) const {
-        std::size_t at = scopes_.size();
-        while (at != 0 && scopes_[at - 1].number != scope_number) { --at; }
-        expects(at != 0, "statistics: the scope must be open");
-        return at - 1;
-    }
-    [[nodiscard]] counters since(std::size_t at) const noexcept {
-        counters sum = now_;
-        for (std::size_t i = scopes_.size(); --i > at;) { sum = merged(scopes_[i].before, sum); }
-        return sum;
-    }
-    counters close(std::size_t at) noexcept {
-        counters const answer = since(at);
-        counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // The interval that began with the ended scope is joined to the interval before it.
-        piece = merged(scopes_[at].before, piece);
-        scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
-        return answer;
-    }
-
-    [[no_unique_address]] Lock       lock_;
-    [[no_unique_address]] Histograms histograms_; ///< accessed with the lock held
-    counters           now_; ///< since the open scope that began last, or since the construction
-    std::vector<scope> scopes_;
-    std::uint64_t      last_ = 0;
+    [[no_unique_address]] detail::scope_counters<counters, Lock, Histograms> counts_;
 };
 
 namespace detail {

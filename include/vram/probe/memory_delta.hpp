@@ -26,7 +26,8 @@ namespace vram {
 /// only an upper bound, and `peak_is_exact()` is false. If the peaks are restarted within the scope
 /// (`reset_peaks()`, a `peak_scope`), the probe uses the highest peak that the resource ever had; a
 /// scope that stays below it also has only a bound. A `statistics` layer counts for each probe
-/// separately: sizes are then as requested, and the peak is exact.
+/// separately: sizes are then as requested, and the peak is exact, as far as that of the layer is
+/// (see `statistics` for several threads).
 ///
 /// The peak is as exact as that of the resource: an `arena`, or a layer over two resources, knows
 /// only an upper bound of its peak. `cuda_pool` returns the driver's peaks, and the driver does not
@@ -131,7 +132,7 @@ public:
     [[nodiscard]] std::size_t returned() const { return positive(-counted().bytes.value); }
     /// Returns the largest increase of live bytes since the start at any moment.
     [[nodiscard]] std::size_t peak() const { return positive(counted().bytes.peak); }
-    /// Returns true: the peak of a `statistics` layer is exact.
+    /// Returns true: the peak of a `statistics` layer is never an upper bound.
     [[nodiscard]] bool peak_is_exact() const noexcept { return true; }
     /// Returns the number of successful allocations since the start.
     [[nodiscard]] std::uint64_t allocations() const { return counted().blocks.total; }

@@ -62,8 +62,17 @@ public:
             if (errors) [[unlikely]] { detail::report_stored_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
+        /// Returns true if the thread took the lock by its bias (by plain stores).
+        [[nodiscard]] bool by_bias() const noexcept { return flag_ == &owner_->inside_; }
 
     private:
+        friend biased_lock;
+        struct only_by_bias {};
+        [[gnu::always_inline]] guard(biased_lock const& owner, only_by_bias) noexcept
+            : owner_{&owner}, held_{owner.take_by_bias()}, flag_{&owner.inside_} {
+            if (held_) { detail::count_lock(); }
+        }
+
         biased_lock const* owner_;
         bool               held_ = false;
         /// The flag that `unlock` sets to false: the member `inside_` or `taken_` of the lock.
@@ -75,6 +84,10 @@ public:
     biased_lock& operator=(biased_lock&&) noexcept { return *this; }
 
     [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
+    /// Takes the lock only if the calling thread owns the bias: see `guard::owns_lock`.
+    [[nodiscard, gnu::always_inline]] guard hold_by_bias() const noexcept {
+        return guard{*this, guard::only_by_bias{}};
+    }
 
 private:
     enum class use : unsigned char {
@@ -90,6 +103,9 @@ private:
     /// Takes the lock. Returns true if the calling thread took it by its bias (by plain stores),
     /// and false if it took it by an atomic exchange.
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
+        return take_by_bias() || take_with_others();
+    }
+    [[nodiscard, gnu::always_inline]] bool take_by_bias() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
             // The compiler must keep the store above before the load below. If another thread
@@ -98,7 +114,7 @@ private:
             if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
         }
-        return take_with_others();
+        return false;
     }
     [[gnu::noinline]] bool take_with_others() const noexcept {
         if (use_.load(std::memory_order_acquire) == use::shared && try_take()) {
