@@ -24,14 +24,14 @@ bool matrices(cuda_stream const& stream, pool<stream_ordered<cuda_resource>>& me
     bool           right  = cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS;
     {
         // [cublas]
-        buffer workspace{memory, stream, 32_MiB};     // freed in stream order, when the scope ends
-        cublasSetStream(handle, stream.view().get()); // first: this call resets the workspace
+        buffer workspace{memory, stream, 32_MiB};
+        cublasSetStream(handle, stream); // first: this call resets the workspace
         cublasSetWorkspace(handle, workspace.data(), workspace.size());
         cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a.data(), n, a.data(), n,
                     &zero, c.data(), n);
+        cublasSetStream(handle, stream); // the handle no longer uses `workspace`, which may end
         // [/cublas]
         right = right && c.get(n * n - 1) == n;
-        cublasSetStream(handle, stream.view().get()); // cuBLAS forgets the workspace
     }
     cublasDestroy(handle);
     return right;
@@ -51,10 +51,10 @@ bool transform(cuda_stream const& stream, pool<stream_ordered<cuda_resource>>& m
         cufftMakePlan1d(plan, n, CUFFT_C2C, 1, &bytes);
         buffer area{memory, stream, bytes};
         cufftSetWorkArea(plan, area.data());
-        cufftSetStream(plan, stream.view().get());
+        cufftSetStream(plan, stream);
+        cufftExecC2C(plan, data.data(), data.data(), CUFFT_FORWARD); // before the end of `area`
         // [/cufft]
-        cufftExecC2C(plan, data.data(), data.data(), CUFFT_FORWARD);
-        cuda_check(cudaStreamSynchronize(stream.view().get()));
+        stream.synchronize();
         cufftDestroy(plan);
     }
     cufftComplex const sum = data.get(0);
