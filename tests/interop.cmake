@@ -68,6 +68,23 @@ if(EXISTS ${rmm_library} AND TARGET vram-cccl-wheel)
   endif()
 endif()
 
+# The test that nvcc compiles. The Toolkit's include directory has nv/target of the Toolkit's CCCL, and nvcc reads it before
+# system directories, so the wheel's is not one.
+if(VRAM_HAS_NVCC AND NOT VRAM_QUICK)
+  if(EXISTS ${rmm_library} AND EXISTS ${VRAM_CCCL_WHEEL_DIR}/cuda/memory_resource)
+    add_library(vram-rmm-nvcc INTERFACE)
+    target_include_directories(vram-rmm-nvcc BEFORE INTERFACE ${VRAM_CCCL_WHEEL_DIR})
+    target_include_directories(vram-rmm-nvcc SYSTEM INTERFACE
+      ${VRAM_RMM_WHEEL_DIR}/librmm/include ${VRAM_RMM_WHEEL_DIR}/rapids_logger/include)
+    target_compile_definitions(vram-rmm-nvcc INTERFACE LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE)
+    target_link_libraries(vram-rmm-nvcc INTERFACE ${rmm_library} ${rmm_logger})
+    vram_tests(vram-tests-rmm-nvcc SOURCES interop/rmm.cu hardware.cpp LINK vram-rmm-nvcc vram::cuda)
+  else()
+    add_test(NAME vram-tests-rmm-nvcc COMMAND ${CMAKE_COMMAND} -E echo "RMM was not found: librmm-cu13, nvidia-cuda-cccl")
+    set_tests_properties(vram-tests-rmm-nvcc PROPERTIES SKIP_REGULAR_EXPRESSION "not found")
+  endif()
+endif()
+
 # The headers for tools that read NVTX, with a tool that is linked with the tests. Older versions of NVTX have no counters.
 find_path(vram_nvtx_folder nvtx3/nvToolsExtCounters.h HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_CACHE)
 if(vram_nvtx_folder)
