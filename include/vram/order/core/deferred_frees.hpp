@@ -95,11 +95,11 @@ public:
         }
 
         /// Called if the upstream refused the memory. Returns freed blocks that no stream uses any
-        /// more to the upstream. If there are none, the host waits for the oldest freed block, or
-        /// for another thread that is returning blocks. Returns true if blocks were returned since
-        /// the last attempt: the request is then tried again. After one attempt for each block that
-        /// was waiting at the first refusal, and 64 more, it returns false, because other threads
-        /// may take the memory each time.
+        /// more to the upstream. If there are no such blocks, the host waits for the oldest freed
+        /// block, or for another thread that is returning blocks. Returns true if blocks were
+        /// returned since the last attempt: the request is then tried again. Returns false after
+        /// one attempt for each block that was waiting at the first refusal, and 64 more, because
+        /// other threads may take the memory each time.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have so many bytes, so returning freed blocks would not help.

@@ -16,8 +16,8 @@ namespace detail {
 /// The recorded events of one stream, oldest first. Each event has a number, its epoch (part of the
 /// stream's work): once the event is complete, so is the work up to the end of that epoch. If the
 /// largest number of events is in use, the oldest one is reused before it is complete, and the next
-/// event then stands for its epoch as well. An event for which a host thread waits, and the event
-/// recorded last, are not reused in this way.
+/// event then stands for the epoch of the reused event as well. An event for which a host thread
+/// waits, and the event recorded last, are not reused in this way.
 ///
 /// Failure   Only `spare` creates events. It may throw `std::bad_alloc` or an error of the
 ///           platform; nothing has changed then.

@@ -60,8 +60,8 @@ public:
     void release(std::size_t bytes) noexcept { usage.reserved -= bytes; }
 
     /// A claim on bytes of the limit for memory that is being allocated. If the limit has room for
-    /// them, they count against it until `keep` makes them reserved bytes, or until the destructor,
-    /// which takes the lock, releases them.
+    /// these bytes, they count against the limit until `keep` makes them reserved bytes, or until
+    /// the destructor releases them. The destructor takes the lock.
     template <class Lock>
     class claim {
     public:
@@ -101,8 +101,8 @@ public:
     /// Allocates a chunk of `size` bytes from `up` in the order of the stream `order`, or by
     /// `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which records the
     /// chunk with the lock held. Returns null if the limit refuses the chunk. If the upstream
-    /// refuses it, throws if `Throwing`, and otherwise returns null. `seen` notifies the observers
-    /// of the chunk.
+    /// refuses the chunk, throws if `Throwing`, and otherwise returns null. `seen` notifies the
+    /// observers of the chunk.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -113,10 +113,10 @@ public:
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
-    /// if the upstream has none, if the limit refuses it, or if host memory cannot be allocated,
-    /// because the caller can wait for other memory instead. The limit is claimed after the chunk
-    /// was obtained: if it were claimed before and the upstream had no chunk, another thread could
-    /// be refused for nothing.
+    /// if the upstream has no such chunk, if the limit refuses the chunk, or if host memory cannot
+    /// be allocated, because the caller can wait for other memory instead. The limit is claimed
+    /// after the chunk was obtained: if it were claimed before and the upstream had no chunk,
+    /// another thread could be refused for nothing.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,
@@ -158,7 +158,7 @@ public:
 
 private:
     /// Calls `adopt(at)`, which records the chunk just allocated at `at`, with the lock held, and
-    /// returns its result. If it throws, returns the chunk to the upstream and rethrows.
+    /// returns its result. If `adopt` throws, returns the chunk to the upstream and rethrows.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* take_over(Seen const& seen, claim<Lock>& mine, Lock& lock, Upstream& up, void* at,
                     std::size_t size, std::size_t alignment,
@@ -178,8 +178,8 @@ private:
             throw;
         }
     }
-    /// Returns an unused chunk to the upstream, in the stream order of its allocation if it had
-    /// one.
+    /// Returns an unused chunk to the upstream: in the order of the stream `order`, in which it was
+    /// allocated, or without a stream if `order` is null.
     template <class Upstream>
     static void send_home(Upstream& up, void* at, std::size_t size, std::size_t alignment,
                           typename Upstream::platform::stream const* order) {

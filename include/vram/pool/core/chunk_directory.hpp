@@ -88,7 +88,7 @@ public:
         return at;
     }
     /// Allocates a chunk that the stream `s` can use without a wait. Returns null if the upstream
-    /// has none, if the limit refuses it, or if host memory cannot be allocated.
+    /// has no such chunk, if the limit refuses the chunk, or if host memory cannot be allocated.
     [[nodiscard]] void* take_ready(unsigned owner, stream s, std::size_t bytes,
                                    std::size_t alignment)
         requires reusing_resource<Upstream>

@@ -80,9 +80,9 @@ public:
     }
 
     /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`: among a few
-    /// candidates, one that fits well and that the stream may use without a wait. If there is none,
-    /// returns one that needs a wait. `where` is null if there is no place. If `all`, examines
-    /// every free block that is large enough.
+    /// candidates, one that fits well and that the stream may use without a wait. If there is no
+    /// such place, returns one that needs a wait. `where` is null if no place was found. If `all`,
+    /// examines every free block that is large enough.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -129,8 +129,8 @@ public:
         std::size_t    cost  = none;
     };
     /// Returns the place with the lowest cost according to `judge(block)` among the first 64 blocks
-    /// that are large enough, small ones first. If none of them has a place, tries the last block
-    /// of one chunk that can grow. `where` is null if that has none either.
+    /// that are large enough, small ones first. If none of these blocks has a place, tries the last
+    /// block of one chunk that can grow. `where` is null if that block has no place either.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -162,7 +162,8 @@ public:
         return most;
     }
     /// Calls `visit(block)` for each free block of `bytes` or more: by bins (free lists by size),
-    /// small ones first, and then the last blocks of chunks that can grow. `visit` may remove it.
+    /// small ones first, and then the last blocks of chunks that can grow. `visit` may remove the
+    /// block from the index.
     template <class Visit>
     void for_each_from(std::size_t bytes, Visit const& visit) const {
         auto const look = [&](block* b) {
@@ -176,7 +177,8 @@ public:
         }
         for_each_tail(look);
     }
-    /// Calls `visit(block)` for the last block of each chunk that can grow. `visit` may remove it.
+    /// Calls `visit(block)` for the last block of each chunk that can grow, if that block is free.
+    /// `visit` may remove the block from the index.
     template <class Visit>
     void for_each_tail(Visit const& visit) const {
         for (block *b = tails_.front(), *next; b != nullptr; b = next) {

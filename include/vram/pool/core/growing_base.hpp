@@ -111,14 +111,15 @@ protected:
     /// Allocates a chunk of `size` bytes from the upstream in the order of the stream `order`, or
     /// by `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which is
     /// called with the lock held. Returns null if the limit refuses the chunk. If the upstream
-    /// refuses it, throws if `Throwing`, and otherwise returns null.
+    /// refuses the chunk, throws if `Throwing`, and otherwise returns null.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
     /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
-    /// if the upstream has none, the limit refuses it, or host memory is lacking.
+    /// if the upstream has no such chunk, if the limit refuses the chunk, or if host memory is
+    /// lacking.
     template <class Adopt>
     void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
@@ -139,9 +140,9 @@ protected:
             sited{this->upstream_}.deallocate_sync(at, size, alignment);
         });
     }
-    /// The last attempt of a request: returns the result of `attempt()`. If that is null, or if it
-    /// throws `out_of_memory`, throws `out_of_memory` with the pool's numbers. `largest()`, the
-    /// size of the largest free block, is called with the lock held.
+    /// The last attempt of a request: returns the result of `attempt()`. If the result is null, or
+    /// if `attempt` throws `out_of_memory`, throws `out_of_memory` with the pool's numbers.
+    /// `largest()`, the size of the largest free block, is called with the lock held.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -155,7 +156,7 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// Returns the result of `attempt()`, or null if it throws. An exception other than
+    /// Returns the result of `attempt()`, or null if `attempt` throws. An exception other than
     /// `std::bad_alloc` is reported to the error sink.
     template <class Attempt>
     void* or_null(std::size_t asked, Attempt attempt) const noexcept {
@@ -188,9 +189,9 @@ protected:
         budget_.usage.requested -= asked;
         budget_.usage.live -= taken;
     }
-    /// Trims the upstream. `here` is the number of bytes that the caller has returned to it.
-    /// Returns the larger of `here` and the bytes that the upstream returned, because the same
-    /// memory may be in both.
+    /// Trims the upstream. `here` is the number of bytes that the caller has returned to the
+    /// upstream. Returns the larger of `here` and the bytes that the upstream returned, because the
+    /// same memory may be in both.
     std::size_t trim_beneath(std::size_t here) {
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
@@ -199,8 +200,8 @@ protected:
         return here;
     }
 
-    /// Returns the total and free memory of the device of this memory: that of the upstream, or, if
-    /// the upstream has no `device`, that of the stream or the current device.
+    /// Returns the total and free memory of the upstream's device. If the upstream has no `device`,
+    /// uses the device of the stream `on`, or, if `on` is null, the current device.
     [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
         if constexpr (located_resource<Upstream>) {
             return platform::memory(this->upstream_.device());

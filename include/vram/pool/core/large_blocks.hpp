@@ -76,7 +76,7 @@ public:
         return nullptr;
     }
     [[nodiscard]] std::size_t size() const noexcept { return by_address_.size(); }
-    /// Removes each live block, then calls `visit(descriptor)` for it.
+    /// Removes each live block, and then calls `visit(descriptor)` for that block.
     template <class Visit>
     void drain(Visit const& visit) {
         while (live_ != nullptr) {

@@ -151,14 +151,14 @@ public:
         refuse(p, bytes, alignment, &s, at);
     }
 
-    /// Creates a mark with the number `fresh` at the current position, and returns `fresh`. If
-    /// there is a mark at this position, returns its number instead.
+    /// Creates a mark with the number `fresh` at the current position, and returns `fresh`. If the
+    /// last mark has this position, returns the number of that mark instead.
     [[nodiscard]] std::uint64_t mark(std::uint64_t fresh) {
         auto const held = this->lock_.hold();
         return books_.stack().mark(fresh);
     }
-    /// Frees all blocks that were allocated since the mark with the number `serial`. The stream
-    /// `on` (null: no stream) may still use them.
+    /// Frees all blocks that were allocated since the mark with the number `serial`, which must
+    /// exist. The stream `on` (null: no stream) may still use them.
     void unwind(std::uint64_t serial, stream const* on) {
         auto const held = this->lock_.hold();
         expects(books_.stack().has(serial),

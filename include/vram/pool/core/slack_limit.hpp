@@ -27,8 +27,8 @@ public:
     [[nodiscard]] static bool applies(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the total memory of the request's device. Returns 0 if the limit does not need this
-    /// size, or if the query fails. No pages are then shared: free pages get no second address.
+    /// Returns the total memory of the request's device. Returns 0 if this size is not needed, or
+    /// if the query fails: free pages then get no second address.
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
                                                   typename Core::request const& r) noexcept {
@@ -40,9 +40,8 @@ public:
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
     /// Returns how many of `fresh` bytes of new memory would exceed the limit
-    /// `pool_options::slack`, if the request counts as live. Returns 0 if no pages should be shared
-    /// now (no free pages mapped to a second address): the limit is kept, too few bytes are
-    /// reserved, or too many addresses.
+    /// `pool_options::slack`, if the request counts as live. Returns 0 if the limit is kept, or if
+    /// free pages should get no second address now.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {

@@ -158,7 +158,7 @@ private:
 
     source_type const&    source_;
     loader_options const& options_;
-    std::size_t           full_ = 0; ///< bytes of a full batch; one with fewer is short
+    std::size_t           full_ = 0; ///< bytes of a full batch; a batch with fewer is short
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
     /// The source's `size()` when its last batch was tested for being short; `unknown` before the

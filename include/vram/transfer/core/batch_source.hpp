@@ -29,10 +29,10 @@ template <class Number>
 concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
 /// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into the pinned
-/// memory `to` and returns the number of bytes of the batch; 0 ends the loop. It is a callable, or
-/// a class with a member `fill`. The parameter `stop` is optional: if a stop is requested, the
-/// batch is no longer needed, and a source that takes long should return. With several producers,
-/// several threads call the source concurrently, each with another index.
+/// memory `to` and returns the number of bytes of the batch; 0 ends the loop. The source is a
+/// callable, or a class with a member `fill`. The parameter `stop` is optional: if a stop is
+/// requested, the batch is no longer needed, and a source that takes long should return. With
+/// several producers, several threads call the source concurrently, each with another index.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -185,7 +185,8 @@ public:
     }
     static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
 
-    /// Returns the source's largest number of bytes of a batch, or 0 if it has no `batch_bytes()`.
+    /// Returns the source's largest number of bytes of a batch, or 0 if the source has no
+    /// `batch_bytes()`.
     [[nodiscard]] std::size_t batch_bytes() const {
         if constexpr (requires(itself const& s) {
                           { s.batch_bytes() } -> std::convertible_to<std::size_t>;

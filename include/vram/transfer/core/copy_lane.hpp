@@ -96,7 +96,7 @@ private:
     made_or_not own_;
     stream      given_;
     /// Keeps the handle of the caller's stream valid, if vram created the stream, even if the
-    /// program destroys it before this object.
+    /// program destroys the stream before this object.
     stream_hold<Platform> held_;
     own_stream            calls_;
 };

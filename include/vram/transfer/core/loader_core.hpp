@@ -268,8 +268,8 @@ private:
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // The exception, if any. It is moved into the loader's state, so that this thread keeps no
-        // reference to it.
+        // The exception that producing the batch has thrown, or null. It is moved into the loader's
+        // state, so that this thread keeps no reference to the exception.
         std::exception_ptr why;
         try {
             prepare(b);
@@ -330,7 +330,7 @@ private:
     batch_plan<Source> plan_;
     device             where_;
     /// Keeps the handle of the loop's stream valid, if vram created the stream, even if the program
-    /// destroys it before its batches.
+    /// destroys the stream before the last batch is released.
     stream_hold<Platform>           held_;
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< requests the source to return early
