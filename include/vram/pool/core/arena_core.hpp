@@ -243,8 +243,8 @@ private:
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
     /// Slow path, if the shard (pool) `mine` of the calling thread cannot grow: all shards return
-    /// their chunks without a live block, then each is asked for a block. Neither is done during a
-    /// capture.
+    /// their chunks without a live block, then each is asked for a block. During a capture of the
+    /// request's stream, neither is done.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {

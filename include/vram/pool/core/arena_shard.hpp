@@ -24,11 +24,11 @@ namespace detail {
 /// A shard of an arena: a `pool_core`, and a queue to which threads of other shards add the blocks
 /// of this pool that they free, without taking the pool's lock. The queued blocks are freed by
 /// `drain_remote_frees`, which the arena calls when the shard needs memory. They count as live
-/// until then, so it must also be called before the usage is read. Such a remote free is not queued
-/// but executed by the calling thread in five cases: each free records its own event
-/// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
-/// stream (its handle means another stream on the draining thread); the stream's id cannot be
-/// queried; the queue is full, or host memory for it cannot be allocated.
+/// until then, so `drain_remote_frees` must also be called before the usage is read. Such a remote
+/// free is not queued but executed by the calling thread in five cases: each free records its own
+/// event (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a
+/// default stream (its handle means another stream on the draining thread); the stream's id cannot
+/// be queried; the queue is full, or host memory for it cannot be allocated.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
 ///           queue is drained. If a block is freed twice, once by a remote free, the second free
@@ -55,8 +55,8 @@ public:
 
     /// Frees a block of this shard (pool of the arena) from a thread that uses another shard:
     /// queues the free, or executes it now if it must not be delayed. `on` is the stream that may
-    /// still use the block, or null if none does. `from` is the shard of the calling thread, or
-    /// null if it has none.
+    /// still use the block, or null if no stream does. `from` is the shard of the calling thread,
+    /// or null if the thread has no shard.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -122,8 +122,8 @@ private:
         core_.seen().notify(memory_event_kind::free_refused, n.p, n.bytes,
                             n.in_use ? &n.on : nullptr, n.at);
     }
-    /// Registers the stream `s` with the pool. If its id is not known yet, it is queried, which
-    /// CUDA forbids while `s` is being captured. Throws if the query fails.
+    /// Registers the stream `s` with the pool. If the id of `s` is not known yet, queries the id,
+    /// which CUDA forbids while `s` is being captured. Throws if the query fails.
     void register_stream(stream s) {
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);

@@ -23,7 +23,7 @@ struct page_place {
 
 /// Groups of pages that have had the same physical memory, as circular lists (rings). A page is in
 /// no ring, or in one ring with other pages. Chunks are numbered. If a chunk is removed, the last
-/// chunk gets its number.
+/// chunk gets the number of the removed chunk.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
@@ -135,8 +135,8 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    /// For each page of each chunk: the next page of its ring, or an empty link if it is in no
-    /// ring.
+    /// For each page of each chunk: the next page of its ring, or an empty link if the page is in
+    /// no ring.
     heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };

@@ -166,8 +166,9 @@ public:
     }
 
     /// If `mapped`, records that all pages in the run have physical memory; a page that had none
-    /// has got new memory. Otherwise records that none of them has: their memory was returned to
-    /// the device, so other pages that were mapped to the same memory have none either.
+    /// has got new memory. Otherwise records that no page in the run has physical memory: the
+    /// memory was returned to the device, so other pages that were mapped to the same memory have
+    /// none either.
     void set(run const& r, bool mapped) noexcept {
         if (rings_.size() != 0) {
             for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
@@ -220,8 +221,8 @@ public:
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
     /// The result of `source_of(page, all)`: the page that now has the memory that was moved away
-    /// from `page`. `known` is false if there is no record of it, or if another page in the run
-    /// `all` has had the same memory.
+    /// from `page`. `known` is false if there is no record of that page, or if another page in the
+    /// run `all` has had the same memory.
     struct origin {
         bool       known = false;
         page_place where{};

@@ -21,7 +21,7 @@ namespace detail {
 
 /// The physical memory of a pool's chunks, which are ranges of addresses. Free blocks in a chunk
 /// may lack physical memory. The functions that call the driver get the pool's `pool_core` as
-/// `core`. They release its lock, which `held` holds, during the call.
+/// `core`. They release the pool's lock, which `held` holds, during the call.
 ///
 /// Failure   If the driver completes a call only partly, no page without memory counts as mapped,
 ///           so that such a page is never allocated.
@@ -69,8 +69,8 @@ public:
     };
     /// Returns true if a thread has the right to change mappings of pages (`page_turn`).
     [[nodiscard]] bool changing_mappings() const noexcept { return mover_ != nullptr; }
-    /// If another thread is changing mappings of pages, waits until it is done and returns true.
-    /// Otherwise returns false. The lock `held` is released during the wait.
+    /// If another thread is changing mappings of pages, waits until that thread is done, and
+    /// returns true. Otherwise returns false. The lock `held` is released during the wait.
     bool await_mappings(guard& held) {
         if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
         held.unlock();

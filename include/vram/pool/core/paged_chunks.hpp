@@ -136,8 +136,8 @@ public:
                 pages_.back_from_free(core, r, r.on, b, target, 0, held);
             });
     }
-    /// If another thread is changing mappings of pages, waits until it is done and returns true.
-    /// Otherwise returns false.
+    /// If another thread is changing mappings of pages, waits until that thread is done, and
+    /// returns true. Otherwise returns false.
     bool await_others(guard& held) { return pages_.await_mappings(held); }
     /// Unmaps pages of free blocks that no stream uses, until at most `keep` free bytes are
     /// reserved or no more can be unmapped. Returns the number of bytes unmapped.

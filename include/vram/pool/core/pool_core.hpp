@@ -218,9 +218,8 @@ private:
         }
     }();
 
-    /// Returns the largest size of a freed large block that is cached. With `remap` returns 0, so
-    /// that no large block is cached: remapping the pages of such a block costs more than the cache
-    /// saves.
+    /// Returns the largest size of a freed large block that is cached. With `remap` it is 0:
+    /// remapping the pages of a large block would cost more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : quick_lists::large_limit;
     }
@@ -285,8 +284,7 @@ private:
             left.resource = own_name;
             report_error(left);
         }
-        // No other thread uses the pool now. The lock is taken because `wait_for_all` releases the
-        // lock during its waits.
+        // The lock is taken because `wait_for_all` releases it. No other thread uses the pool now.
         auto held = lock_.hold();
         heap_.wait_for_all(held);
         held.unlock();

@@ -84,7 +84,7 @@ public:
     }
     /// Grows the pool and allocates the request `r` in the new memory. Extends an existing chunk if
     /// the upstream can do that, else allocates a chunk of the size that the growth policy wants,
-    /// or a smaller one. Returns null if that fails.
+    /// or a smaller one. Returns null if the pool cannot grow.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }

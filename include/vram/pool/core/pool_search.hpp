@@ -20,9 +20,9 @@ namespace detail {
 /// Cost      `take` searches the free lists by size. `make_room` may call the upstream and wait on
 ///           the host.
 struct pool_search {
-    /// Allocates a block from the reserved memory. If the stream would have to wait for one,
-    /// allocates a chunk that the upstream has ready for the stream; if there is none, the stream
-    /// waits. Returns null if no free block fits. Returns with the lock held.
+    /// Allocates a block from the reserved memory. If every free block that fits needs a wait,
+    /// allocates a chunk that the upstream has ready for the stream. If there is no such chunk, the
+    /// stream waits. Returns null if no free block fits. Returns with the lock held.
     template <class Core>
     static void* take(Core& core, typename Core::request const& r, typename Core::guard& held) {
         if constexpr (reusing_resource<typename Core::upstream_type>) {

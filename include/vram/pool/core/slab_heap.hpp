@@ -239,8 +239,7 @@ public:
         finder_.add(*fresh);
         live_ += fresh->live;
         total_ += fresh->live;
-        // The blocks are freed from the highest address to the lowest, so that the lowest is
-        // allocated first.
+        // The lowest block is freed last, so that this block is allocated first.
         for (std::size_t i = fresh->entries.size(); i-- != 0;) {
             if (held_by != nullptr) {
                 give(&fresh->entries[i], held_by->slot, held_by->epoch);
