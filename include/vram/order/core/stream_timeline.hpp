@@ -56,7 +56,7 @@ public:
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
     /// Creates the timeline (record of the progress) of a stream that another thread may use at the
-    /// same time. `who`, the identity of the stream, is known, so the stream is not queried.
+    /// same time. The identity of the stream is known (`who`), so the stream is not queried.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {

@@ -82,9 +82,9 @@ public:
         return {on, mine, graphs_ && is_captured(on)};
     }
 
-    /// Allocates memory for `who`. If all suitable memory needs a wait, the stream (or the host)
-    /// waits; but if `must_wait` is not null, sets `*must_wait` to true and returns null instead.
-    /// Returns null if there is no memory that `who` may use, not even after a wait.
+    /// Allocates memory for a stream, or for the host. If all suitable memory needs a wait, the
+    /// stream (or the host) waits; but if `must_wait` is not null, sets `*must_wait` to true and
+    /// returns null instead. Returns null if no memory is available, not even after a wait.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
         -> decltype(candidates.put_back(nullptr)) {
