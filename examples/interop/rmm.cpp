@@ -29,16 +29,15 @@ column(std::size_t rows, ::cuda::stream_ref stream,
 } // namespace
 
 int main() {
-    cuda_stream        owner;
-    ::cuda::stream_ref stream{owner.get()};
-    bool               right = true;
+    cuda_stream stream;
+    bool        right = true;
     {
         // [current]
         shared memory{limiting{pool<stream_ordered<cuda_resource>>{}, 1_GiB}};
         rmm::mr::set_current_device_resource(as_rmm(memory));
-        auto const values = column(1'000'000, stream); // memory of the pool
+        auto const values = column(1'000'000, stream.get()); // memory of the pool
         try {
-            rmm::device_buffer const large{2_GiB, stream};
+            rmm::device_buffer const large{2_GiB, stream.get()};
         } catch (rmm::out_of_memory const& e) { std::puts(e.what()); } // with the numbers of vram
         // [/current]
         right = memory->used() >= 4'000'000;
@@ -46,7 +45,7 @@ int main() {
     }
     // [upstream]
     pool on_rmm{stream_ordered{mr{rmm::mr::cuda_memory_resource{}}}};
-    auto scratch = make_array<float>(on_rmm, owner, 1000);
+    auto scratch = make_array<float>(on_rmm, stream, 1000);
     // [/upstream]
     return right && on_rmm.usage().live >= 4000 ? 0 : 1;
 }

@@ -243,7 +243,7 @@ TEST_CASE("rmm to vram: the rows of docs/from-rmm.md run") {
         mr     theirs{rmm::mr::cuda_memory_resource{}};   // an RMM resource under a vram pool,
         pool   on_rmm{stream_ordered{std::move(theirs)}}; // and a vram stack under RMM:
         shared stack{pool{stream_ordered{cuda_resource{}}}};
-        rmm::mr::statistics_resource_adaptor counting{stack};
+        rmm::mr::statistics_resource_adaptor counting{as_rmm(stack)};
         // [/under]
         CHECK(on_rmm.usage().live == 0);
     }
