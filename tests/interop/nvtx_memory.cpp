@@ -14,7 +14,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -235,16 +234,34 @@ TEST_CASE("nvtx_memory: a graph may use memory that its capture returned to the 
         CHECK(tool.regions() == 1);
         s.synchronize();
         memory.forget_captures();
+        CHECK_FALSE(covered(reinterpret_cast<std::uintptr_t>(p), 1000));
     };
     binned_options const options{.largest = 512, .graphs = true};
     {
         nvtx_memory seen;
-        run(binned{observed{stream_ordered{sim_resource{}}, std::ref(seen)}, options});
+        run(binned{observed{stream_ordered{nvtx_tests::told_resource{}}, std::ref(seen)}, options});
     }
     CHECK(tool.heaps.empty());
     {
         nvtx_memory seen;
-        run(binned{stream_ordered{observed{sim_resource{}, std::ref(seen)}}, options});
+        {
+            binned     memory{observed{stream_ordered{nvtx_tests::told_resource{}}, std::ref(seen)},
+                          options};
+            sim_stream s;
+            sim_graph::begin(s);
+            memory.deallocate(s, memory.allocate(s, 1000), 1000);
+            sim_graph const graph = sim_graph::end(s);
+            CHECK(tool.regions() == 1);
+        }
+        CHECK(tool.heaps.empty()); // CUDA has freed the memory
+        binned later{observed{stream_ordered{nvtx_tests::told_resource{}}, std::ref(seen)},
+                     options};
+        sim_stream const s;
+        later.deallocate(s, later.allocate(s, 1000), 1000);
+    }
+    {
+        nvtx_memory seen;
+        run(binned{stream_ordered{observed{nvtx_tests::told_resource{}, std::ref(seen)}}, options});
         CHECK(tool.heaps.empty());
     }
     CHECK(tool.wrong == std::vector<std::string>{});
@@ -257,11 +274,11 @@ TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in rando
         CAPTURE(seed);
         tool.clear();
         sim_node         node{{.on_report = sim_on_report::collect}};
-        auto             seen = std::make_optional<nvtx_memory>();
+        nvtx_memory      seen;
         std::minstd_rand draw{seed};
         auto const       below = [&](std::size_t n) { return draw() % n; };
         {
-            auto                                       memory = make(*seen);
+            auto                                       memory = make(seen);
             sim_stream                                 s;
             nvtx_tests::blocks                         live;
             std::vector<sim_graph>                     graphs;
@@ -317,13 +334,12 @@ TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in rando
             graphs.clear();
             memory.forget_captures();
         }
-        seen.reset(); // chunks that ended in a capture are heaps until then
         CHECK(tool.heaps.empty());
         CHECK(tool.wrong == std::vector<std::string>{});
         CHECK(node.take_reports().empty());
     };
     auto const over = [](auto& seen) {
-        return observed{stream_ordered{sim_resource{}}, std::ref(seen)};
+        return observed{stream_ordered{nvtx_tests::told_resource{}}, std::ref(seen)};
     };
     for (unsigned seed = 1; seed != 4; ++seed) {
         run("pool", seed, [=](auto& seen) { return pool{over(seen), {.graphs = true}}; });
@@ -335,7 +351,7 @@ TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in rando
         run("binned, large blocks", seed,
             [=](auto& seen) { return binned{over(seen), {.largest = 512, .graphs = true}}; });
         run("binned, its upstream notifies too", seed, [](auto& seen) {
-            return binned{stream_ordered{observed{sim_resource{}, std::ref(seen)}},
+            return binned{stream_ordered{observed{nvtx_tests::told_resource{}, std::ref(seen)}},
                           {.largest = 512, .graphs = true}};
         });
         run("binned over a pool", seed, [=](auto& seen) {

@@ -4,6 +4,8 @@
 /// \file
 /// Random operations on every pool, with an observer beneath.
 
+#include "../doubles/nvtx/tool.hpp" // nvtx_tool
+
 #include <vram/base/bytes.hpp>               // literals
 #include <vram/base/tag.hpp>                 // tagged
 #include <vram/layer/observed.hpp>           // observed
@@ -40,13 +42,25 @@ inline std::size_t sum_of(blocks const& all) {
     return sum;
 }
 
+/// Memory of which the tool hears when it is freed, as it does for memory of CUDA.
+struct told_resource : vram::sim_resource {
+    using sim_resource::sim_resource;
+
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t     alignment = vram::default_alignment,
+                         vram::call_site from      = vram::call_site::current()) noexcept {
+        doubles::nvtx_tool::get().freed(p, bytes);
+        sim_resource::deallocate_sync(p, bytes, alignment, from);
+    }
+};
+
 /// Calls `body(name, make)` for each pool; `make(observer)` creates one. `name` is that of the
 /// pool's events.
 template <class Body>
 void for_pools(Body body) {
     using namespace vram;
     auto const over = [](auto& seen) {
-        return observed{stream_ordered{sim_resource{}}, std::ref(seen)};
+        return observed{stream_ordered{told_resource{}}, std::ref(seen)};
     };
     auto const pages = [](auto& seen) {
         return observed{sim_virtual_resource{{.handle_size = 2_MiB}}, std::ref(seen)};
@@ -67,7 +81,7 @@ void for_pools(Body body) {
         [=](auto& seen) { return pool{pages(seen), {.remap = true}}; });
     run("pool, its upstream notifies too", "pool", [=](auto& seen) {
         return pool{
-            stream_ordered{observed{sim_resource{}, std::ref(seen)}}, {}, fixed_growth{1_MiB}};
+            stream_ordered{observed{told_resource{}, std::ref(seen)}}, {}, fixed_growth{1_MiB}};
     });
     run("binned over a pool", "binned", [=](auto& seen) {
         return binned{pool{over(seen), {}, fixed_growth{4_MiB}}, {.largest = 64_KiB}};

@@ -46,6 +46,18 @@ struct event_count {
     }
 };
 
+/// Stores the bytes that the upstream has not returned when captures are forgotten.
+struct forgetting_log : doubles::recorder<sim_stream_view> {
+    stream_ordered<sim_resource>* source    = nullptr;
+    std::size_t                   forgotten = 0;
+    std::size_t                   pending   = 0;
+
+    void forget_captures() noexcept {
+        ++forgotten;
+        pending = source->usage().pending;
+    }
+};
+
 /// Asks for one more attempt.
 struct one_more_try {
     static constexpr unsigned max_tries = 1;
@@ -237,6 +249,21 @@ TEST_CASE("observed: a refused free is undone, also if another thread's shard re
         CHECK(log.live("arena") == 0);
     }
     CHECK(log.wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("observed: an observer hears of forgotten captures before their memory is returned") {
+    sim_node const node;
+    sim_stream     s;
+    forgetting_log seen;
+    binned memory{observed{stream_ordered{sim_resource{}}, std::ref(seen)}, {.largest = 512}};
+    seen.source = &memory.upstream().upstream();
+    sim_graph::begin(s);
+    memory.deallocate(s, memory.allocate(s, 1000), 1000);
+    sim_graph const graph = sim_graph::end(s);
+    memory.forget_captures();
+    CHECK(seen.forgotten == 1);
+    CHECK(seen.pending >= 1000);
+    CHECK(seen.source->usage().pending == 0);
 }
 
 TEST_CASE("observed: marks of a monotonic free blocks together") {

@@ -75,7 +75,9 @@ struct memory_event {
 
 /// An object that resources notify of events. `observe` must not throw, and must not call the
 /// resource. Several threads may call it at the same time. Of one block, the events arrive in
-/// order: `freed` arrives before the resource can allocate the memory again.
+/// order: `freed` arrives before the resource can allocate the memory again. If the observer has a
+/// function `forget_captures()`, the layer `observed` calls it before its own `forget_captures`
+/// returns memory of captured graphs.
 template <class O, class Stream>
 concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;

@@ -60,6 +60,11 @@ public:
                kind != memory_event_kind::pages_mapped;
     }
 
+    /// The layer `observed` calls this function before it calls `forget_captures` of the upstream:
+    /// regions that were kept for captured graphs in memory that a capture returned to the upstream
+    /// end, also those of other stacks with this observer.
+    void forget_captures() noexcept { books_->forget_captures(); }
+
     /// Returns true if a tool, such as compute-sanitizer, checks the blocks of at least one chunk
     /// of a resource. Returns false before a resource adds its first chunk.
     [[nodiscard]] bool attached() const noexcept { return books_->active(); }

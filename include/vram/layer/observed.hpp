@@ -27,10 +27,10 @@ namespace vram {
 ///     memory.observer().print();
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::observed(log) | with::pool;
 ///
-/// The layer itself notifies the observer only of `mark`: resources below it are not observed. The
-/// observer is stored in the layer and moves with it; a `std::reference_wrapper` refers to an
-/// object of the program. Resources above a `resource_ref` or `any_resource` have no observer,
-/// because these handles do not know its type.
+/// The layer itself notifies the observer only of `mark` and of `forget_captures`: resources below
+/// it are not observed. The observer is stored in the layer and moves with it; a
+/// `std::reference_wrapper` refers to an object of the program. Resources above a `resource_ref` or
+/// `any_resource` have no observer, because these handles do not know its type.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   The rules are those of the upstream. The observer is called by each thread that calls
@@ -165,6 +165,17 @@ public:
         requires remappable_resource<Upstream>
     {
         return this->upstream_.moved_to(q);
+    }
+
+    /// Calls `forget_captures` of the observer, if it has that function, and then that of the
+    /// upstream, which may return memory of captured graphs.
+    void forget_captures()
+        requires forgetting_resource<Upstream>
+    {
+        if constexpr (requires(observer_type& to) { to.forget_captures(); }) {
+            observer().forget_captures();
+        }
+        base::forget_captures();
     }
 
     /// Returns the observer.

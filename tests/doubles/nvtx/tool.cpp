@@ -281,6 +281,11 @@ void nvtx_tool::clear() {
     refuses      = nullptr;
     after_sample = nullptr;
 }
+void nvtx_tool::freed(void const* p, std::size_t bytes) {
+    std::lock_guard const held{mutex};
+    auto const            at = reinterpret_cast<std::uintptr_t>(p);
+    std::erase_if(heaps, [&](auto const& h) { return h.first - at < bytes; });
+}
 nvtx_tool::group const& nvtx_tool::named(std::string const& name) const {
     static group const none;
     for (auto const& [id, g] : groups) {

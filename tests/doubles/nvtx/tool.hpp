@@ -59,6 +59,9 @@ struct nvtx_tool {
     /// counters appears again with its next sample.
     void clear();
 
+    /// Called if CUDA frees memory: its heaps and regions end.
+    void freed(void const* p, std::size_t bytes);
+
     /// Returns the group with a name; an empty one if there is none.
     [[nodiscard]] group const& named(std::string const& name) const;
     /// Returns the last sample of a group.

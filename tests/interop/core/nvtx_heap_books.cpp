@@ -290,13 +290,25 @@ TEST_CASE("nvtx_heap_books: a chunk that ends in a capture stays a heap for the 
         b.send(kind::chunk_removed, 0x1000, 0x400, "binned", true);
         CHECK((all() == regions{{0x1000, 1000}}));
         CHECK(tool.heaps.size() == 1);
-        // The memory is used again after the graph: in a larger chunk.
+        // CUDA has freed the memory, and it is used again, in a larger chunk.
+        tool.freed(reinterpret_cast<void*>(0x1000), 0x400);
         b.send(kind::chunk_added, 0x800, 0x1000);
         CHECK(tool.heaps.size() == 1);
         CHECK(tool.heaps[0x800].bytes == 0x1000);
         CHECK(all().empty());
         b.send(kind::chunk_removed, 0x800, 0x1000);
         CHECK(tool.heaps.empty());
+        // The graph is forgotten: the heap ends before CUDA frees the memory.
+        b.send(kind::chunk_added, 0x1000, 0x400, "binned", true);
+        b.send(kind::allocated, 0x1000, 1000, "binned", true);
+        b.send(kind::freed, 0x1000, 1000, "binned", true);
+        b.send(kind::chunk_removed, 0x1000, 0x400, "binned", true);
+        b.send(kind::chunk_added, 0x4000, 0x1000);
+        CHECK(tool.heaps.size() == 2);
+        b.books.forget_captures();
+        CHECK(tool.heaps.size() == 1);
+        CHECK(b.books.active());
+        b.send(kind::chunk_removed, 0x4000, 0x1000);
         // No memory of the chunk belongs to the graph.
         b.send(kind::chunk_added, 0x1000, 0x400, "binned", true);
         b.send(kind::allocated, 0x1000, 1000, "binned");

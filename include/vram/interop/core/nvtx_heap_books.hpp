@@ -39,7 +39,9 @@ namespace detail {
 /// memory; or if a capture has allocated the memory, and it is freed by `all_freed` or by `freed`
 /// with `until_reset`. The region ends when the memory is allocated outside of a capture, or when
 /// its chunk is removed outside of a capture. If a capture removes the chunk, the upstream keeps
-/// the memory for the graph, and the heap stays until a chunk is added that overlaps it.
+/// the memory for the graph, and the heap stays until `forget_captures`, or until a chunk is added
+/// that overlaps it. The tool removes a heap by itself if CUDA frees its memory: a later call for
+/// the heap would be an error.
 ///
 /// A free may be refused afterwards. So the record of a freed block stays until the memory is
 /// allocated again, or its chunk is removed.
@@ -57,12 +59,25 @@ public:
     nvtx_heap_books() { process_exit::watch(); }
     nvtx_heap_books(nvtx_heap_books&&) = delete;
     ~nvtx_heap_books() {
-        if (may_call()) { drop_heaps(0, ~address{0}); }
+        if (!may_call()) { return; }
+        for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
+            if (!h->second.ended) { drop_heap(h); } // CUDA has freed the others, or will
+        });
     }
 
     /// Returns true if a chunk is registered as a heap with an NVTX tool.
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_relaxed); }
 
+    /// Removes the heaps of the chunks that captures have removed, because the upstream is about to
+    /// free their memory.
+    void forget_captures() noexcept {
+        if (!may_call()) { return; }
+        std::lock_guard const held{mutex_};
+        for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
+            if (h->second.ended) { drop_heap(h); }
+        });
+        active_.store(!heaps_.empty(), std::memory_order_relaxed);
+    }
     template <class Stream>
     void follow(memory_event<Stream> const& e) noexcept {
         using kind = memory_event_kind;
@@ -71,6 +86,7 @@ public:
         switch (e.kind) {
         case kind::allocated: return allocate(from, to, e.name, captures(e));
         case kind::freed: return free(from, e.name, captures(e), e.until_reset);
+        case kind::chunk_added: return add_chunk(from, to, e.name, e.resource, captures(e));
         case kind::chunk_removed: return remove_chunk(from, to, e.name, captures(e));
         default: break;
         }
@@ -78,7 +94,6 @@ public:
         switch (e.kind) {
         case kind::free_refused: return restore(from, e.name);
         case kind::all_freed: return free_all(from, to);
-        case kind::chunk_added: return add_chunk(from, to, e.name, e.resource);
         // The tool may have refused the memory as long as it had no pages.
         case kind::pages_mapped: return cover(from, to);
         default: return;
@@ -202,6 +217,7 @@ private:
         } while (begin != from || end != to);
         end_blocks(from, to);
         for_overlapping(heaps_, from, to, [&](auto h) {
+            if (h->second.ended) { return; }
             add_regions(h->first, h->second.end);
             h->second.whole = true;
         });
@@ -314,9 +330,16 @@ private:
         if (--b->second.frees == 0 && b->second.has_region) { add_regions(from, b->second.end); }
     }
 
-    void add_chunk(address from, address to, char const* name, void const* resource) noexcept {
+    void add_chunk(address from, address to, char const* name, void const* resource,
+                   bool captured) noexcept {
+        std::lock_guard const held{mutex_};
         for_overlapping(heaps_, from, to, [&](auto h) {
-            if (h->second.ended) { drop_heap(h); }
+            if (!h->second.ended) { return; }
+            // In a capture the memory was not freed by CUDA: the upstream reuses it for the graph.
+            if (captured) { return drop_heap(h); }
+            for_overlapping(blocks_, h->first, h->second.end, [&](auto b) { blocks_.erase(b); });
+            for_overlapping(kept_, h->first, h->second.end, [&](auto k) { kept_.erase(k); });
+            heaps_.erase(h);
         });
         bool within = false;
         for_overlapping(heaps_, from, from + 1, [&](auto) { within = true; });
