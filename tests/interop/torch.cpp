@@ -289,6 +289,36 @@ TEST_CASE("torch: a kept block that cannot be freed is reported, and the others 
     CHECK(told.count() == 2);
 }
 
+TEST_CASE("torch: several threads allocate, record and free at the same time") {
+    sim_node node{{.devices = 2, .peer_access = true, .on_report = sim_on_report::collect}};
+    {
+        allocator memory{make_stack};
+        {
+            std::vector<sim_thread> threads;
+            for (int i = 0; i < 4; ++i) {
+                threads.emplace_back(sim_device{i % 2}, [&memory] {
+                    sim_device const d = sim_device::current();
+                    sim_stream const s{d}, other{d};
+                    for (int turn = 0; turn < 20; ++turn) {
+                        void* const block = memory.allocate(d, s, bytes);
+                        follow(other, s);
+                        sim_launch(other, {.name = "write", .writes = {{block, bytes}}});
+                        memory.record_stream(block, other);
+                        memory.deallocate(d, s, block, bytes);
+                        if (turn % 5 == 0) { (void)memory.trim(); }
+                        if (turn % 7 == 0) { memory.forget_captures(); }
+                    }
+                });
+            }
+        }
+        for (sim_device const d : {sim_device{0}, sim_device{1}}) {
+            CHECK(memory.stack(d).usage().live == 0);
+        }
+    }
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("torch: a refusal is the exception of the stack") {
     sim_node         node;
     sim_stream const s;
