@@ -9,23 +9,31 @@
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
 
+#include <cstddef>
+
 using pool_stack = vram::pool<vram::stream_ordered<vram::cuda_resource>>;
 
 // A library that knows nothing of vram.
 namespace library {
 
+// [names]
 #if CCCL_VERSION >= 3001000
 using memory_ref = cuda::mr::resource_ref<cuda::mr::device_accessible>;
+#else // CCCL 3.0, that of CUDA 13.0
+using memory_ref = cuda::mr::async_resource_ref<cuda::mr::device_accessible>;
+#endif
+void* scratch(memory_ref memory, cuda::stream_ref stream, std::size_t bytes);
+void  done(memory_ref memory, cuda::stream_ref stream, void* p, std::size_t bytes);
+// [/names]
 
+#if CCCL_VERSION >= 3001000
 void* scratch(memory_ref memory, cuda::stream_ref stream, std::size_t bytes) {
     return memory.allocate(stream, bytes, 256);
 }
 void done(memory_ref memory, cuda::stream_ref stream, void* p, std::size_t bytes) {
     memory.deallocate(stream, p, bytes, 256);
 }
-#else // before CCCL 3.1 the names were others
-using memory_ref = cuda::mr::async_resource_ref<cuda::mr::device_accessible>;
-
+#else
 void* scratch(memory_ref memory, cuda::stream_ref stream, std::size_t bytes) {
     return memory.allocate_async(bytes, 256, stream);
 }
@@ -38,6 +46,7 @@ void done(memory_ref memory, cuda::stream_ref stream, void* p, std::size_t bytes
 
 namespace {
 
+// [member]
 // A class that calls the library: the view is two words, and the stack must outlive it.
 class solver {
 public:
@@ -51,13 +60,16 @@ public:
 private:
     vram::mr_view<pool_stack> memory_;
 };
+// [/member]
 
 } // namespace
 
 // Memory that arrives as a reference of CCCL gets a limit.
 bool limited(library::memory_ref theirs) {
     using namespace vram;
-    limiting          bounded{from_mr(theirs), 1_MiB};
+    // [limit]
+    limiting bounded{from_mr(theirs), 1_MiB};
+    // [/limit]
     cuda_stream const stream;
     bounded.deallocate(stream, bounded.allocate(stream, 4096), 4096);
     try {
@@ -71,8 +83,10 @@ int main() {
     cuda_stream const stream;
     pool_stack        memory;
 
-    void* const p    = library::scratch(as_mr(memory), stream.get(), 4096); // for one call
-    bool const  lent = memory.usage().live >= 4096;
+    // [call]
+    void* const p = library::scratch(as_mr(memory), stream.get(), 4096); // for one call
+    // [/call]
+    bool const lent = memory.usage().live >= 4096;
     library::done(as_mr(memory), stream.get(), p, 4096);
 
     solver both{memory};

@@ -29,7 +29,6 @@ auto& memory() {
     return whole;
 }
 
-// [export]
 /// The numbers 0, 1, 2, ... as a tensor, which its new owner uses on `stream`.
 template <class Managed, class Platform>
 Managed* numbers(typename Platform::stream stream, std::int64_t rows, std::int64_t columns) {
@@ -40,9 +39,7 @@ Managed* numbers(typename Platform::stream stream, std::int64_t rows, std::int64
     Platform::synchronize(stream); // `host` ends
     return to_dlpack<Managed>(std::move(device), stream, {rows, columns});
 }
-// [/export]
 
-// [import]
 /// The sum of a tensor of another library, which has ordered `stream` after its own work.
 template <class Managed, class Platform>
 double sum(Managed* tensor, typename Platform::stream stream) {
@@ -53,7 +50,6 @@ double sum(Managed* tensor, typename Platform::stream stream) {
     Platform::synchronize(stream);
     return std::accumulate(host.begin(), host.end(), 0.0);
 }
-// [/import]
 
 /// Calls `function`, and prints the exception that it throws: a C interface has none.
 template <class Function>
