@@ -3,7 +3,7 @@
 """Keeps the code that the documentation shows equal to code that is compiled.
 
 A fenced block under the comment  <!-- snippet: examples/first.cpp#name -->  is the region of that file between
-the lines  // [name]  and  // [/name]  (in a CMake file  # [name]  and  # [/name]),  without its indentation. Without
+the lines  // [name]  and  // [/name]  (in a file of CMake or Python  # [name]  and  # [/name]),  without its indentation. Without
 #name it is the whole file.
 
 Code that launches a kernel (<<<) is compiled by nvcc: in a page its block comes from a .cu file, and the code in a header's
@@ -36,7 +36,7 @@ def region(top, file, name):
     lines = path.read_text().splitlines()
     if name:
         stripped = [line.strip() for line in lines]
-        comment = "#" if path.name == "CMakeLists.txt" or path.suffix == ".cmake" else "//"
+        comment = "#" if path.name == "CMakeLists.txt" or path.suffix in (".cmake", ".py") else "//"
         begin, end = f"{comment} [{name}]", f"{comment} [/{name}]"
         if stripped.count(begin) != 1 or stripped.count(end) != 1:
             raise broken(f"{file} has not exactly one {begin} and one {end}")
