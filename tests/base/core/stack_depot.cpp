@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/base/core/stack_depot.hpp> // first: the header stands alone
 
+#include <vram/base/core/worker.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 using namespace vram::detail;
@@ -41,6 +45,69 @@ template <int Depth>
     frames_kept_alive         = frames_kept_alive + 2;
     return s;
 }
+// Two callers of one function, which choose the size of its frame. The two frames together have one
+// size. So with both callers `deepest` has the same place on the stack.
+[[gnu::noinline]] stack_node const* of_size(std::size_t bytes) {
+    auto* const bulk          = static_cast<char volatile*>(__builtin_alloca(bytes));
+    bulk[0]                   = 1;
+    stack_node const* const s = deepest(3);
+    frames_kept_alive         = frames_kept_alive + bulk[0];
+    return s;
+}
+[[gnu::noinline]] stack_node const* above_small(std::size_t bytes) {
+    auto* const bulk          = static_cast<char volatile*>(__builtin_alloca(bytes));
+    bulk[0]                   = 1;
+    stack_node const* const s = of_size(64);
+    frames_kept_alive         = frames_kept_alive + bulk[0];
+    return s;
+}
+[[gnu::noinline]] stack_node const* above_large(std::size_t bytes) {
+    auto* const bulk          = static_cast<char volatile*>(__builtin_alloca(bytes));
+    bulk[0]                   = 1;
+    stack_node const* const s = of_size(1024);
+    frames_kept_alive         = frames_kept_alive + bulk[0];
+    return s;
+}
+_Unwind_Reason_Code each_frame(_Unwind_Context* context, void* to) {
+    auto const ip = _Unwind_GetIP(context);
+    if (ip != 0) { static_cast<std::vector<void const*>*>(to)->push_back(frame_at(ip)); }
+    return _URC_NO_REASON;
+}
+/// Calls itself through functions with frames of fixed size, of random size and aligned ones. At
+/// the end compares a walk with that of the unwinder, from the caller of this function on.
+[[gnu::noinline]] bool descend_at_random(std::minstd_rand& random, unsigned depth);
+[[gnu::noinline]] bool random_size(std::minstd_rand& random, unsigned depth) {
+    static_cast<char volatile*>(__builtin_alloca(1 + random() % 600))[0] = 1;
+    bool const same   = descend_at_random(random, depth);
+    frames_kept_alive = frames_kept_alive + 1;
+    return same;
+}
+[[gnu::noinline]] bool aligned_frame(std::minstd_rand& random, unsigned depth) {
+    alignas(64) char volatile bulk[64];
+    bulk[0]           = 1;
+    bool const same   = descend_at_random(random, depth);
+    frames_kept_alive = frames_kept_alive + bulk[0];
+    return same;
+}
+bool descend_at_random(std::minstd_rand& random, unsigned depth) {
+    bool same = true;
+    if (depth == 0) {
+        stack_node const* const  s = stack_walk::here(12);
+        std::vector<void const*> all;
+        _Unwind_Backtrace(&each_frame, &all);
+        // The first frame of both is this function, at two places.
+        for (std::size_t i = 1; i < s->count; ++i) { same = same && s->frames()[i] == all[i]; }
+        same = same && s->count == std::min<std::size_t>(12, all.size());
+    } else {
+        switch (random() % 4) {
+        case 0: same = random_size(random, depth - 1); break;
+        case 1: same = aligned_frame(random, depth - 1); break;
+        default: same = descend_at_random(random, depth - 1); break;
+        }
+    }
+    frames_kept_alive = frames_kept_alive + 1;
+    return same;
+}
 _Unwind_Reason_Code to_the_ninth(_Unwind_Context*, void* seen) {
     auto& frames = *static_cast<std::vector<char>*>(seen);
     frames.push_back(0);
@@ -75,6 +142,26 @@ TEST_CASE("stack_walk: the frames are those of the callers, also when they are r
     // deepest, descend_to<0..3> have the same callers; the fifth address is in caller_one or _two.
     for (int i = 0; i != 4; ++i) { CHECK(seen[0][0]->frames()[i] == seen[1][0]->frames()[i]); }
     CHECK(seen[0][0]->frames()[5] != seen[1][0]->frames()[5]);
+}
+
+TEST_CASE("stack_walk: a function with a frame of no fixed size has the right caller") {
+    stack_node const *small = nullptr, *large = nullptr;
+    worker{0, [&] { small = above_small(1024); }}.join(); // walks of the unwinder
+    worker{0, [&] { large = above_large(64); }}.join();
+    REQUIRE(small != large);
+    for (int i = 0; i != 3; ++i) {
+        CHECK(above_small(1024) == small);
+        CHECK(above_large(64) == large); // its frames cover return addresses of the other walk
+    }
+}
+
+TEST_CASE("stack_walk: a walk has the frames of the unwinder, whatever was called before") {
+    std::minstd_rand random{7};
+    unsigned         wrong = 0;
+    for (int i = 0; i != 3000; ++i) {
+        if (!descend_at_random(random, 1 + static_cast<unsigned>(random() % 6))) { ++wrong; }
+    }
+    CHECK(wrong == 0);
 }
 
 TEST_CASE("stack_walk: the number of frames is bounded, and 0 frames are no stack") {

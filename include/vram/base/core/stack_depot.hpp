@@ -4,7 +4,7 @@
 /// \file
 /// `stack_depot` stores the call stacks of the process: each sequence of addresses once, for good.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/core/frame_rule.hpp>
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
@@ -15,6 +15,10 @@
 
 #if __has_include(<unwind.h>)
 #include <unwind.h> // _Unwind_Backtrace
+#if defined __x86_64__ && defined __linux__ && __has_include(<pthread.h>)
+#define VRAM_WALKS_BY_RULES
+#include <pthread.h> // pthread_getattr_np
+#endif
 #endif
 
 namespace vram {
@@ -93,15 +97,16 @@ private:
 };
 
 /// Walks the stack of the calling thread. The unwinder takes some microseconds for eight frames, so
-/// on x86-64 a thread remembers its steps: if a place of its stack has a certain return address,
-/// then the next return address is at a certain other place. A later walk takes the same steps, and
-/// its result is used if the same call stack was found by the unwinder before.
+/// a thread remembers the rule of each function on its way (see `frame_rule`), and walks by these
+/// rules as long as they are certain: each is known, and leads further up the stack, within the
+/// bounds of the thread's stack. Otherwise the unwinder walks. A walk by rules is used if the same
+/// call stack was found by the unwinder before.
 ///
 /// Failure   `here` returns null if the compiler has no unwinder, without host memory, and for 0
 ///           frames.
 /// Threads   Any thread.
-/// Cost      About 40 ns for eight frames if all steps are remembered, also if other calls of the
-///           same functions were made since. 48 KiB of host memory for each thread that walks.
+/// Cost      About 40 ns for eight frames by rules (on Linux with x86-64), also if other calls of
+///           the same functions were made since. 48 KiB of host memory for each thread that walks.
 class stack_walk {
 public:
     static constexpr unsigned most = 32; ///< the largest number of frames
@@ -112,24 +117,21 @@ public:
 #if __has_include(<unwind.h>)
         if (frames == 0) { return nullptr; }
         if (frames > most) { frames = most; }
+        // The caller's rbp, followed by the return address of this function.
+        auto const* const frame = static_cast<void const* const*>(__builtin_frame_address(0));
+#ifdef VRAM_WALKS_BY_RULES
         if (its == nullptr) { make(); }
-#if defined __x86_64__
         if (its != nullptr) {
-            // The return address of this function is next to the pointer to the caller's frame.
-            auto const* const first = static_cast<void const* const*>(__builtin_frame_address(0));
-            if (auto const* const known = remembered(first + 1, frames)) { return known; }
+            if (auto const* const known = by_rules(frame, frames)) { return known; }
         }
 #endif
-        walk_state s{frames};
+        walk_state s{frames, frame};
         _Unwind_Backtrace(&step, &s);
-        if (its != nullptr) {
-            for (unsigned i = 0; i + 1 < s.count; ++i) {
-                its->remember(s.places[i], s.frames[i], s.places[i + 1]);
-            }
-            if (s.count != 0 && s.count < frames) { // the last frame found is the outermost one
-                its->remember(s.places[s.count - 1], s.frames[s.count - 1], s.places[s.count - 1]);
-            }
+#ifdef VRAM_WALKS_BY_RULES
+        if (its != nullptr && s.regular) {
+            for (unsigned i = 0; i != s.count; ++i) { its->remember(s.frames[i]); }
         }
+#endif
         return stack_depot::keep(s.frames, s.count);
 #else
         return static_cast<void>(frames), nullptr;
@@ -137,78 +139,82 @@ public:
     }
 
 private:
-    /// If the stack has the return address `address` at `place`, the next return address is at
-    /// `next`; there is none if `next` is `place`.
-    struct remembered_step {
-        void const* const* place   = nullptr;
-        void const*        address = nullptr;
-        void const* const* next    = nullptr;
-    };
-
+#ifdef VRAM_WALKS_BY_RULES
     static constexpr std::size_t sets = 512;
     static constexpr std::size_t ways = 4;
     struct memory_of_thread {
+        memory_of_thread() noexcept {
+            pthread_attr_t about;
+            if (::pthread_getattr_np(::pthread_self(), &about) != 0) { return; }
+            void*       begin = nullptr;
+            std::size_t size  = 0;
+            if (::pthread_attr_getstack(&about, &begin, &size) == 0) {
+                lowest = reinterpret_cast<std::uintptr_t>(begin);
+                end    = lowest + size;
+            }
+            ::pthread_attr_destroy(&about);
+        }
         ~memory_of_thread() { its = nullptr, ended = true; }
 
-        /// Returns the address on the stack at which the next outer return address is, or `place`
-        /// if there is none. Returns null if the thread has not stored the step from `place`, with
-        /// the return address `address` in it.
-        [[nodiscard]] void const* const* next(void const* const* place,
-                                              void const*        address) const noexcept {
-            for (remembered_step const& each : steps[set(place, address)]) {
-                if (each.place == place && each.address == address) { return each.next; }
+        /// Returns the rule for a return address, or null if it is not remembered.
+        [[nodiscard]] frame_rule const* rule(void const* address) const noexcept {
+            for (auto const& each : rules[set(address)]) {
+                if (each.address == address) { return &each.is; }
             }
             return nullptr;
         }
-        void remember(void const* const* place, void const* address,
-                      void const* const* to) noexcept {
-            if (place == nullptr || to == nullptr) { return; }
-            auto& cells = steps[set(place, address)];
-            for (remembered_step& each : cells) {
-                if (each.place == place && each.address == address) {
-                    each.next = to;
-                    return;
-                }
-            }
-            cells[turn++ % ways] = {place, address, to};
+        void remember(void const* address) noexcept {
+            if (rule(address) != nullptr) { return; }
+            rules[set(address)][turn++ % ways] = {address, frame_rule::of(address)};
         }
-        [[nodiscard]] static std::size_t set(void const* const* place,
-                                             void const*        address) noexcept {
-            auto const mixed = (reinterpret_cast<std::uintptr_t>(place) / 8 ^
-                                reinterpret_cast<std::uintptr_t>(address)) *
-                               std::uint64_t{0x9E37'79B9'7F4A'7C15U};
-            return mixed >> 55;
+        [[nodiscard]] static std::size_t set(void const* address) noexcept {
+            return reinterpret_cast<std::uintptr_t>(address) * 0x9E37'79B9'7F4A'7C15U >> 55;
         }
 
-        remembered_step steps[sets][ways]{};
-        /// Number of times that a new step was stored, perhaps in place of another one. The next
-        /// new step is stored in its set of `ways` steps at this number modulo `ways`.
-        std::size_t turn = 0;
+        struct {
+            void const* address = nullptr;
+            frame_rule  is{};
+        } rules[sets][ways];
+        /// Number of times that a new rule was stored, perhaps in place of another one. The next
+        /// new rule is stored in its set of `ways` rules at this number modulo `ways`.
+        std::size_t    turn   = 0;
+        std::uintptr_t lowest = 0; ///< the lowest address of the thread's stack; 0 if unknown
+        std::uintptr_t end    = 0; ///< the address behind the thread's stack
     };
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Returns the call stack without the unwinder, by steps that the unwinder found earlier. A
-    /// step leads from the stack address of one return address to the stack address of the next
-    /// outer one. Returns null if a step is missing, or if this call stack was never stored. A step
-    /// is taken only if the return address is the same as when the unwinder found the step: then
-    /// the next outer frame exists, and its stack address can be read.
+    /// Returns the call stack of the function with this frame, or null if a rule is missing or not
+    /// certain, or if this call stack was never stored.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
-    remembered(void const* const* place, unsigned frames) noexcept {
+    by_rules(void const* const* frame, unsigned frames) noexcept {
+        auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
+        auto at  = reinterpret_cast<std::uintptr_t>(frame + 1);     // the place of a return address
+        if (at < its->lowest || at >= its->end) { return nullptr; } // another stack, as of a signal
         void const* found[most];
         unsigned    count = 0;
         for (;;) {
-            found[count] = *place;
+            found[count] = *reinterpret_cast<void const* const*>(at);
             if (++count == frames) { break; }
-            void const* const* const next = its->next(place, found[count - 1]);
-            if (next == nullptr) { return nullptr; }
-            if (next == place) { break; }
-            place = next;
+            frame_rule const* const rule = its->rule(found[count - 1]);
+            if (rule == nullptr || rule->from == frame_rule::base::unknown) { return nullptr; }
+            if (rule->from == frame_rule::base::none) { break; }
+            // The stack pointer at the call is above the return address of the called function.
+            std::uintptr_t const low = at + sizeof(void*);
+            std::uintptr_t const end = (rule->from == frame_rule::base::rbp ? rbp : low) +
+                                       static_cast<std::size_t>(rule->size);
+            if (end <= low || end > its->end || end % sizeof(void*) != 0) { return nullptr; }
+            if (rule->saved) {
+                std::uintptr_t const saved = end + static_cast<std::size_t>(rule->rbp);
+                if (saved < low || saved >= end) { return nullptr; }
+                rbp = *reinterpret_cast<std::uintptr_t const*>(saved);
+            }
+            at = end - sizeof(void*);
         }
         return stack_depot::find(found, count);
     }
 
-    /// Allocates the memory for the remembered steps of the thread, unless the thread is ending.
+    /// Allocates the memory for the rules of the thread, unless the thread is ending.
     [[gnu::noinline]] static void make() noexcept {
         if (ended) { return; }
         struct owner {
@@ -220,14 +226,17 @@ private:
         thread_local owner const held;
         its = held.made;
     }
+#endif
 
 #if __has_include(<unwind.h>)
     struct walk_state {
         unsigned           asked;
+        void const* const* frame; ///< the frame address of `here`
         unsigned           count = 0;
         bool               begun = false;
-        void const*        frames[most]{};
-        void const* const* places[most]{};
+        /// True if the frame of `here` ends behind the return address at `frame[1]`.
+        bool        regular = false;
+        void const* frames[most]{};
     };
     static _Unwind_Reason_Code step(_Unwind_Context* context, void* of) noexcept {
         auto& s = *static_cast<walk_state*>(of);
@@ -237,23 +246,16 @@ private:
         }
         std::uintptr_t const ip = _Unwind_GetIP(context);
         if (ip == 0) { return _URC_END_OF_STACK; }
+        if (s.count == 0) {
+            s.regular = _Unwind_GetCFA(context) == reinterpret_cast<std::uintptr_t>(s.frame + 2);
+        }
         s.frames[s.count] = reinterpret_cast<void const*>(ip);
-        s.places[s.count] = place_of(context);
         return ++s.count == s.asked ? _URC_END_OF_STACK : _URC_NO_REASON;
-    }
-    /// Returns where in the stack the return address of a frame is; null if it is not known.
-    [[gnu::no_sanitize_address]] static void const* const*
-    place_of(_Unwind_Context* context) noexcept {
-#if defined __x86_64__
-        auto const* const place = reinterpret_cast<void const* const*>(_Unwind_GetCFA(context)) - 1;
-        if (*place == reinterpret_cast<void const*>(_Unwind_GetIP(context))) { return place; }
-#else
-        static_cast<void>(context);
-#endif
-        return nullptr;
     }
 #endif
 };
 
 } // namespace detail
 } // namespace vram
+
+#undef VRAM_WALKS_BY_RULES

@@ -24,8 +24,8 @@ struct no_histograms {
 /// Takes the place of `late_count_shards` if threads count together.
 struct no_count_shards {};
 
-/// The counts of `statistics`, whose functions of the same names describe `push`, `pop`, `now`,
-/// `overall` and `histograms`.
+/// The counts of `statistics`. Its functions `push`, `pop`, `now`, `overall` and `histograms` call
+/// those of this class.
 ///
 /// Failure   `pop` and `now` end the program if the scope is not open.
 /// Threads   Any thread may call any function, unless `Lock` is `no_lock`.

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `frame_rule` is the rule by which a caller's frame is found on the stack of x86-64.
+
+#include <vram/base/requirements.hpp>
+
+#include <cstddef> // size_t
+#include <cstdint> // uint8_t, uint64_t, uintptr_t
+#include <cstring> // memcpy
+
+#if defined __x86_64__ && defined __linux__ && __has_include(<unwind.h>)
+#define VRAM_HAS_FRAME_RULES
+#endif
+
+namespace vram {
+namespace detail {
+
+#ifdef VRAM_HAS_FRAME_RULES
+extern "C" {
+struct vram_eh_bases {
+    void* text;
+    void* data;
+    void* function; ///< the first address of the function
+};
+/// The function of the unwinder that finds the table entry of a function.
+[[gnu::weak]] void const* vram_find_fde(void* address, vram_eh_bases* found) noexcept
+    asm("_Unwind_Find_FDE");
+}
+#endif
+
+/// What a function that made a call has done with the stack: the place of its own return address is
+/// a fixed distance above the stack pointer or above the register rbp, and the caller's rbp is at a
+/// fixed distance from that, or still in rbp. The rule is that of the tables that exceptions use
+/// (DWARF, .eh_frame). A function with a frame of no fixed size (`alloca`) has a rule with rbp.
+///
+/// Failure   Never throws. A rule that this class cannot express is `unknown`.
+struct frame_rule {
+    enum class base : std::uint8_t {
+        unknown,
+        none, ///< the function has no caller
+        stack_pointer,
+        rbp
+    };
+
+    base from  = base::unknown;
+    bool saved = false; ///< true if rbp of the caller is on the stack
+    /// Distance from the base to the end of the frame. The return address is just below the end.
+    std::int32_t size = 0;
+    std::int32_t rbp  = 0; ///< distance from the end of the frame to the saved rbp
+
+    friend bool operator==(frame_rule const&, frame_rule const&) = default;
+
+    /// Returns the rule of the function that contains the call before the return address.
+    [[nodiscard]] static frame_rule of(void const* return_address) noexcept;
+};
+
+/// Reads the entry of a function in the table of its library.
+class frame_table_reader {
+public:
+    explicit frame_table_reader(std::size_t offset) noexcept : offset_{offset} {}
+
+    [[nodiscard]] frame_rule entry(std::uint8_t const* fde) noexcept {
+        std::uint32_t const length = word<std::uint32_t>(fde);
+        std::int32_t const  back   = word<std::int32_t>(fde + 4);
+        if (length == 0 || length == 0xFFFF'FFFFU || !common(fde + 4 - back)) { return {}; }
+        at_ = fde + 8 + 2 * pointer_size_;
+        skip_augmentation();
+        first_ = now_;
+        return run(fde + 4 + length) ? now_ : frame_rule{};
+    }
+
+private:
+    enum : std::uint64_t { reg_rbp = 6, reg_rsp = 7, reg_return = 16 };
+    static constexpr std::size_t deepest = 8;
+
+    template <class Word>
+    [[nodiscard]] static Word word(std::uint8_t const* from) noexcept {
+        Word w;
+        std::memcpy(&w, from, sizeof w);
+        return w;
+    }
+    template <class Word>
+    Word take() noexcept {
+        auto const w = word<Word>(at_);
+        at_ += sizeof w;
+        return w;
+    }
+    std::uint64_t take_unsigned() noexcept { // LEB128
+        std::uint64_t value = 0;
+        for (unsigned shift = 0;; shift += 7) {
+            std::uint8_t const byte = *at_++;
+            if (shift < 64) { value |= std::uint64_t{byte & 0x7FU} << shift; }
+            if (byte < 0x80) { return value; }
+        }
+    }
+    std::int64_t take_signed() noexcept { // LEB128
+        std::uint64_t value = 0;
+        for (unsigned shift = 0;;) {
+            std::uint8_t const byte = *at_++;
+            if (shift < 64) { value |= std::uint64_t{byte & 0x7FU} << shift; }
+            shift += 7;
+            if (byte < 0x80) {
+                if ((byte & 0x40) != 0 && shift < 64) { value |= ~std::uint64_t{0} << shift; }
+                return static_cast<std::int64_t>(value);
+            }
+        }
+    }
+    void skip_augmentation() noexcept {
+        auto const size = take_unsigned();
+        at_ += size;
+    }
+    /// Returns the size of a pointer with this encoding, or 0 if it is not supported.
+    [[nodiscard]] static std::size_t size_of(std::uint8_t encoding) noexcept {
+        switch (encoding & 0x0F) {
+        case 0x00: return encoding == 0x50 ? 0 : 8; // 0x50: aligned
+        case 0x02:
+        case 0x0A: return 2;
+        case 0x03:
+        case 0x0B: return 4;
+        case 0x04:
+        case 0x0C: return 8;
+        default: return 0;
+        }
+    }
+
+    /// Reads the part that several functions share. Returns false if it is not supported.
+    [[nodiscard]] bool common(std::uint8_t const* cie) noexcept {
+        std::uint32_t const length  = word<std::uint32_t>(cie);
+        std::uint8_t const  version = cie[8];
+        char const* const   letters = reinterpret_cast<char const*>(cie + 9);
+        if (length == 0xFFFF'FFFFU || (version != 1 && version != 3) || *letters != 'z') {
+            return false;
+        }
+        at_          = cie + 9 + std::strlen(letters) + 1;
+        code_factor_ = take_unsigned();
+        data_factor_ = take_signed();
+        if ((version == 1 ? *at_++ : take_unsigned()) != reg_return) { return false; }
+        auto const          size  = take_unsigned();
+        std::uint8_t const* after = at_ + size;
+        for (char const* each = letters + 1; *each != '\0'; ++each) {
+            switch (*each) {
+            case 'R':
+                pointer_size_ = size_of(*at_++);
+                if (pointer_size_ == 0) { return false; }
+                break;
+            case 'P': {
+                std::size_t const n = size_of(*at_++);
+                if (n == 0) { return false; }
+                at_ += n;
+                break;
+            }
+            case 'L': ++at_; break;
+            default: return false; // 'S': a frame that a signal made
+            }
+        }
+        at_ = after;
+        return run(cie + 4 + length);
+    }
+
+    /// Runs the instructions up to `end` or to the call. Returns false if one is not supported.
+    [[nodiscard]] bool run(std::uint8_t const* end) noexcept {
+        while (at_ < end && place_ <= offset_) {
+            std::uint8_t const  op   = *at_++;
+            std::uint64_t const low  = op & 0x3FU;
+            bool                good = true;
+            switch (op >> 6) {
+            case 1: place_ += low * code_factor_; break;
+            case 2: good = save(low, static_cast<std::int64_t>(take_unsigned())); break;
+            case 3: good = restore(low); break;
+            default: good = other(op); break;
+            }
+            if (!good) { return false; }
+        }
+        return true;
+    }
+    [[nodiscard]] bool other(std::uint8_t op) noexcept {
+        switch (op) {
+        case 0x00: return true;                                                // nop
+        case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true; // advance_loc1
+        case 0x03: place_ += take<std::uint16_t>() * code_factor_; return true;
+        case 0x04: place_ += take<std::uint32_t>() * code_factor_; return true;
+        case 0x05: { // offset_extended
+            auto const which = take_unsigned();
+            return save(which, static_cast<std::int64_t>(take_unsigned()));
+        }
+        case 0x06: return restore(take_unsigned());
+        case 0x07: { // undefined
+            auto const which = take_unsigned();
+            if (which == reg_return) { now_.from = frame_rule::base::none; }
+            return which != reg_rbp;
+        }
+        case 0x08: // same_value
+            if (take_unsigned() == reg_rbp) { now_.saved = false, now_.rbp = 0; }
+            return true;
+        case 0x0A: // remember_state
+            if (depth_ == deepest) { return false; }
+            stack_[depth_++] = now_;
+            return true;
+        case 0x0B: // restore_state
+            if (depth_ == 0) { return false; }
+            now_ = stack_[--depth_];
+            return true;
+        case 0x0C: { // def_cfa
+            auto const which = take_unsigned();
+            now_.size        = static_cast<std::int32_t>(take_unsigned());
+            return set_base(which);
+        }
+        case 0x0D: return set_base(take_unsigned());
+        case 0x0E: now_.size = static_cast<std::int32_t>(take_unsigned()); return true;
+        case 0x0F: // def_cfa_expression
+            skip_augmentation();
+            now_.from = frame_rule::base::unknown;
+            return true;
+        case 0x10:   // expression
+        case 0x16: { // val_expression
+            auto const which = take_unsigned();
+            skip_augmentation();
+            return which != reg_rbp && which != reg_return;
+        }
+        case 0x2E: static_cast<void>(take_unsigned()); return true; // GNU_args_size
+        default: return false;
+        }
+    }
+    [[nodiscard]] bool set_base(std::uint64_t which) noexcept {
+        now_.from = which == reg_rsp   ? frame_rule::base::stack_pointer
+                    : which == reg_rbp ? frame_rule::base::rbp
+                                       : frame_rule::base::unknown;
+        return true;
+    }
+    [[nodiscard]] bool save(std::uint64_t which, std::int64_t factored) noexcept {
+        std::int64_t const distance = factored * data_factor_;
+        if (which == reg_rbp) { now_.saved = true, now_.rbp = static_cast<std::int32_t>(distance); }
+        return which != reg_return || distance == -8;
+    }
+    [[nodiscard]] bool restore(std::uint64_t which) noexcept {
+        if (which == reg_rbp) { now_.saved = first_.saved, now_.rbp = first_.rbp; }
+        return which != reg_return;
+    }
+
+    std::size_t         offset_; ///< of the call in the function
+    std::uint8_t const* at_           = nullptr;
+    std::uint64_t       code_factor_  = 1;
+    std::int64_t        data_factor_  = 1;
+    std::size_t         pointer_size_ = 8;
+    std::uint64_t       place_        = 0; ///< offset of the instruction that the rule holds for
+    frame_rule          now_{};
+    frame_rule          first_{}; ///< the rule at the begin of the function
+    frame_rule          stack_[deepest]{};
+    std::size_t         depth_ = 0;
+};
+
+inline frame_rule frame_rule::of(void const* return_address) noexcept {
+#ifdef VRAM_HAS_FRAME_RULES
+    if (&vram_find_fde == nullptr) { return {}; }
+    auto* const       call = static_cast<std::uint8_t*>(const_cast<void*>(return_address)) - 1;
+    vram_eh_bases     bases{};
+    auto const* const entry = static_cast<std::uint8_t const*>(vram_find_fde(call, &bases));
+    if (entry == nullptr) { return {}; }
+    frame_table_reader read{
+        static_cast<std::size_t>(call - static_cast<std::uint8_t*>(bases.function))};
+    return read.entry(entry);
+#else
+    return static_cast<void>(return_address), frame_rule{};
+#endif
+}
+
+} // namespace detail
+} // namespace vram
+
+#undef VRAM_HAS_FRAME_RULES
