@@ -35,10 +35,10 @@ int main() {
     std::vector<float>       back(numbers.size());
     {
         // [import]
-        dlpack                       in{tensor, theirs.view()}; // calls the deleter at its end
+        dlpack                       in{tensor, theirs}; // calls the deleter at its end
         std::span<float const> const values = in.as<float const>();
         expects(in.shape()[0] == 64 && in.shape()[1] == 128 && in.device_id() == 0, "64 x 128");
-        sim_platform::copy(theirs.view(), back.data(), values.data(), values.size_bytes());
+        sim_platform::copy(theirs, back.data(), values.data(), values.size_bytes());
         // [/import]
     }
     expects(back == numbers, "the destructor of `in` has waited for the stream");
