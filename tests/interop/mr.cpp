@@ -141,7 +141,20 @@ static_assert(std::is_convertible_v<resource_ref_of<stack>&, device_ref>);
 static_assert(std::is_convertible_v<any_resource_of<stack>&, device_ref>);
 #endif
 static_assert(std::is_convertible_v<mr_view<stack>&, device_ref>);
-static_assert(std::is_convertible_v<mr_view<stack>, device_ref>, "as_mr(stack) as an argument");
+// As an argument, `as_mr(...)` is a temporary.
+#if CCCL_VERSION >= 3001000
+using synchronous_device_ref = ::cuda::mr::synchronous_resource_ref<device_accessible>;
+#else
+using synchronous_device_ref = ::cuda::mr::resource_ref<device_accessible>;
+#endif
+template <class Lent>
+concept passed_as_argument =
+    std::is_convertible_v<Lent, device_ref> && std::is_convertible_v<Lent, synchronous_device_ref>;
+static_assert(passed_as_argument<mr_view<stack>>);
+static_assert(passed_as_argument<mr_handle<shared<stack>>>);
+static_assert(passed_as_argument<mr_handle<any_resource_of<stack>>>);
+static_assert(passed_as_argument<mr_handle<resource_ref_of<stack>>>);
+static_assert(!std::is_convertible_v<mr_handle<shared<stack>>, foreign_ref<host_accessible>>);
 
 #if CCCL_VERSION >= 3001000
 // From 3.1 on, so is every stack.
@@ -246,6 +259,22 @@ TEST_CASE("mr: CCCL allocates from a stack and frees to it, through every handle
     CHECK(handle->used() == 1000);
     foreign_give(by_any, p, 1000);
     CHECK(handle->used() == 0);
+}
+
+TEST_CASE("mr: as_mr of a handle is an argument of a function of another library") {
+    machine const          here;
+    shared                 memory{make_stack(1_MiB)};
+    any_resource_of<stack> any{memory};
+    resource_ref_of<stack> ref{memory.get()};
+    auto const             uses = [&](auto handle) {
+        void* const p = foreign_take(as_mr(handle), 1000);
+        CHECK(memory->used() == 1000);
+        foreign_give(as_mr(handle), p, 1000);
+        CHECK(memory->used() == 0);
+    };
+    uses(memory);
+    uses(any);
+    uses(ref);
 }
 
 TEST_CASE("mr: an out_of_memory of vram reaches CCCL's callers with its numbers") {

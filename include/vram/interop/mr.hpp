@@ -130,6 +130,36 @@ template <class Handle>
 using addressable = Handle;
 #endif
 
+/// Converts a temporary `Lent`, a base of which this is, to CCCL's references, for a call such as
+/// `f(as_mr(stack))`. CCCL's own conversions accept only lvalues.
+template <class Lent, class R>
+class lent_as_temporary {
+public:
+#if CCCL_VERSION >= 3001000
+    template <class... Words>
+        requires(has_property<R, Words> && ...)
+    operator ::cuda::mr::resource_ref<Words...>() && {
+        return ::cuda::mr::resource_ref<Words...>{static_cast<Lent&>(*this)};
+    }
+    template <class... Words>
+        requires(has_property<R, Words> && ...)
+    operator ::cuda::mr::synchronous_resource_ref<Words...>() && {
+        return ::cuda::mr::synchronous_resource_ref<Words...>{static_cast<Lent&>(*this)};
+    }
+#else
+    template <class... Words>
+        requires(has_property<R, Words> && ...)
+    operator ::cuda::mr::async_resource_ref<Words...>() && {
+        return ::cuda::mr::async_resource_ref<Words...>{static_cast<Lent&>(*this)};
+    }
+    template <class... Words>
+        requires(has_property<R, Words> && ...)
+    operator ::cuda::mr::resource_ref<Words...>() && { // that of the synchronous functions
+        return ::cuda::mr::resource_ref<Words...>{static_cast<Lent&>(*this)};
+    }
+#endif
+};
+
 } // namespace detail
 
 #if CCCL_VERSION >= 3004000
@@ -277,42 +307,29 @@ mr(Pool&) -> mr<typename Pool::reference_type>;
 ///
 ///     auto x = ::cuda::make_buffer<float>(stream, as_mr(stack), n, ::cuda::no_init);
 ///
-/// The view is two words, and the stack must outlive it. `shared`, `any_resource` and
-/// `resource_ref` can be passed without a view, except to CCCL 3.2 and 3.3.
+/// The view is two words, and the stack must outlive it. Objects of `shared`, `any_resource` and
+/// `resource_ref` that are not temporary can be passed without a view, except to CCCL 3.2 and 3.3.
+/// Before CCCL 3.1 its stream-ordered reference is `::cuda::mr::async_resource_ref`.
 template <resource R>
 class mr_view : public detail::addressable<resource_ref_of<R>>,
-                public detail::default_queries_of<detail::ordered_properties<R>> {
+                public detail::default_queries_of<detail::ordered_properties<R>>,
+                public detail::lent_as_temporary<mr_view<R>, R> {
 public:
     /// Borrows `stack`, which must outlive this view.
     explicit mr_view(R& stack) noexcept
         : detail::addressable<resource_ref_of<R>>{resource_ref_of<R>{stack}} {}
-
-    /// Converts a temporary view to CCCL's reference, for a call such as `f(as_mr(stack))`. CCCL's
-    /// own conversion accepts only lvalues.
-#if CCCL_VERSION >= 3001000
-    template <class... Words>
-        requires(has_property<R, Words> && ...)
-    operator ::cuda::mr::resource_ref<Words...>() && {
-        return ::cuda::mr::resource_ref<Words...>{*this};
-    }
-#else
-    template <class... Words>
-        requires(has_property<R, Words> && ...)
-    operator ::cuda::mr::async_resource_ref<Words...>() && {
-        return ::cuda::mr::async_resource_ref<Words...>{*this};
-    }
-#endif
 };
 
 /// A handle of vram with the type `default_queries`, with which CCCL's `make_buffer` finds the
 /// properties of the memory. It keeps the stack of a `shared` or `any_resource` alive.
 ///
-///     shared    memory{pool{stream_ordered{cuda_resource{}}}};
-///     mr_handle lent = as_mr(memory);
+///     shared memory{pool{stream_ordered{cuda_resource{}}}};
+///     f(as_mr(memory)); // f takes a ::cuda::mr::resource_ref
 template <resource Handle>
     requires std::copyable<Handle>
 class mr_handle : public detail::addressable<Handle>,
-                  public detail::default_queries_of<detail::ordered_properties<Handle>> {
+                  public detail::default_queries_of<detail::ordered_properties<Handle>>,
+                  public detail::lent_as_temporary<mr_handle<Handle>, Handle> {
 public:
     /// Stores a copy of `handle`.
     explicit mr_handle(Handle handle) noexcept : detail::addressable<Handle>{std::move(handle)} {}
