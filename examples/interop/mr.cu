@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stack under `cuda::buffer`, and a pool of CCCL under a layer of vram: for CCCL 3.5 and newer.
+// A stack under `cuda::buffer`, and a pool of CCCL under a layer of vram: for CCCL 3.2 and newer.
 // (For CCCL 3.0 see lend_to_cccl.cu.)
 
 #include <vram/cuda/cuda.hpp>
 #include <vram/interop/mr.hpp>
 #include <vram/vram.hpp>
 
-#if CCCL_VERSION >= 3005000
+#if CCCL_VERSION >= 3002000
 
 #include <cuda/buffer>
 #include <cuda/devices>
