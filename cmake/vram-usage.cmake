@@ -61,5 +61,12 @@ function(vram_cuda problem)
     # ${CMAKE_DL_LIBS}: NVML and the newest driver calls are looked up at run time.
     target_link_libraries(vram::cuda INTERFACE vram::vram CUDA::toolkit $<$<NOT:$<LINK_LANGUAGE:CUDA>>:CUDA::cudart>
       ${CMAKE_DL_LIBS})
+    # CUDA 13 has CCCL in a folder that only nvcc knows. It is the last one to be searched, so that a CCCL of the project is used.
+    get_target_property(folders CUDA::toolkit INTERFACE_INCLUDE_DIRECTORIES)
+    foreach(folder IN LISTS folders)
+      if(EXISTS ${folder}/cccl/cuda/memory_resource)
+        target_compile_options(vram::cuda INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-idirafter${folder}/cccl>)
+      endif()
+    endforeach()
   endif()
 endfunction()
