@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -161,6 +162,45 @@ TEST_CASE("history: threads write at the same time as a record is made") {
     CHECK(log.events() == 4 * (2 * pairs + 2)); // and a chunk added and removed
     CHECK(record.chunks.empty());
     CHECK(events_of_kind(record, kind::chunk_removed) == 4);
+}
+
+TEST_CASE("history: an event is complete, however many threads run") {
+    // A thread with a number of at least 64 stores its events in another way.
+    sim_node const           node;
+    sim_stream               s;
+    history                  log;
+    std::atomic<unsigned>    running{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i != 70; ++i) {
+        threads.emplace_back([&, i] {
+            memory_event<sim_stream_view> e{};
+            e.kind   = i % 2 == 0 ? kind::allocated : kind::marked;
+            e.name   = "a name";
+            e.memory = &running;
+            e.bytes  = i;
+            e.stream.emplace(s);
+            e.at = call_site::current();
+            static_cast<void>(vram::detail::thread_number());
+            ++running;
+            while (running.load() != 70) { std::this_thread::yield(); }
+            log.observe(e);
+        });
+    }
+    for (std::thread& each : threads) { each.join(); }
+    auto const record = log.record();
+    REQUIRE(record.events.size() == 70);
+    std::size_t bytes = 0, numbers = 0;
+    for (history_record::event const& each : record.events) {
+        CHECK(each.kind == (each.bytes % 2 == 0 ? kind::allocated : kind::marked));
+        CHECK(each.memory == reinterpret_cast<std::uintptr_t>(&running));
+        CHECK(each.stream == s.id());
+        CHECK(record.resources[each.resource].name == "a name");
+        CHECK(record.sites[each.site].file.ends_with("history.cpp"));
+        bytes += each.bytes;
+        numbers += each.thread >= 64 ? 1 : 0;
+    }
+    CHECK(bytes == 69 * 70 / 2);
+    CHECK(numbers >= 6);
 }
 
 TEST_CASE("history: many threads one after the other use few pages") {

@@ -76,11 +76,15 @@ public:
     template <class Stream>
     void observe(memory_event<Stream> const& e) noexcept {
         unsigned const thread = detail::thread_number();
-        if (e.kind <= memory_event_kind::freed) [[likely]] {
+        if (e.kind <= memory_event_kind::freed && detail::event_ring::has_own_place(thread))
+            [[likely]] {
             state_->append(thread, [&](auto&& to) { store(e, thread, state_->frames(), to); });
         } else {
-            state_->append_rare(e.kind, thread,
-                                [&](auto&& to) { store(e, thread, state_->frames(), to); });
+            // A copy: the address of `e` is never needed, so its members stay in registers.
+            memory_event<Stream> copy{e.kind, e.name, e.resource,   e.memory,     e.bytes,
+                                      {},     e.at,   e.any_stream, e.until_reset};
+            if (e.stream.has_value()) { copy.stream.emplace(*e.stream); }
+            observe_rare(copy, thread);
         }
     }
 
@@ -105,6 +109,15 @@ public:
 private:
     friend class history_trigger;
 
+    template <class Stream>
+    [[gnu::noinline]] void observe_rare(memory_event<Stream> const& e, unsigned thread) noexcept {
+        auto const fill = [&](auto&& to) { store(e, thread, state_->frames(), to); };
+        if (e.kind <= memory_event_kind::freed) {
+            state_->append(thread, fill);
+        } else {
+            state_->append_rare(e.kind, thread, fill);
+        }
+    }
     template <class Stream, class Place>
     [[gnu::always_inline]] static void store(memory_event<Stream> const& e, unsigned thread,
                                              unsigned frames, Place& to) noexcept {

@@ -53,11 +53,16 @@ public:
     /// words of the record at `to`, a `place`.
     template <class Fill>
     [[gnu::always_inline]] void append(unsigned number, Fill const& fill) noexcept {
-        if (number < most_first) [[likely]] {
+        if (has_own_place(number)) [[likely]] {
             put(first_[number], fill);
         } else {
             put_by_other(number, fill);
         }
+    }
+
+    /// Returns true if the thread with this number stores its records without a lock or a search.
+    [[nodiscard]] static constexpr bool has_own_place(unsigned number) noexcept {
+        return number < most_first;
     }
 
     /// The memory of one record of `width` words (64-bit numbers). A word that is not stored keeps
